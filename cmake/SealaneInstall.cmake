@@ -1,0 +1,17 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# find_package(sealane) gives the target sealane::sealane.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS sealane-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS sealane EXPORT sealane-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/sealane DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT sealane-targets NAMESPACE sealane:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sealane)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sealaneConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+file(WRITE ${PROJECT_BINARY_DIR}/sealaneConfig.cmake
+     "include(\"\${CMAKE_CURRENT_LIST_DIR}/sealane-targets.cmake\")\n")
+install(FILES ${PROJECT_BINARY_DIR}/sealaneConfig.cmake
+              ${PROJECT_BINARY_DIR}/sealaneConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sealane)

@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# sealane_room(NAME [DEPENDS room...] [LINK target...])
+#   A room is its folder: every x.cc below it belongs to the static library sealane-NAME, every
+#   x_test.cc to the test program NAME_test. DEPENDS names the rooms it may include from.
+
+add_library(sealane-flags INTERFACE)
+target_compile_options(sealane-flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+target_include_directories(sealane-flags INTERFACE ${PROJECT_SOURCE_DIR}/src
+                           ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+
+function(sealane_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")  # main.cc belongs to a program
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  add_library(sealane-${name} STATIC ${sources})
+  target_link_libraries(sealane-${name} PUBLIC sealane-flags ${ROOM_LINK})
+  foreach(room IN LISTS ROOM_DEPENDS)
+    target_link_libraries(sealane-${name} PUBLIC sealane-${room})
+  endforeach()
+  if(SEALANE_BUILD_TESTS AND tests)
+    sealane_test(${name}_test SOURCES ${tests} LINK sealane-${name})
+  endif()
+endfunction()
+
+# sealane_test(NAME SOURCES... [LINK target...] [LABELS...] [TIMEOUT seconds])
+function(sealane_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main rapidcheck Threads::Threads)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+                       PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+endfunction()

@@ -1,0 +1,13 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# SEALANE_SANITIZE applies to every target, so that no object is left uninstrumented.
+if(SEALANE_SANITIZE STREQUAL "fuzzer")
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(SEALANE_SANITIZE)
+  add_compile_options(-fsanitize=${SEALANE_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SEALANE_SANITIZE})
+endif()

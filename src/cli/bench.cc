@@ -1,0 +1,10 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/command.h"
+namespace sealane::cli {
+void add_bench(CLI::App& root, Invocation& invocation) {
+  auto* command = root.add_subcommand("bench", "Measure this machine");
+  command->callback([&] { invocation.job = [] { return Status(); }; });
+}
+}  // namespace sealane::cli

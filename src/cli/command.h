@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a subcommand plugs in: one file per subcommand, one add_* function each. It declares its
+// options on `root` and, if it is the one the user typed, leaves its job in `invocation`. The job
+// runs after all parsing succeeded. Results go to stdout, progress to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace sealane::cli {
+
+struct Invocation {
+  // A usage error exits with 2, any other error with 1; its message becomes one line on stderr.
+  std::function<Status()> job;
+};
+
+void add_doctor(CLI::App& root, Invocation& invocation);
+void add_bench(CLI::App& root, Invocation& invocation);
+
+// Parses, runs, reports. The whole program but for main().
+int run(int argc, const char* const* argv);
+
+}  // namespace sealane::cli

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/lane/lane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace sealane {
+
+SendLane::SendLane(uint32_t id, LaneSecret secret, KeyLimits limits)
+    : id_(id), secret_(std::move(secret)), ledger_(limits) {}
+
+Result<Position> SendLane::reserve(size_t payload_bytes) {
+  if (payload_bytes > kRecordPayloadBytesMax) {
+    return usage_error(
+        concat("a record carries at most ", kRecordPayloadBytesMax, " bytes, not ", payload_bytes));
+  }
+  return ledger_.reserve_next(blocks_of(payload_bytes, RecordHeader::kBytes));
+}
+
+SealedRecord SendLane::seal(Position position, RecordHeader header, Bytes plaintext,
+                            MutableBytes out) const {
+  SEALANE_CHECK(out.size() == record_bytes(plaintext.size()), "record buffer has another size");
+  SEALANE_CHECK(position.epoch() == ledger_.epoch(), "position of an earlier key");
+  header.length = static_cast<uint32_t>(plaintext.size());
+  header.lane = id_;
+  header.epoch = position.epoch().number;
+  header.position = position.number();
+  const auto encoded = header.encode();
+
+  std::copy(encoded.begin(), encoded.end(), out.begin());
+  Tag tag;
+  secret_.aead->seal(secret_.iv_law.iv(position.number()), encoded, plaintext,
+                     out.subspan(RecordHeader::kBytes, plaintext.size()), tag);
+  std::copy(tag.begin(), tag.end(), out.end() - kTagBytes);
+  return SealedRecord(std::move(position), out);
+}
+
+Result<Bytes> SendLane::publish(SealedRecord record) {
+  const MutableBytes bytes = record.bytes_;
+  if (Status status = ledger_.publish(std::move(record.position_)); !status) {
+    wipe(bytes);
+    return status.error();
+  }
+  return Bytes(bytes);
+}
+
+void SendLane::revoke(SealedRecord record) {
+  wipe(record.bytes_);
+  ledger_.give_back(std::move(record.position_));
+}
+
+void SendLane::rotate(LaneSecret secret) {
+  secret_ = std::move(secret);
+  ledger_.rotate();
+}
+
+ReceiveLane::ReceiveLane(uint32_t id, LaneSecret secret, Arrival arrival)
+    : id_(id), secret_(std::move(secret)), arrival_(arrival) {}
+
+Result<RecordHeader> ReceiveLane::open(Bytes record, MutableBytes out) {
+  if (!failure_) {
+    auto header = try_open(record, out);
+    if (header) return header;
+    failure_ = header.error();
+  }
+  wipe(out);
+  return *failure_;
+}
+
+Result<RecordHeader> ReceiveLane::try_open(Bytes record, MutableBytes out) {
+  auto header = RecordHeader::parse(record);
+  if (!header) return header;
+  if (record.size() != record_bytes(header->length)) {
+    return crypto_error(concat("lane ", id_, ": record of ", record.size(), " bytes should have ",
+                               record_bytes(header->length)));
+  }
+  if (out.size() < header->length) {
+    return crypto_error(concat("lane ", id_, ": ", header->length, " bytes sent where ", out.size(),
+                               " were expected"));
+  }
+  if (Status status = expected(*header); !status) return status.error();
+
+  Tag tag;
+  std::copy_n(record.end() - kTagBytes, kTagBytes, tag.begin());
+  const auto encoded = header->encode();  // the private copy, not the bytes on the bus
+  const Status genuine = secret_.aead->open(secret_.iv_law.iv(header->position), encoded,
+                                            record.subspan(RecordHeader::kBytes, header->length),
+                                            tag, out.first(header->length));
+  if (!genuine) return crypto_error(concat("lane ", id_, ": ", genuine.error().message));
+
+  if (arrival_ == Arrival::in_order) {
+    ++next_;
+  } else {
+    window_.accept(header->position);
+  }
+  return header;
+}
+
+Status ReceiveLane::expected(const RecordHeader& header) const {
+  if (header.lane != id_) {
+    return crypto_error(concat("lane ", id_, ": record belongs to lane ", header.lane));
+  }
+  if (header.epoch != epoch_.number) {
+    return crypto_error(concat("lane ", id_, ": record of key epoch ", header.epoch,
+                               ", the lane is at ", epoch_.number));
+  }
+  if (arrival_ == Arrival::out_of_order) {
+    if (!window_.seen(header.position)) return {};
+    return crypto_error(concat("lane ", id_, ": position ", header.position, " replayed"));
+  }
+  if (header.position == next_) return {};
+  const char* what = header.position < next_ ? " replayed, expected " : " after a gap, expected ";
+  return crypto_error(concat("lane ", id_, ": position ", header.position, what, next_));
+}
+
+void ReceiveLane::rotate(LaneSecret secret) {
+  secret_ = std::move(secret);
+  ++epoch_.number;
+  next_ = 0;
+  window_ = {};
+}
+
+}  // namespace sealane

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two ends of one of Sealane's own lanes: records (seal/record.h) under positions (ledger.h).
+//
+// Sending, in order:   1. reserve()  serial    a position, within the key's limits
+//                      2. seal()     parallel  consumes the position
+//                      3. publish()  serial    in position order, before a byte is exposed;
+//                         or revoke(): the record is wiped and its position is free again
+// Receiving:           open()        serial    header, order, tag; the first error is final
+//
+// Pure. seal() may run on several threads at once, also beside reserve() and publish(), but not
+// beside rotate(); everything else runs on one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/lane/iv_law.h"
+#include "core/lane/ledger.h"
+#include "core/lane/replay_window.h"
+#include "seal/aead.h"
+#include "seal/record.h"
+
+namespace sealane {
+
+// What both ends of a lane agree on for one epoch. Comes from the key schedule.
+struct LaneSecret {
+  std::unique_ptr<Aead> aead;
+  IvLaw iv_law;
+};
+
+// Proof that a record was sealed in private memory and has not been exposed.
+class SealedRecord {
+ public:
+  SealedRecord(SealedRecord&&) = default;
+  SealedRecord& operator=(SealedRecord&&) = default;
+
+  uint64_t position() const { return position_.number(); }
+  MutableBytes bytes() const { return bytes_; }
+
+ private:
+  friend class SendLane;
+  SealedRecord(Position position, MutableBytes bytes)
+      : position_(std::move(position)), bytes_(bytes) {}
+
+  Position position_;
+  MutableBytes bytes_;
+};
+
+class SendLane {
+ public:
+  SendLane(uint32_t id, LaneSecret secret, KeyLimits limits = {});
+
+  // The right to seal `payload_bytes`; a crypto error if the key may not: rotate() first.
+  Result<Position> reserve(size_t payload_bytes);
+
+  // Fills in the header's lane, epoch, position and length, and writes header, ciphertext and tag
+  // to `out`, which is private memory of record_bytes(plaintext.size()).
+  SealedRecord seal(Position position, RecordHeader header, Bytes plaintext,
+                    MutableBytes out) const;
+
+  // From here on the record may be exposed. A crypto error if it is not this lane's turn.
+  Result<Bytes> publish(SealedRecord record);
+
+  void revoke(SealedRecord record);
+  void rotate(LaneSecret secret);
+
+  const Ledger& ledger() const { return ledger_; }
+
+ private:
+  uint32_t id_;
+  LaneSecret secret_;
+  Ledger ledger_;
+};
+
+enum class Arrival {
+  in_order,      // one connection: a gap, a repetition or a swap is an attack
+  out_of_order,  // several connections: each position once, within the replay window
+};
+
+class ReceiveLane {
+ public:
+  ReceiveLane(uint32_t id, LaneSecret secret, Arrival arrival);
+
+  // `record` may be in shared memory; it is read once. On success the payload is in the first
+  // header.length bytes of `out`. Any error is final for the lane, and `out` is wiped.
+  Result<RecordHeader> open(Bytes record, MutableBytes out);
+
+  void rotate(LaneSecret secret);
+  Epoch epoch() const { return epoch_; }
+
+ private:
+  Result<RecordHeader> try_open(Bytes record, MutableBytes out);
+  Status expected(const RecordHeader& header) const;
+
+  uint32_t id_;
+  LaneSecret secret_;
+  Arrival arrival_;
+  Epoch epoch_;
+  uint64_t next_ = 0;
+  ReplayWindow window_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace sealane

@@ -1,0 +1,2 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "seal/aead.h"
+
+#include "base/check.h"
+
+namespace sealane {
+namespace {
+
+uint64_t total_bytes(std::span<const Bytes> pieces) {
+  uint64_t total = 0;
+  for (const Bytes piece : pieces) total += piece.size();
+  return total;
+}
+
+}  // namespace
+
+void Aead::seal(const Iv& iv, Bytes additional, Bytes plaintext, MutableBytes ciphertext,
+                Tag& tag) const {
+  seal(iv, additional, std::span(&plaintext, 1), ciphertext, tag);
+}
+
+void Aead::seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,
+                MutableBytes ciphertext, Tag& tag) const {
+  SEALANE_CHECK(total_bytes(plaintext) == ciphertext.size(), "seal: sizes differ");
+  SEALANE_CHECK(ciphertext.size() <= kGcmMessageBytesMax, "seal: longer than GCM allows");
+  do_seal(iv, additional, plaintext, ciphertext, tag);
+}
+
+Status Aead::open(const Iv& iv, Bytes additional, Bytes ciphertext, const Tag& tag,
+                  MutableBytes plaintext) const {
+  return open(iv, additional, std::span(&ciphertext, 1), tag, plaintext);
+}
+
+Status Aead::open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
+                  MutableBytes plaintext) const {
+  SEALANE_CHECK(total_bytes(ciphertext) == plaintext.size(), "open: sizes differ");
+  SEALANE_CHECK(plaintext.size() <= kGcmMessageBytesMax, "open: longer than GCM allows");
+  if (do_open(iv, additional, ciphertext, tag, plaintext)) return {};
+  wipe(plaintext);
+  return crypto_error("authentication failed: the record was modified or sealed with another key");
+}
+
+}  // namespace sealane

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "seal/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "seal/openssl.h"
+#ifdef SEALANE_HAVE_IPSEC_MB
+#include "seal/ipsec_mb.h"
+#endif
+
+namespace sealane {
+namespace {
+
+std::string engine_names() {
+  std::string names;
+  for (const Engine* engine : all_engines()) {
+    if (!names.empty()) names += ", ";
+    names += engine->name();
+  }
+  return names;
+}
+
+// GCM specification, test case 14: all-zero key, IV and one all-zero block.
+Status known_answer(const Engine& engine) {
+  constexpr std::array<uint8_t, 16> expected_ciphertext = {0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60,
+                                                           0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3,
+                                                           0xba, 0xf3, 0x9d, 0x18};
+  constexpr Tag expected_tag = {0xd0, 0xd1, 0xc8, 0xa7, 0x99, 0x99, 0x6b, 0xf0,
+                                0x26, 0x5b, 0x98, 0xb5, 0xd4, 0x8a, 0xb9, 0x19};
+  const std::array<uint8_t, Key::kBytes> zero_key{};
+  const auto aead = engine.make(*Key::from_bytes(zero_key));
+  const std::array<uint8_t, 16> zeros{};
+  std::array<uint8_t, 16> ciphertext{};
+  Tag tag{};
+  aead->seal(Iv{}, {}, zeros, ciphertext, tag);
+  if (ciphertext == expected_ciphertext && tag == expected_tag) return {};
+  return crypto_error(concat(engine.name(), " gives a wrong answer to a known test vector"));
+}
+
+// What one seals the other must open, and a flipped bit must be refused. 4 KiB and a bit, so that
+// the wide code paths and the tail both run.
+Status cross_check(const Engine& sealer, const Engine& opener) {
+  std::array<uint8_t, Key::kBytes> key_bytes;
+  std::iota(key_bytes.begin(), key_bytes.end(), uint8_t{1});
+  const Key key = *Key::from_bytes(key_bytes);
+  const Iv iv = {7, 6, 5, 4, 3, 2, 1};
+  const Bytes additional(key_bytes.data(), 20);
+
+  std::vector<uint8_t> plaintext(4_KiB + 13);
+  std::iota(plaintext.begin(), plaintext.end(), uint8_t{0});
+  std::vector<uint8_t> ciphertext(plaintext.size());
+  std::vector<uint8_t> opened(plaintext.size());
+  Tag tag;
+  sealer.make(key)->seal(iv, additional, plaintext, ciphertext, tag);
+  const auto aead = opener.make(key);
+  const Status genuine = aead->open(iv, additional, ciphertext, tag, opened);
+  const bool same = genuine.ok() && opened == plaintext;
+  ciphertext.back() ^= 1;
+  const bool refused = !aead->open(iv, additional, ciphertext, tag, opened).ok();
+  if (same && refused) return {};
+  return crypto_error(concat("engines disagree: ", sealer.name(), " sealed what ", opener.name(),
+                             same ? " opens even with a flipped bit" : " does not open"));
+}
+
+Result<const Engine*> choose() {
+  const char* wanted = std::getenv("SEALANE_AEAD");
+  if (wanted != nullptr && *wanted != '\0') {
+    auto engine = find_engine(wanted);
+    if (!engine) {
+      return usage_error("SEALANE_AEAD: " + engine.error().message);
+    }
+    const Status healthy = self_test(**engine, openssl_engine());
+    if (!healthy) return healthy.error();
+    return *engine;
+  }
+  for (const Engine* engine : all_engines()) {
+    if (const Status available = engine->available(); !available) {
+      SEALANE_LOG(info, "engine %s skipped: %s", std::string(engine->name()).c_str(),
+                  available.error().message.c_str());
+      continue;
+    }
+    // A wrong answer is not a reason to try the next engine: this machine's AES cannot be trusted.
+    const Status healthy = self_test(*engine, openssl_engine());
+    if (!healthy) return healthy.error();
+    return engine;
+  }
+  return internal_error("no AES-256-GCM engine was built in");
+}
+
+}  // namespace
+
+std::span<const Engine* const> all_engines() {
+#ifdef SEALANE_HAVE_IPSEC_MB
+  static const std::array engines = {&ipsec_mb_engine(), &openssl_engine()};
+#else
+  static const std::array engines = {&openssl_engine()};
+#endif
+  return engines;
+}
+
+Result<const Engine*> find_engine(std::string_view name) {
+  for (const Engine* engine : all_engines()) {
+    if (engine->name() != name) continue;
+    const Status available = engine->available();
+    if (!available) return available.error();
+    return engine;
+  }
+  return usage_error(concat("unknown engine '", name, "'; this build has: ", engine_names()));
+}
+
+Status self_test(const Engine& engine, const Engine& other) {
+  if (Status status = known_answer(engine); !status) return status;
+  if (Status status = cross_check(engine, other); !status) return status;
+  return cross_check(other, engine);
+}
+
+Result<const Engine*> chosen_engine() {
+  static const Result<const Engine*> choice = choose();
+  return choice;
+}
+
+}  // namespace sealane

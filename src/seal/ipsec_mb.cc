@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "seal/ipsec_mb.h"
+
+#include <intel-ipsec-mb.h>
+
+#include <memory>
+#include <string>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace sealane {
+namespace {
+
+// The direct GCM calls use the manager as a table of functions and keep no state in it, so one
+// serves all threads. It also decides the layout of a scheduled key: schedule and use must go
+// through the same one. Never freed: threads may still seal while the process exits.
+struct Library {
+  IMB_MGR* manager = nullptr;
+  IMB_ARCH arch = IMB_ARCH_NONE;
+  std::string problem;  // empty if usable
+};
+
+const char* arch_name(IMB_ARCH arch) {
+  switch (arch) {
+    case IMB_ARCH_SSE:
+      return "SSE";
+    case IMB_ARCH_AVX:
+      return "AVX";
+    case IMB_ARCH_AVX2:
+      return "AVX2";
+    case IMB_ARCH_AVX512:
+      return "AVX512";
+    default:
+      return "none";
+  }
+}
+
+Library load_library() {
+  Library library;
+  library.manager = alloc_mb_mgr(0);
+  if (library.manager == nullptr) {
+    library.problem = "ipsec-mb could not allocate its manager";
+    return library;
+  }
+  init_mb_mgr_auto(library.manager, &library.arch);  // also runs the library's own self-test
+  const int error = imb_get_errno(library.manager);
+  if (error != 0) {
+    library.problem = concat("ipsec-mb cannot run on this CPU: ", imb_get_strerror(error));
+  } else if ((library.manager->features & IMB_FEATURE_AESNI) == 0) {
+    library.problem = "ipsec-mb needs a CPU with AES-NI";
+  }
+  return library;
+}
+
+const Library& library() {
+  static const Library& loaded = *new Library(load_library());
+  return loaded;
+}
+
+class IpsecMbAead final : public Aead {
+ public:
+  IpsecMbAead(IMB_MGR* manager, const Key& key) : manager_(manager) {
+    IMB_AES256_GCM_PRE(manager_, key.secret().data(), &schedule_);
+  }
+
+  ~IpsecMbAead() override { wipe({reinterpret_cast<uint8_t*>(&schedule_), sizeof schedule_}); }
+
+ private:
+  void do_seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,
+               MutableBytes ciphertext, Tag& tag) const override {
+    State state;
+    uint8_t* out = ciphertext.data();
+    if (plaintext.size() == 1) {
+      IMB_AES256_GCM_ENC(manager_, &schedule_, &state.gcm, out, plaintext[0].data(),
+                         plaintext[0].size(), iv.data(), additional.data(), additional.size(),
+                         tag.data(), tag.size());
+      return;
+    }
+    IMB_AES256_GCM_INIT(manager_, &schedule_, &state.gcm, iv.data(), additional.data(),
+                        additional.size());
+    for (const Bytes piece : plaintext) {
+      IMB_AES256_GCM_ENC_UPDATE(manager_, &schedule_, &state.gcm, out, piece.data(), piece.size());
+      out += piece.size();
+    }
+    IMB_AES256_GCM_ENC_FINALIZE(manager_, &schedule_, &state.gcm, tag.data(), tag.size());
+  }
+
+  bool do_open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
+               MutableBytes plaintext) const override {
+    State state;
+    Tag computed;
+    uint8_t* out = plaintext.data();
+    if (ciphertext.size() == 1) {
+      IMB_AES256_GCM_DEC(manager_, &schedule_, &state.gcm, out, ciphertext[0].data(),
+                         ciphertext[0].size(), iv.data(), additional.data(), additional.size(),
+                         computed.data(), computed.size());
+    } else {
+      IMB_AES256_GCM_INIT(manager_, &schedule_, &state.gcm, iv.data(), additional.data(),
+                          additional.size());
+      for (const Bytes piece : ciphertext) {
+        IMB_AES256_GCM_DEC_UPDATE(manager_, &schedule_, &state.gcm, out, piece.data(),
+                                  piece.size());
+        out += piece.size();
+      }
+      IMB_AES256_GCM_DEC_FINALIZE(manager_, &schedule_, &state.gcm, computed.data(),
+                                  computed.size());
+    }
+    // The library computes the tag and leaves the comparison to us.
+    const bool genuine = constant_time_equal(computed, tag);
+    wipe(computed);
+    return genuine;
+  }
+
+  // Holds the running hash and a keystream block: secret.
+  struct State {
+    gcm_context_data gcm;
+    ~State() { wipe({reinterpret_cast<uint8_t*>(&gcm), sizeof gcm}); }
+  };
+
+  IMB_MGR* manager_;
+  alignas(64) gcm_key_data schedule_;
+};
+
+class IpsecMbEngine final : public Engine {
+ public:
+  std::string_view name() const override { return "ipsec-mb"; }
+
+  std::string version() const override {
+    const bool vaes =
+        library().manager != nullptr && (library().manager->features & IMB_FEATURE_VAES) != 0;
+    return concat("ipsec-mb ", imb_get_version_str(), " (", arch_name(library().arch),
+                  vaes ? ", VAES)" : ")");
+  }
+
+  Status available() const override {
+    if (library().problem.empty()) return {};
+    return usage_error(library().problem);
+  }
+
+  std::unique_ptr<Aead> make(const Key& key) const override {
+    SEALANE_CHECK(library().problem.empty(), "engine used on a CPU that cannot run it");
+    return std::make_unique<IpsecMbAead>(library().manager, key);
+  }
+};
+
+}  // namespace
+
+const Engine& ipsec_mb_engine() {
+  static const IpsecMbEngine engine;
+  return engine;
+}
+
+}  // namespace sealane
