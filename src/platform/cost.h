@@ -4,16 +4,17 @@
 // What things cost on a platform. Simulator, emulator and estimates all ask here, so that they
 // agree.
 //
-// A stock copy with CC on is the sum of its parts, because one core seals and the copies of a
-// context do not overlap:
+// A stock copy with CC on is a pipeline of two stages over its messages of at most
+// cc.message_bytes_max, because one core seals (or opens) message by message and the copy engine
+// moves what is sealed meanwhile:
 //
-//   toll                                  once per copy               (caller's core and device)
-//   + staging                             pageable memory only        (caller's core)
-//   + for each message of at most cc.message_bytes_max:
-//       stock AEAD                        bytes / stock rate          (one core)
-//       + message cost + link             message_us + bytes / link   (copy engine)
+//   toll                                  once per copy              (caller's core and device)
+//   core:    AEAD + message + staging     bytes / stock rate + message_us + pageable staging
+//   engine:  link                         bytes / link rate
 //
-// Whoever seals elsewhere or earlier leaves out the AEAD term and adds what he does instead.
+// To the device the core comes first, to the host the engine does; the sum is the same. Whoever
+// seals elsewhere or earlier replaces the AEAD term by what he does instead; toll, message and
+// link stay.
 //
 // Pure functions, any thread.
 #pragma once
@@ -38,10 +39,12 @@ Duration stock_copy_time(const Platform& platform, const Path& path, HostMemory 
 Duration device_copy_time(const Gpu& gpu, bool cc, uint64_t bytes);
 
 // The parts of a copy with CC on.
-uint64_t message_count(const ConfidentialMode& cc, uint64_t bytes);  // at least 1
+uint64_t message_count(const ConfidentialMode& cc, uint64_t copy_bytes);  // at least 1
 Duration toll_time(const SealedPath& path, HostMemory memory);
 Duration staging_time(const SealedPath& path, HostMemory memory, uint64_t bytes);
-Duration message_time(const Platform& platform, const SealedPath& path, uint64_t message_bytes);
+// On the core that hands a message over: message_us, or its share if the message is short.
+Duration message_time(const ConfidentialMode& cc, const SealedPath& path, uint64_t message_bytes);
+Duration link_time(const SealedPath& path, uint64_t message_bytes);
 // `copy_bytes` is the size of the copy the message belongs to: it tells whether the cache helps.
 Duration stock_aead_time(const Platform& platform, const SealedPath& path, uint64_t message_bytes,
                          uint64_t copy_bytes);

@@ -22,8 +22,8 @@ struct OpenPath {
   double staging_gb_per_s = 0;  // pageable bytes also pass through the driver's pinned buffer
 };
 
-// The same direction with CC on. Every message is sealed (or opened) by the stock library on one
-// core and then moved by the copy engine, one after the other.
+// The same direction with CC on: a core seals (or opens) message by message while the copy engine
+// moves the others.
 struct SealedPath {
   double toll_us = 0;  // fixed cost of one crossing from pinned memory
   double pageable_toll_us = 0;

@@ -28,9 +28,8 @@ Result<Platform> load_platform(const std::string& path);
 // name is a usage error that lists the names there are.
 Result<Platform> find_platform(const std::string& name);
 
-// Names find_platform() knows, sorted. It looks in $SEALANE_PLATFORMS or, if that is not set,
-// beside the running program: ../share/sealane/platforms (installed) or platforms/ of the build's
-// source tree.
+// Names find_platform() knows, sorted: the files in $SEALANE_PLATFORMS, if set, and in
+// ../share/sealane/platforms as seen from the running program (installed or in a build tree).
 std::vector<std::string> platform_names();
 
 }  // namespace sealane
