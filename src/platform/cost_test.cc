@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -35,12 +36,12 @@ struct Published {
 };
 
 void expect_copies(const Platform& platform, const Path& path, const std::vector<Published>& points,
-                   double tolerance) {
+                   double off_tolerance, double on_tolerance) {
   for (const Published& point : points) {
     const double off = us(open_copy_time(path, HostMemory::pinned, point.bytes));
     const double on = us(stock_copy_time(platform, path, HostMemory::pinned, point.bytes));
-    EXPECT_NEAR(off / point.off_us, 1, tolerance) << platform.name << " off " << point.bytes;
-    EXPECT_NEAR(on / point.on_us, 1, tolerance) << platform.name << " on " << point.bytes;
+    EXPECT_NEAR(off / point.off_us, 1, off_tolerance) << platform.name << " off " << point.bytes;
+    EXPECT_NEAR(on / point.on_us, 1, on_tolerance) << platform.name << " on " << point.bytes;
   }
 }
 
@@ -53,15 +54,14 @@ TEST(Cost, H100NvlTdxCopyTimes) {
                  {64_KiB, 3.5, 52.3},
                  {1_MiB, 26.3, 399},
                  {32_MiB, 781, 11'079}},
-                0.05);
-  expect_copies(
-      p, p.to_host,
-      {{64, 1.94, 21.5},
-       {4_KiB, 1.9, 23.1},
-       {64_KiB, 3.0, 45.8},
-       {1_MiB, 26.7, 382},
-       {32_MiB, 860, 11'255}},
-      0.22);  // off at 64 KiB the link is faster than its bulk rate; the rest is within 8 %
+                0.03, 0.03);
+  expect_copies(p, p.to_host,
+                {{64, 1.94, 21.5},
+                 {4_KiB, 1.9, 23.1},
+                 {64_KiB, 3.0, 45.8},
+                 {1_MiB, 26.7, 382},
+                 {32_MiB, 860, 11'255}},
+                0.22, 0.05);  // off, 64 KiB copies run at more than the bulk rate
 }
 
 TEST(Cost, H100NvlTdxPageableCopyTimes) {
@@ -88,23 +88,24 @@ TEST(Cost, H100TdxCopyRates) {
   const Platform p = shipped("h100-tdx");
   expect_copies(p, p.to_device,
                 from_rates({13.9, 25.6, 44.8, 52.6, 54.6, 55.4}, {2.1, 5.7, 8.0, 9.3, 10.1, 10.3}),
-                0.20);
+                0.20, 0.14);
   expect_copies(p, p.to_host,
                 from_rates({22.0, 40.3, 49.2, 53.8, 55.2, 55.5}, {2.6, 5.7, 7.8, 9.5, 10.7, 10.7}),
-                0.08);
+                0.04, 0.07);
 }
 
 TEST(Cost, H100SevCopyRates) {
   const Platform p = shipped("h100-sev");
   expect_copies(p, p.to_device,
                 from_rates({14.0, 22.2, 21.8, 25.9, 27.9, 28.3}, {1.9, 3.0, 3.6, 4.0, 4.2, 4.25}),
-                0.18);
+                0.20, 0.04);
   expect_copies(p, p.to_host,
                 from_rates({20.7, 26.0, 27.5, 28.1, 28.2, 25.7}, {1.9, 3.0, 3.6, 4.1, 4.2, 4.3}),
-                0.10);
+                0.10, 0.05);
 }
 
-// The raw measurements, where they are at hand: pinned copies of at least 64 KiB.
+// The raw measurements, where they are at hand: pinned copies of at least 64 KiB. Single runs, so
+// single points may be far off; the typical one may not.
 TEST(Cost, RawMeasurements) {
   const auto directory = std::filesystem::path(SEALANE_SHARED_DATA) / "copies";
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << "no measurements in " << directory;
@@ -114,7 +115,7 @@ TEST(Cost, RawMeasurements) {
     std::string line;
     std::getline(file, line);
     const bool has_time = line.find("us_per_copy") != std::string::npos;
-    size_t points = 0;
+    std::vector<double> errors;
     while (std::getline(file, line)) {
       std::istringstream cells(line);
       std::string direction, memory, cc, bytes_text, number;
@@ -130,10 +131,12 @@ TEST(Cost, RawMeasurements) {
       const Path& path = direction == "h2d" ? p.to_device : p.to_host;
       const Duration model = cc == "on" ? stock_copy_time(p, path, HostMemory::pinned, bytes)
                                         : open_copy_time(path, HostMemory::pinned, bytes);
-      EXPECT_NEAR(us(model) / measured, 1, 0.22) << name << ": " << line;
-      ++points;
+      errors.push_back(std::abs(us(model) / measured - 1));
+      EXPECT_LT(errors.back(), cc == "on" ? 0.12 : 0.26) << name << ": " << line;
     }
-    EXPECT_GT(points, 20u) << name;
+    ASSERT_GT(errors.size(), 20u) << name;
+    std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
+    EXPECT_LT(errors[errors.size() / 2], 0.04) << name;
   }
 }
 

@@ -35,7 +35,7 @@ struct Field {
 };
 
 Number rate(double& to) { return {&to, 0.01, 100'000}; }
-Number microseconds(double& to) { return {&to, 0, 10'000'000}; }
+Number microseconds(double& to) { return {&to, 0, 1'000'000}; }
 Number fraction(double& to) { return {&to, 0, 10}; }
 Count bytes(uint64_t& to) { return {&to, 1, uint64_t{1} << 50}; }
 Count count(uint64_t& to) { return {&to, 1, 1'000'000}; }
@@ -63,7 +63,7 @@ std::vector<Field> fields_of(Platform& p) {
   add_path(fields, "to_host", p.to_host);
   fields.insert(fields.end(),
                 {{"cc.stock_aead_library", &p.cc.stock_aead_library},
-                 {"cc.message_bytes_max", Count{&p.cc.message_bytes_max, 16, kMessageBytesMost}},
+                 {"cc.message_bytes_max", Count{&p.cc.message_bytes_max, 4096, kMessageBytesMost}},
                  {"cc.message_ramp_bytes", Count{&p.cc.message_ramp_bytes, 1, kMessageBytesMost}},
                  {"cc.bounce_pool_bytes", bytes(p.cc.bounce_pool_bytes)},
                  {"cc.key_rotation_bytes", bytes(p.cc.key_rotation_bytes)},

@@ -63,9 +63,9 @@ TEST(PlatformFile, ErrorsNameTheLine) {
   EXPECT_EQ(error_of(changed("latency_us = \\[2.05, [^\n]*", "latency_us = [2.05, \" \"]")),
             "x.toml:9: to_device.off.latency_us: the source must be a line of text");
   EXPECT_EQ(error_of(changed("latency_us = \\[2.05", "latency_us = [-2.05")),
-            "x.toml:9: to_device.off.latency_us: must be from 0 to 10000000, not -2.05");
+            "x.toml:9: to_device.off.latency_us: must be from 0 to 1000000, not -2.05");
   EXPECT_EQ(error_of(changed("latency_us = \\[2.05", "latency_us = [nan")),
-            "x.toml:9: to_device.off.latency_us: must be from 0 to 10000000, not nan");
+            "x.toml:9: to_device.off.latency_us: must be from 0 to 1000000, not nan");
   EXPECT_EQ(error_of(changed("latency_us = \\[2.05", "latency_us = [\"2.05\"")),
             "x.toml:9: to_device.off.latency_us: must be a number");
   EXPECT_EQ(error_of(changed("latency_us = \\[2.05", "latency_ms = [2.05")),
@@ -77,7 +77,7 @@ TEST(PlatformFile, ErrorsNameTheLine) {
 
 TEST(PlatformFile, WrongTypesAndAbsurdValues) {
   EXPECT_NE(error_of(changed("message_bytes_max = \\[1048576", "message_bytes_max = [2097152"))
-                .find("from 16 to 1048576, not 2097152"),
+                .find("from 4096 to 1048576, not 2097152"),
             std::string::npos);
   EXPECT_NE(error_of(changed("cores = \\[64", "cores = [6.4")).find("must be a whole number"),
             std::string::npos);

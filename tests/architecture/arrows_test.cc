@@ -26,6 +26,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"base", {}},
     {"seal", {"base"}},
     {"core", {"base", "seal"}},
+    {"platform", {"base"}},
+    {"workload", {"base", "core"}},
     {"live", {"base", "seal", "core"}},
     {"report", {"base"}},
     {"lib", {"base", "seal", "core", "live", "sealane"}},
