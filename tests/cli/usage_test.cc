@@ -20,7 +20,6 @@ ProgramResult sealane(std::vector<std::string> arguments, const ProgramOptions& 
   return run_program(arguments, options);
 }
 
-// The words follow `sealane`; a space separates them.
 struct WrongUse {
   std::string name;
   std::vector<std::string> arguments;
@@ -47,10 +46,13 @@ INSTANTIATE_TEST_SUITE_P(
             "misspelt_command", {"docter"}, "unknown command 'docter'; did you mean 'doctor'?"},
         WrongUse{"strange_command", {"xyzzy"}, "there are: doctor, bench"},
         WrongUse{"empty_command", {""}, "unknown command ''"},
-        WrongUse{"strange_bench", {"bench", "sael"}, "did you mean 'seal'?"},
         WrongUse{"unknown_flag", {"--frob"}, "unknown option '--frob'"},
         WrongUse{"misspelt_flag", {"--verison"}, "did you mean '--version'?"},
-        WrongUse{"flag_of_another", {"doctor", "--frob"}, "see 'sealane doctor --help'"},
+        WrongUse{"flag_of_another",
+                 {"doctor", "--frob"},
+                 "unknown option '--frob' of 'sealane doctor'; there are: "},
+        WrongUse{
+            "flag_too_early", {"--json", "-", "doctor"}, "unknown option '--json' of 'sealane'"},
         WrongUse{"misspelt_flag_of_command", {"doctor", "--jsn=x"}, "did you mean '--json'?"},
         WrongUse{"value_missing", {"doctor", "--json"}, "--json"},
         WrongUse{"word_too_many", {"doctor", "now"}, "unexpected argument 'now'"},
