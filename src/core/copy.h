@@ -22,9 +22,7 @@ struct Range {
   uint64_t bytes = 0;
 
   uint64_t end() const { return address + bytes; }
-  bool overlaps(const Range& other) const {
-    return address < other.end() && other.address < end();
-  }
+  bool overlaps(const Range& other) const { return address < other.end() && other.address < end(); }
   bool contains(const Range& other) const {
     return address <= other.address && other.end() <= end();
   }
