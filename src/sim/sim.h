@@ -48,12 +48,29 @@ struct Faults {
   Duration stall{2'000'000};
 };
 
+// What goes wrong at a chosen moment: just before the operation of that index.
+struct ScriptedFault {
+  enum class Kind : uint8_t {
+    rotation,
+    driver_message,
+    worker_stall,  // all workers stand still for `stall`
+    flip,          // the next message to the device is changed on the bus,
+    drop,          // lost,
+    repeat,        // delivered twice,
+    swap,          // or delivered after the one behind it
+  };
+  uint64_t before = 0;
+  Kind kind = Kind::rotation;
+  Duration stall{0};
+};
+
 // The machine and the runtime for one run.
 struct Setup {
   Platform platform;
   Policy policy;
   SafetyRules rules;
   Faults faults;
+  std::vector<ScriptedFault> script;  // by `before`
   uint64_t seed = 0;
   uint32_t workers = 4;
   uint64_t slot_bytes_max = 256 << 20;
