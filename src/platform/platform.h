@@ -82,8 +82,8 @@ struct Gpu {
 
 // Where one number came from, for reports.
 struct Parameter {
-  std::string key;    // "to_device.cc.toll_us"
-  std::string value;  // as written in the file
+  std::string key;  // "to_device.cc.toll_us"
+  std::string value;
   std::string source;
 };
 

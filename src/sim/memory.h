@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 
 #include "core/copy.h"
@@ -33,16 +34,14 @@ class Memory {
     uint64_t hash = 0xcbf29ce484222325;
     auto span = spans_.upper_bound(range.address);
     uint64_t at = range.address;
-    uint64_t version = 0;
-    if (span != spans_.begin()) version = std::prev(span)->second;
-    while (at < range.end()) {
-      const uint64_t end = span == spans_.end() ? range.end() : std::min(span->first, range.end());
-      hash = mix(hash ^ (at - range.address));
-      hash = mix(hash ^ version);
-      at = end;
-      if (span != spans_.end()) version = (span++)->second;
+    uint64_t version = span == spans_.begin() ? 0 : std::prev(span)->second;
+    for (;;) {
+      hash = mix(mix(hash ^ (at - range.address)) ^ version);
+      while (span != spans_.end() && span->second == version) ++span;  // one content, cut in two
+      if (span == spans_.end() || span->first >= range.end()) return hash;
+      at = span->first;
+      version = (span++)->second;
     }
-    return hash;
   }
 
   // A fingerprint that equals no content.
