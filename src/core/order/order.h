@@ -28,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "core/copy.h"
 #include "core/ring.h"
 #include "core/rules.h"
@@ -80,9 +81,8 @@ using OrderAction = std::variant<Submit, Issue, Gate, Watch, Wake>;
 struct OrderOptions {
   SafetyRules rules;
   bool coalesce = false;
-  uint64_t batch_bytes_max = 64 << 10;
-  uint32_t batches_under_way = 1;  // small copies gather while this many are on their way
-  size_t deferred_max = 1024;      // calls of one stream
+  uint64_t batch_bytes_max = 64_KiB;
+  size_t deferred_max = 512;  // calls of one stream
 };
 
 class Order {
@@ -100,9 +100,11 @@ class Order {
 
   // --- what happened
   void handle_reached(StreamKey stream, uint64_t count);
-  void handle_landed(CopyKey copy);  // the device has written or read its memory
-  void handle_opened(CopyKey copy);  // to the host: verified and in place
-  void handle_failed();              // wakes everybody; the driver returns the error
+  // The device has written or read its memory; what it read is on its way to be opened.
+  void handle_landed(StreamKey stream, CopyKey copy, Direction direction);
+  void handle_batch_landed();        // all copies of the last batch of small ones
+  void handle_opened(CopyKey copy);  // to the host, after it landed: verified and in place
+  void handle_failed();                // wakes everybody; the driver returns the error
 
   std::optional<OrderAction> poll();
 
@@ -116,81 +118,77 @@ class Order {
     uint64_t issued = 0;
     uint64_t batches = 0;
     uint64_t coalesced = 0;  // small copies that shared a crossing with an earlier one
-    uint64_t deferred = 0;
   };
   const Stats& stats() const { return stats_; }
 
  private:
+  static constexpr size_t kOpeningsMax = 4096;
+
   enum class EntryKind : uint8_t { call, record, wait, copy };
   struct Entry {
     EntryKind kind = EntryKind::call;
-    uint64_t call = 0;         // or the copy's index in copies_
-    uint64_t sequence = 0;     // of the stream's calls
+    uint64_t call = 0;
+    uint64_t sequence = 0;     // of the stream's calls, from 1
+    EventKey event = 0;        // record
     StreamKey on_stream = 0;   // wait: the stream of the record it waits for,
     uint64_t on_sequence = 0;  // and its place there
-  };
-  struct Carried {
-    OrderedCopy copy;
-    bool landed = false;
+    OrderedCopy copy{};
   };
   struct Stream {
     explicit Stream(size_t deferred_max) : deferred(deferred_max) {}
     Ring<Entry> deferred;
-    uint64_t called = 0;             // calls made
-    uint64_t processed = 0;          // calls submitted or issued
-    uint64_t submitted = 0;          // things in the device's stream: calls and gates
-    uint64_t reached = 0;            // of those, done
-    uint64_t watched = 0;            // highest count asked for
-    uint64_t last_call = 0;          // `submitted` after the last thing that was not a gate
-    std::vector<Carried> under_way;  // issued since then and not landed
+    uint64_t called = 0;                 // calls made
+    uint64_t processed = 0;              // calls submitted or issued
+    uint64_t submitted = 0;              // things in the device's stream: calls and gates
+    uint64_t reached = 0;                // of those, done
+    uint64_t watched = 0;                // highest count asked for
+    uint64_t last_call = 0;              // `submitted` after the last thing that was not a gate
+    std::vector<OrderedCopy> under_way;  // issued since then and not landed
   };
   struct Event {
     StreamKey stream = 0;
     uint64_t sequence = 0;   // 0: never recorded
-    uint64_t submitted = 0;  // its place in the device's stream, 0: not yet there
+    uint64_t submitted = 0;  // its place in the device's stream, 0: not there yet
   };
-  // One stream a synchronising call waits for.
+  // One stream that a synchronising call waits for.
   struct Wait {
     WaiterKey waiter = 0;
     StreamKey stream = 0;
     uint64_t sequence = 0;
-    uint64_t submitted = 0;  // 0: the call it waits for is still deferred
-    uint64_t opened = 0;     // opens it waits for, once the device is done
-    bool reached = false;
+    uint64_t submitted = 0;
+    uint64_t openings = 0;
+    enum class Stage : uint8_t { deferred, on_device, opening } stage = Stage::deferred;
+  };
+  struct Opening {
+    CopyKey copy = 0;
+    bool opened = false;
   };
 
   Stream& stream(StreamKey key);
   Event& event(EventKey key);
   void add(StreamKey key, Entry entry);
-  void step_all();
   bool step(StreamKey key);
   bool may_issue(const Stream& stream, const OrderedCopy& copy) const;
   void issue(StreamKey key, const OrderedCopy& copy);
   void submit(StreamKey key, const Entry& entry);
+  void processed(StreamKey key, const Entry& entry);
   void watch(StreamKey key, uint64_t count);
-  void flush_small();
-  void add_wait(WaiterKey waiter, StreamKey stream, uint64_t sequence, uint64_t submitted);
+  bool flush_small();
+  void add_wait(WaiterKey waiter, StreamKey key, uint64_t sequence, uint64_t submitted);
   void settle_waits();
-  bool opens_done(uint64_t through) const { return opened_through_ >= through; }
+  bool settled(Wait& wait);
+  bool waits(WaiterKey waiter) const;
+  uint64_t openings_end() const { return openings_first_ + openings_.size(); }
 
   OrderOptions options_;
   std::vector<Stream> streams_;
   std::vector<Event> events_;
-  std::vector<OrderedCopy> deferred_copies_;  // slots for copies in deferred entries
-  std::vector<uint32_t> deferred_copies_free_;
-  std::vector<OrderedCopy> small_;  // eligible small copies, oldest first
-  std::vector<CopyKey> small_under_way_;
-  uint32_t batches_under_way_ = 0;
-  std::vector<std::pair<CopyKey, uint32_t>> batch_of_;  // landed small copies end their batch
+  std::vector<OrderedCopy> small_;  // may be issued, gathering; oldest first
+  uint32_t batch_under_way_ = 0;    // copies of the batch that has not landed
   std::vector<Wait> waits_;
-  struct Opening {
-    CopyKey copy;
-    bool landed = false;
-    bool opened = false;
-  };
-  std::vector<Opening> openings_;  // copies to the host, in the order they landed
-  uint64_t openings_first_ = 0;    // number of the first of them
-  uint64_t opened_through_ = 0;
+  Ring<Opening> openings_;       // copies to the host, in the order they landed
+  uint64_t openings_first_ = 0;  // the number of the first: all before it are opened
+  size_t deferred_ = 0;          // entries of all streams
   Ring<OrderAction> actions_;
   Stats stats_;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides what to seal ahead, what to send when a copy is requested, and what to give up.
-// Use: handle_*() as things happen, then poll() until it returns nothing; call handle_time() when
+// Use: handle_*() as things happen, then poll() until it returns nothing; poll again when
 // deadline() has passed. The order of calls is the order of events; `now` never goes back.
 //
 // Positions are reserved in order, sealed in parallel, published in order. What a program sees
@@ -76,9 +76,9 @@ class Pipeline {
   void handle_arrived(FlightId flight, uint32_t message, Instant now);  // from the device
   void handle_opened(FlightId flight, uint32_t message, bool verified, Instant now);
   void handle_consumed(LaneId lane, uint64_t head, Instant now);  // others used the lane up to head
+  void handle_paused(LaneId lane);  // publish nothing until the key is changed
   void handle_rotated(LaneId lane, Instant now);  // only while nothing is being published there
   void handle_device_error();
-  void handle_time(Instant now);
 
   std::optional<Action> poll(Instant now);
   std::optional<Instant> deadline() const;
@@ -109,46 +109,51 @@ class Pipeline {
   size_t memory_bytes() const;
 
  private:
-  // Request: claim or place.
-  FlightId take_flight(const CopyRequest& copy, Instant now);
+  // Request (pipeline.cc).
+  FlightId take_flight(const CopyRequest& copy);
+  void take_back(FlightId id, Instant now);
   bool claim(FlightId id, Instant now);
+  void credit_hit(const Planned& planned, uint32_t ready, Instant now);
+  void make_room(LaneState& lane);
   void place(LaneState& lane);
-  bool place_one(LaneState& lane, FlightId flight, uint32_t message, SlotId reopen);
-  void make_room(LaneState& lane, uint32_t messages);
+  Message* place_one(LaneState& lane, FlightId flight, uint32_t index);
   void release_if_sealed(FlightId id);
-  Range message_range(const Flight& flight, uint32_t message) const;
 
-  // Publish: whose turn is it?
+  // Publish (pipeline.cc).
   bool advance(LaneState& lane, Instant now);
   void publish(LaneState& lane, Message& message);
-  bool resolve(LaneState& lane, uint64_t target, Instant now);
-  void step_over(LaneState& lane, uint64_t target);
-  void move_to_head(LaneState& lane, FlightId flight);
-  bool may_move(const LaneState& lane, uint64_t target) const;
-  bool awaits_open(const Message& message, bool issued_only) const;
-
-  // Seal: what should the next worker do?
   bool dispatch(Instant now);
-  bool dispatch_from(LaneState& lane, bool ahead, Instant now);
-
-  // Plan: what to seal ahead.
-  bool plan_next(Instant now);
-  void plan(LaneState& lane, Instant now);
-  bool extend(LaneState& lane, const Range& host, uint32_t leeway, Instant now);
-  bool worth_sealing(const Range& host) const;
-  uint32_t leeway(const LaneState& lane) const;
-  GuardKind guard_kind() const;
-
-  // Give up.
-  void relinquish(LaneState& lane, size_t first_planned);
-  void void_planned(LaneState& lane, const Planned& planned);
-  void vacate(LaneState& lane, Message& message);
-  void displace(LaneState& lane, Message& message);
-  void void_slot(SlotId slot);
-
+  bool dispatch_from(LaneState& lane, bool ahead);
+  bool seal(LaneState& lane, uint64_t position);
+  bool awaits_open(const Message& message, bool issued_only) const;
   void finish(FlightId id);
   void fail();
-  bool is_bulk(const CopyRequest& copy) const;
+
+  // Somebody else's turn comes first (pipeline_gaps.cc).
+  bool resolve(LaneState& lane, uint64_t target, Instant now);
+  bool may_move(const LaneState& lane, uint64_t target) const;
+  Duration move_cost(const LaneState& lane, uint64_t target) const;
+  bool step_over(LaneState& lane, uint64_t target);
+  void move_to_head(LaneState& lane, FlightId flight);
+  void displace(LaneState& lane, Message& message);
+  void displace_all(LaneState& lane, uint64_t first, uint64_t end);
+
+  // Plan and give up (pipeline_plan.cc).
+  void plan(LaneState& lane, Instant now);
+  bool extend(LaneState& lane, const Range& host, uint64_t leeway);
+  bool worth_sealing(const Range& host) const;
+  uint32_t leeway(const LaneState& lane) const;
+  uint64_t depth_max() const;
+  GuardKind guard_kind() const;
+  void relinquish(LaneState& lane, size_t first_planned);
+  void void_planned(LaneState& lane, size_t index);
+  void void_slot(SlotId slot);
+  void break_guard(LaneState& lane, Planned& planned, const Range& written);
+  void resend_exposed(LaneState& lane, const Range& written);
+
+  bool is_bulk(const Flight& flight) const {
+    return !flight.snapshot && flight.host.bytes >= options_.policy.bulk_bytes_min;
+  }
   LaneState& bulk_lane() { return lanes_.back(); }
 
   PipelineOptions options_;
@@ -158,11 +163,11 @@ class Pipeline {
   std::vector<Flight> flights_;
   Ring<FlightId> flights_free_;
   Ring<FlightId> inbound_;  // copies to the host that are not done
+  Ring<SlotId> sealing_;    // with workers
   Ring<Action> actions_;
   Account account_;
   ChangingRanges changing_;
   Stats stats_;
-  uint32_t sealing_ = 0;  // messages with workers
   bool failed_ = false;
 };
 

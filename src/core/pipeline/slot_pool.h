@@ -24,25 +24,26 @@ class SlotPool {
   }
 
   // kNone if the budget does not allow it.
-  SlotId take(uint64_t bytes, bool ahead, LaneId lane, uint64_t position) {
+  SlotId take(const Range& host, bool ahead, LaneId lane, uint64_t position) {
     const uint64_t limit = ahead ? bytes_max_ - bytes_max_ / 8 : bytes_max_;
+    const uint64_t bytes = host.bytes;
     if (free_.empty() || (bounded_ && bytes_ + bytes > limit)) return kNone;
     const SlotId id = free_.front();
     free_.pop();
-    slots_[id] = {.position = position, .bytes = bytes, .lane = lane, .orphan = false};
+    slots_[id] = {.position = position, .host = host, .lane = lane, .orphan = false};
     bytes_ += bytes;
     bytes_peak_ = std::max(bytes_peak_, bytes_);
     return id;
   }
 
   void give(SlotId id) {
-    bytes_ -= slots_[id].bytes;
+    bytes_ -= slots_[id].host.bytes;
     free_.push(id);
   }
 
   struct Slot {
     uint64_t position = 0;
-    uint64_t bytes = 0;
+    Range host;
     LaneId lane = 0;
     bool orphan = false;  // a worker still writes to it, nobody wants the result
   };
