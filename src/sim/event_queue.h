@@ -26,6 +26,7 @@ enum class EventKind : uint8_t {
   driver_free,    // the driver's own copy path is free again, a: thread
   copy_done,      // off: b: call
   rotation_done,  // a: lane
+  opened_inline,  // b: index of a message from the device
 };
 
 struct SimEvent {

@@ -104,7 +104,7 @@ class Order {
   void handle_landed(StreamKey stream, CopyKey copy, Direction direction);
   void handle_batch_landed();        // all copies of the last batch of small ones
   void handle_opened(CopyKey copy);  // to the host, after it landed: verified and in place
-  void handle_failed();                // wakes everybody; the driver returns the error
+  void handle_failed();              // wakes everybody; the driver returns the error
 
   std::optional<OrderAction> poll();
 

@@ -76,7 +76,7 @@ class Pipeline {
   void handle_arrived(FlightId flight, uint32_t message, Instant now);  // from the device
   void handle_opened(FlightId flight, uint32_t message, bool verified, Instant now);
   void handle_consumed(LaneId lane, uint64_t head, Instant now);  // others used the lane up to head
-  void handle_paused(LaneId lane);  // publish nothing until the key is changed
+  void handle_paused(LaneId lane);                // publish nothing until the key is changed
   void handle_rotated(LaneId lane, Instant now);  // only while nothing is being published there
   void handle_device_error();
 
