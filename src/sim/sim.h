@@ -51,13 +51,10 @@ struct Faults {
 // What goes wrong at a chosen moment: just before the operation of that index.
 struct ScriptedFault {
   enum class Kind : uint8_t {
-    rotation,
-    driver_message,
-    worker_stall,  // all workers stand still for `stall`
-    flip,          // the next message to the device is changed on the bus,
-    drop,          // lost,
-    repeat,        // delivered twice,
-    swap,          // or delivered after the one behind it
+    rotation,        // of every lane
+    driver_message,  // in the lane of bulk copies
+    worker_stall,    // no worker begins anything for `stall`
+    tamper,          // the device finds another record than the next one sealed for it
   };
   uint64_t before = 0;
   Kind kind = Kind::rotation;
@@ -70,7 +67,7 @@ struct Setup {
   Policy policy;
   SafetyRules rules;
   Faults faults;
-  std::vector<ScriptedFault> script;  // by `before`
+  std::vector<ScriptedFault> script;
   uint64_t seed = 0;
   uint32_t workers = 4;
   uint64_t slot_bytes_max = 256 << 20;
@@ -129,7 +126,6 @@ struct SimOptions {
   std::string break_rule;     // empty: none
   bool compare_stock = true;  // run every program under `stock` too
   bool stop_at_violation = true;
-  uint32_t threads = 1;
   Platform platform;
   std::string platform_name;  // as the replay command names it
   std::function<void(uint64_t seeds_done, uint64_t seeds)> progress;  // may be empty

@@ -32,7 +32,7 @@ struct ScenarioFault {
   enum class Kind : uint8_t {
     rotate,          // the driver changes the keys
     driver_message,  // the driver uses the lane for itself
-    stall,           // all workers stand still
+    stall,           // no worker begins anything
     flip,            // the bus changes a bit of the next message to the device,
     drop,            // loses it,
     repeat,          // delivers it twice,
