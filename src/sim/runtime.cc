@@ -264,7 +264,7 @@ void Runtime::issue(const Issue& batch) {
 
 void Runtime::run(const Action& action) {
   if (const auto* seal = std::get_if<Seal>(&action)) {
-    start_seal(*seal);
+    start_seal(*seal, seal->flight != kNone && carried(of_flight_[seal->flight][0]).small);
   } else if (const auto* out = std::get_if<Publish>(&action)) {
     publish(*out);
   } else if (const auto* pad = std::get_if<Pad>(&action)) {
@@ -331,11 +331,11 @@ Duration Runtime::seal_time(uint64_t bytes) const {
              : stock_aead_time(platform, platform.to_device.cc, bytes, bytes);
 }
 
-void Runtime::start_seal(const Seal& seal) {
+void Runtime::start_seal(const Seal& seal, bool snapshot) {
   uint32_t index = 0;
   Worker* worker = idle_worker(index);
   if (worker == nullptr) {
-    seals_waiting_.push_back(seal);
+    seals_waiting_.push_back({seal, snapshot});
     return;
   }
   slots_[seal.slot].bytes = seal.host.bytes;
@@ -346,10 +346,10 @@ void Runtime::start_seal(const Seal& seal) {
   ++busy_workers_;
   worker->busy = true;
   worker->seal = seal;
-  const bool snapshot = seal.flight != kNone && carried(of_flight_[seal.flight][0]).small;
-  worker->content = seal.reopen != kNone ? slots_[seal.reopen].sealed.content
-                    : snapshot           ? 0
-                                         : world_.memory.fingerprint(seal.host);
+  worker->from_memory = !snapshot && seal.reopen == kNone;
+  worker->content = 0;
+  if (seal.reopen != kNone) worker->content = slots_[seal.reopen].sealed.content;
+  if (worker->from_memory) worker->content = world_.memory.fingerprint(seal.host);
   Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
   work += std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
@@ -363,9 +363,7 @@ void Runtime::worker_done(uint32_t index) {
   --busy_workers_;
   if (worker.seal) {
     const Seal seal = *std::exchange(worker.seal, std::nullopt);
-    const bool from_memory = seal.reopen == kNone &&
-                             (seal.flight == kNone || !carried(of_flight_[seal.flight][0]).small);
-    if (from_memory && world_.memory.fingerprint(seal.host) != worker.content) {
+    if (worker.from_memory && world_.memory.fingerprint(seal.host) != worker.content) {
       worker.content = world_.memory.garbage();  // it changed while it was read
     }
     slots_[seal.slot].sealed = {seal.epoch.number, seal.position, worker.content};
@@ -374,9 +372,9 @@ void Runtime::worker_done(uint32_t index) {
     open(worker.incoming);
   }
   if (!seals_waiting_.empty() && !failed_) {
-    const Seal next = seals_waiting_.front();
+    const auto [next, snapshot] = seals_waiting_.front();
     seals_waiting_.pop_front();
-    start_seal(next);
+    start_seal(next, snapshot);
   }
 }
 

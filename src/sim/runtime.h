@@ -112,6 +112,7 @@ class Runtime {
     std::optional<Seal> seal;
     uint64_t incoming = 0;
     uint64_t content = 0;
+    bool from_memory = false;  // and may change under the worker
   };
   struct Guarded {
     Range range;
@@ -125,7 +126,7 @@ class Runtime {
 
   void run(const Action& action);
   void run(const OrderAction& action);
-  void start_seal(const Seal& seal);
+  void start_seal(const Seal& seal, bool snapshot);
   void start_open(uint64_t incoming);
   void publish(const Publish& publish);
   void start_lane(uint32_t lane);
@@ -153,7 +154,7 @@ class Runtime {
   Order order_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
-  std::deque<Seal> seals_waiting_;
+  std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
   std::vector<Carried> carried_;                // by call
   std::vector<std::vector<CallId>> of_flight_;  // copies of a flight
   std::vector<ProgramCall> calls_;              // by call
