@@ -459,6 +459,13 @@ GuardKind Pipeline::guard_of(const Range& host) const {
   return GuardKind::none;
 }
 
+bool Pipeline::inbound(const Range& range) const {
+  for (size_t i = 0; i < inbound_.size(); ++i) {
+    if (flights_[inbound_[i]].host.overlaps(range)) return true;
+  }
+  return false;
+}
+
 bool Pipeline::reading(const Range& range) const {
   for (size_t i = 0; i < sealing_.size(); ++i) {
     if (slots_[sealing_[i]].host.overlaps(range)) return true;

@@ -88,6 +88,8 @@ class Pipeline {
   bool full() const { return flights_free_.empty(); }
   // How the ranges sealed ahead from `host` are guarded: what must be checked before a request.
   GuardKind guard_of(const Range& host) const;
+  // A copy to the host is going to write here: what is there now must not be taken for a snapshot.
+  bool inbound(const Range& range) const;
   bool reading(const Range& range) const;  // a worker or a lane may be reading it now
 
   struct Stats {

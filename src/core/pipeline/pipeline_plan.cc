@@ -55,9 +55,7 @@ void Pipeline::plan(LaneState& lane, Instant now) {
 // Plans one more transfer behind all others.
 bool Pipeline::extend(LaneState& lane, const Range& host, uint64_t leeway) {
   if (lane.planned.full() || host.bytes > depth_max()) return false;
-  for (size_t i = 0; i < inbound_.size(); ++i) {
-    if (flights_[inbound_[i]].host.overlaps(host)) return false;  // it is not there yet
-  }
+  if (inbound(host)) return false;  // it is not there yet
   Planned planned{.host = host,
                   .first = lane.frontier() + lane.displaced.size() + leeway,
                   .messages = message_count(host.bytes),
