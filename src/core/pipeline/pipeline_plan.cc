@@ -56,6 +56,8 @@ void Pipeline::plan(LaneState& lane, Instant now) {
 bool Pipeline::extend(LaneState& lane, const Range& host, uint64_t leeway) {
   if (lane.planned.full() || host.bytes > depth_max()) return false;
   if (inbound(host)) return false;  // it is not there yet
+  // One guard per byte: arming it again would forget what was written since.
+  if (guard_of(host) != GuardKind::none) return false;
   Planned planned{.host = host,
                   .first = lane.frontier() + lane.displaced.size() + leeway,
                   .messages = message_count(host.bytes),
