@@ -120,21 +120,21 @@ bool Pipeline::claim(FlightId id, Instant now) {
   const Planned planned = lane.planned[found];
   lane.planned.erase(found);
   uint32_t ready = 0;
-  bool whole = true;
+  bool intact = true;
   for (uint32_t i = 0; i < planned.messages; ++i) {
     Message& message = lane.at(planned.first + i);
     message.flight = id;
     message.index = i;
+    intact =
+        intact && message.state != MessageState::broken && message.state != MessageState::spoiled;
     if (message.state == MessageState::broken) message.state = MessageState::waiting;
     if (message.state == MessageState::waiting) lane.wake(planned.first + i);
     if (message.state == MessageState::ready) ++ready;
-    whole =
-        whole && (message.state == MessageState::ready || message.state == MessageState::sealing);
   }
   flight.placed = flight.in_ring = planned.messages;
   flight.unsealed -= ready;
   if (flight.ready) lane.eligible += planned.messages;
-  if (whole) ++stats_.hits;
+  if (intact) ++stats_.hits;
   stats_.messages_ready += ready;
   actions_.push(Unguard{planned.host});
   credit_hit(planned, ready, now);

@@ -94,7 +94,7 @@ class Pipeline {
 
   struct Stats {
     uint64_t requests = 0;        // bulk copies to the device
-    uint64_t hits = 0;            // of those, claimed with every message sealed or being sealed
+    uint64_t hits = 0;            // of those, foreseen and unchanged: planned, and the guard held
     uint64_t messages = 0;        // of bulk copies to the device
     uint64_t messages_ready = 0;  // of those, sealed before they were asked for
     uint64_t sealed_ahead = 0;    // messages
