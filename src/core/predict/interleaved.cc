@@ -13,9 +13,7 @@ namespace sealane {
 void TurnOrder::observe(uint32_t number) {
   Cell& cell = cells_[context_];
   if (cell.number == number) {
-    cell.confidence = std::min<uint8_t>(cell.confidence + 1, kConfidenceMax);
-  } else if (cell.confidence > 1) {
-    cell.confidence -= 2;
+    cell.confidence = std::min<uint8_t>(cell.confidence + 1, kSure);
   } else {
     cell = {static_cast<uint8_t>(number), 1};
   }
@@ -24,7 +22,7 @@ void TurnOrder::observe(uint32_t number) {
 
 uint32_t TurnOrder::expected(Context context) const {
   const Cell& cell = cells_[context];
-  return cell.confidence >= kConfident ? cell.number : kNumbers;
+  return cell.confidence == kSure ? cell.number : kNumbers;
 }
 
 Interleaved::Interleaved(BufferTable& buffers, size_t history_max)
@@ -69,8 +67,7 @@ void Interleaved::choose_before(BufferId id, Node& here) {
     if (!buffers_.alive(candidate)) continue;
     for (uint32_t then = 1; then <= kWindow && then < here.at; ++then) {
       if (recent(here.at - then) != candidate) continue;
-      const uint32_t change = now > then ? now - then : then - now;
-      const uint32_t cost = (now + then) * kWindow + change;
+      const uint32_t cost = (now + then) * kWindow + std::max(now, then);
       if (cost < best_cost && claim(candidate, id, 1)) {
         best_cost = cost;
         here.before = candidate;

@@ -16,7 +16,8 @@
 // Noise, recurring or not, finds no stable partner, so it neither gets a link nor breaks one.
 //
 // Cannot: loops in which a range comes more than once per period (forward-then-backward): a range
-// has one `before`. Loops so slow that more than kWindow other copies lie between two steps.
+// has one `before`. Loops so slow that more than kWindow other copies lie between two steps. Loops
+// little longer than the window that keep almost the same pace: partners drift apart too slowly.
 #pragma once
 
 #include <array>
@@ -50,8 +51,9 @@ class TurnOrder {
  private:
   static constexpr uint32_t kBits = 3;
   static constexpr uint32_t kOrder = 5;
-  static constexpr uint8_t kConfidenceMax = 7;
-  static constexpr uint8_t kConfident = 4;
+  // So many times in a row. More than a window holds, so that a loop which goes on for a whole
+  // window before another moves does not pass for the only one.
+  static constexpr uint8_t kSure = 16;
 
   struct Cell {
     uint8_t number = 0;

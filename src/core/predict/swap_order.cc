@@ -36,7 +36,7 @@ void SwapOrder::observe(const Transfer& transfer) {
   ++clock_;
   if (transfer.direction == Direction::to_host) {
     swap_out(id, transfer.host);
-  } else if (blocks_[id.slot].linked) {
+  } else if (classes_[size_class_of(transfer.host)].newest != kNone && blocks_[id.slot].linked) {
     swap_in(id);
   }
 }
