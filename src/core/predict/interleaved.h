@@ -6,7 +6,7 @@
 // always comes shortly before it.
 //
 // 1. Learn: of the copies in the window before this range now and in the window before it the last
-//    time, the one that was nearest both times becomes its `before`. It is confirmed whenever it is
+//    time, the one that was near both times becomes its `before`. It is confirmed whenever it is
 //    in the window again, and given up when it keeps missing or another range has the better claim.
 // 2. Heads: the latest copy of each loop. A loop keeps its head's number while it goes on.
 // 3. Whose turn is it? The order of the heads' numbers is learned as a sequence of its own (a a a b
@@ -36,12 +36,12 @@ class TurnOrder {
  public:
   static constexpr uint32_t kNumbers = 8;
 
-  TurnOrder() : cells_(size_t{1} << (kBits * kOrder)) {}
+  TurnOrder() : cells_(kContexts) {}
 
   using Context = uint32_t;
   Context context() const { return context_; }
   static Context push(Context context, uint32_t number) {
-    return (context << kBits | number) & ((1u << (kBits * kOrder)) - 1);
+    return (context << kBits | number) % kContexts;
   }
   void observe(uint32_t number);
   // kNumbers if unknown.
@@ -51,6 +51,7 @@ class TurnOrder {
  private:
   static constexpr uint32_t kBits = 3;
   static constexpr uint32_t kOrder = 5;
+  static constexpr uint32_t kContexts = 1u << (kBits * kOrder);
   // So many times in a row. More than a window holds, so that a loop which goes on for a whole
   // window before another moves does not pass for the only one.
   static constexpr uint8_t kSure = 16;
@@ -99,7 +100,7 @@ class Interleaved final : public Predictor {
 
   void confirm(Node& here);
   void choose_before(BufferId id, Node& here);
-  bool claim(BufferId before, BufferId id, uint16_t confidence);
+  bool claim(BufferId id, const Node& claimant);
   void move_head(BufferId id, const Node& here);
   Head& head_for(BufferId id, const Node& here);
   BufferId linked_after(BufferId id) const;

@@ -48,7 +48,7 @@ TEST(HitRate, RepetitionAmongControlCopies) {
 }
 
 TEST(HitRate, TwoLoops) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) {
     EXPECT_GE(hit_rate(patterns::two_loops(seed, true), 1), 0.95);
     EXPECT_GE(hit_rate(patterns::two_loops(seed, false), 4), 0.95);
   }
