@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -41,7 +42,11 @@ class Ring {
     SEALANE_CHECK(!empty(), "pop from an empty ring");
     --size_;
   }
-  // Keeps the order of the others.
+  // Both keep the order of the others.
+  void insert(size_t i, const T& item) {
+    push(item);
+    for (size_t at = size_ - 1; at > i; --at) std::swap((*this)[at], (*this)[at - 1]);
+  }
   void erase(size_t i) {
     for (; i + 1 < size_; ++i) (*this)[i] = (*this)[i + 1];
     pop_back();

@@ -36,7 +36,9 @@ void Device::run(uint32_t queue) {
     const Item& item = waiting.front();
     if (stream(item.stream).busy) return;
     if (item.not_before > events_.now()) {
-      events_.add(item.not_before, EventKind::item_starts, queue);
+      if (wakes_[queue] != item.not_before)
+        events_.add(item.not_before, EventKind::item_starts, queue);
+      wakes_[queue] = item.not_before;
       return;
     }
     if (!start(item)) return;

@@ -34,7 +34,7 @@ struct Item {
 class Device {
  public:
   Device(EventQueue& events, Oracle& oracle, uint32_t hardware_queues)
-      : events_(events), oracle_(oracle), queues_(hardware_queues) {}
+      : events_(events), oracle_(oracle), queues_(hardware_queues), wakes_(hardware_queues) {}
 
   void submit(const Item& item);
   void look_again();                  // item_starts
@@ -79,7 +79,8 @@ class Device {
   Oracle& oracle_;
   std::vector<Stream> streams_;
   std::vector<std::deque<Item>> queues_;
-  std::vector<bool> landed_;  // by call
+  std::vector<Instant> wakes_;  // when a queue looks again by itself
+  std::vector<bool> landed_;    // by call
   std::array<Instant, 2> link_free_{};
   bool recorded_ = false;
 };

@@ -105,7 +105,8 @@ Duration Runtime::copy(const ProgramCopy& copy, uint32_t thread) {
   record.copy = copy;
   record.thread = thread;
   record.small = copy.direction == Direction::to_device &&
-                 copy.host.bytes < world_.setup.policy.bulk_bytes_min;
+                 copy.host.bytes < world_.setup.policy.bulk_bytes_min &&
+                 !(copy.memory == MemoryKind::pinned && pipeline_.inbound(copy.host));
   Duration cost = record.small ? kCallSmall : kCallBulk;
   in_call_ = true;
   if (record.small) {
@@ -201,7 +202,7 @@ void Runtime::pump() {
     }
   }
   const std::optional<Instant> deadline = pipeline_.deadline();
-  if (deadline && (!timer_ || *deadline < *timer_ || *timer_ <= world_.now())) {
+  if (deadline && *deadline > world_.now() && timer_ != deadline) {
     timer_ = deadline;
     world_.events.add(*deadline, EventKind::timer);
   }

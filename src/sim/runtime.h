@@ -155,9 +155,9 @@ class Runtime {
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
   std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
-  std::vector<Carried> carried_;                // by call
-  std::vector<std::vector<CallId>> of_flight_;  // copies of a flight
-  std::vector<ProgramCall> calls_;              // by call
+  std::vector<Carried> carried_;                     // by call
+  std::vector<std::vector<CallId>> of_flight_;       // copies of a flight
+  std::vector<ProgramCall> calls_;                   // by call
   std::vector<SlotContent> slots_;
   std::vector<Guarded> guarded_;
   std::vector<Incoming> incoming_;

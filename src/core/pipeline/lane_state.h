@@ -97,6 +97,12 @@ class LaneState {
     message = {};
   }
 
+  bool is_planned(uint64_t position) const {
+    const Message& message = at(position);
+    return message.flight == kNone && message.state != MessageState::hole &&
+           message.state != MessageState::orphaned;
+  }
+
   // Workers look for waiting messages from here.
   void wake(uint64_t position) { seal_from = std::min(seal_from, position); }
 

@@ -120,21 +120,21 @@ bool Pipeline::claim(FlightId id, Instant now) {
   const Planned planned = lane.planned[found];
   lane.planned.erase(found);
   uint32_t ready = 0;
-  bool whole = true;
+  bool intact = true;
   for (uint32_t i = 0; i < planned.messages; ++i) {
     Message& message = lane.at(planned.first + i);
     message.flight = id;
     message.index = i;
+    intact =
+        intact && message.state != MessageState::broken && message.state != MessageState::spoiled;
     if (message.state == MessageState::broken) message.state = MessageState::waiting;
     if (message.state == MessageState::waiting) lane.wake(planned.first + i);
     if (message.state == MessageState::ready) ++ready;
-    whole =
-        whole && (message.state == MessageState::ready || message.state == MessageState::sealing);
   }
   flight.placed = flight.in_ring = planned.messages;
   flight.unsealed -= ready;
   if (flight.ready) lane.eligible += planned.messages;
-  if (whole) ++stats_.hits;
+  if (intact) ++stats_.hits;
   stats_.messages_ready += ready;
   actions_.push(Unguard{planned.host});
   credit_hit(planned, ready, now);
@@ -160,11 +160,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
 // Requested messages go before guesses: what stands where they must go is given up.
 void Pipeline::make_room(LaneState& lane) {
   if (lane.planned.empty()) return;
-  uint64_t needed = lane.displaced.size();
-  for (size_t i = 0; i < lane.backlog.size(); ++i) {
-    const Flight& flight = flights_[lane.backlog[i]];
-    needed += flight.messages - flight.placed;
-  }
+  const uint64_t needed = unplaced(lane);
   uint64_t room = 0;
   uint64_t position = lane.head();
   while (room < needed && !lane.planned.empty()) {
@@ -174,6 +170,15 @@ void Pipeline::make_room(LaneState& lane) {
     if (room >= needed) return;
     void_planned(lane, 0);
   }
+}
+
+uint64_t Pipeline::unplaced(const LaneState& lane) const {
+  uint64_t messages = lane.displaced.size();
+  for (size_t i = 0; i < lane.backlog.size(); ++i) {
+    const Flight& flight = flights_[lane.backlog[i]];
+    messages += flight.messages - flight.placed;
+  }
+  return messages;
 }
 
 void Pipeline::place(LaneState& lane) {
@@ -232,11 +237,16 @@ void Pipeline::handle_synchronise(Instant) {
 // --- 3. seal
 
 bool Pipeline::dispatch(Instant) {
-  if (!options_.policy.parallel || sealing_.size() >= options_.costs.workers) return false;
-  for (LaneState& lane : lanes_) {
-    if (dispatch_from(lane, false)) return true;
+  if (!options_.policy.parallel) return false;
+  const uint32_t workers = options_.costs.workers;
+  if (sealing_.size() < workers) {
+    for (LaneState& lane : lanes_) {
+      if (dispatch_from(lane, false)) return true;
+    }
   }
-  return dispatch_from(bulk_lane(), true);
+  // A worker that has begun cannot be called back: one stays free of guesses.
+  const size_t for_guesses = workers > 1 ? workers - 1 : 1;
+  return sealing_.size() + opening_ < for_guesses && dispatch_from(bulk_lane(), true);
 }
 
 bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
@@ -409,10 +419,12 @@ void Pipeline::finish(FlightId id) {
 // --- to the host
 
 void Pipeline::handle_arrived(FlightId flight, uint32_t message, Instant) {
+  ++opening_;
   actions_.push(Open{flight, message});
 }
 
 void Pipeline::handle_opened(FlightId id, uint32_t, bool verified, Instant) {
+  --opening_;
   if (!verified) return fail();
   Flight& flight = flights_[id];
   if (++flight.landed < flight.messages) return;
@@ -457,6 +469,13 @@ GuardKind Pipeline::guard_of(const Range& host) const {
     }
   }
   return GuardKind::none;
+}
+
+bool Pipeline::inbound(const Range& range) const {
+  for (size_t i = 0; i < inbound_.size(); ++i) {
+    if (flights_[inbound_[i]].host.overlaps(range)) return true;
+  }
+  return false;
 }
 
 bool Pipeline::reading(const Range& range) const {

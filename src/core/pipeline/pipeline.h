@@ -88,11 +88,13 @@ class Pipeline {
   bool full() const { return flights_free_.empty(); }
   // How the ranges sealed ahead from `host` are guarded: what must be checked before a request.
   GuardKind guard_of(const Range& host) const;
+  // A copy to the host is going to write here: what is there now must not be taken for a snapshot.
+  bool inbound(const Range& range) const;
   bool reading(const Range& range) const;  // a worker or a lane may be reading it now
 
   struct Stats {
     uint64_t requests = 0;        // bulk copies to the device
-    uint64_t hits = 0;            // of those, claimed with every message sealed or being sealed
+    uint64_t hits = 0;            // of those, foreseen and unchanged: planned, and the guard held
     uint64_t messages = 0;        // of bulk copies to the device
     uint64_t messages_ready = 0;  // of those, sealed before they were asked for
     uint64_t sealed_ahead = 0;    // messages
@@ -131,16 +133,26 @@ class Pipeline {
 
   // Somebody else's turn comes first (pipeline_gaps.cc).
   bool resolve(LaneState& lane, uint64_t target, Instant now);
+  bool better_move(uint64_t gap, Duration move) const;
+  bool hold(LaneState& lane, uint64_t target, Duration most, Instant now);
+  bool pass_request(LaneState& lane, uint64_t target, Instant now);
+  bool pass_guess(LaneState& lane, uint64_t target, Instant now);
+  bool tradable(const Message& message) const;
+  Duration reseal_cost(const Message& message) const;
+  void trade(LaneState& lane, uint64_t first, uint64_t second);
   bool may_move(const LaneState& lane, uint64_t target) const;
   Duration move_cost(const LaneState& lane, uint64_t target) const;
-  bool step_over(LaneState& lane, uint64_t target);
+  bool pad(LaneState& lane, uint64_t end);
   void move_to_head(LaneState& lane, FlightId flight);
   void displace(LaneState& lane, Message& message);
   void displace_all(LaneState& lane, uint64_t first, uint64_t end);
 
   // Plan and give up (pipeline_plan.cc).
   void plan(LaneState& lane, Instant now);
-  bool extend(LaneState& lane, const Range& host, uint64_t leeway);
+  bool extend(LaneState& lane, const Range& host, size_t index, uint64_t first);
+  bool sealable(const Range& host) const;
+  uint64_t requested_end(LaneState& lane) const;
+  uint64_t unplaced(const LaneState& lane) const;
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;
@@ -164,6 +176,7 @@ class Pipeline {
   Ring<FlightId> flights_free_;
   Ring<FlightId> inbound_;  // copies to the host that are not done
   Ring<SlotId> sealing_;    // with workers
+  uint32_t opening_ = 0;    // messages from the device with workers
   Ring<Action> actions_;
   Account account_;
   ChangingRanges changing_;

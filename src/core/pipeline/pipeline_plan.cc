@@ -21,47 +21,51 @@ constexpr uint64_t kDepthBytesMin = 8_MiB;
 
 }  // namespace
 
+// Walks along the guesses and the plan. What is expected but cannot be sealed yet (it is on its way
+// from the device, planned already for an earlier turn, or changes too often) gets a gap of its
+// size: a later plan fills it, or the live copy does.
 void Pipeline::plan(LaneState& lane, Instant now) {
-  if (!account_.open(now) || !lane.backlog.empty()) return;
+  if (!account_.open(now) || unplaced(lane) > 0) return;
   std::array<Guess, kGuessesMax> guesses;
   const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
   const size_t count = source_->predict({guesses.data(), wanted});
+  const uint32_t leave = leeway(lane);
   size_t agreed = 0;
   uint64_t bytes = 0;
-  uint64_t skipped = 0;  // positions that expected transfers will take which we leave alone
-  for (size_t i = 0; i < count; ++i) {
+  uint64_t at = requested_end(lane);  // where the next expected transfer begins
+  for (size_t i = 0; i < count && guesses[i].confidence >= kConfidenceMin; ++i) {
     const Range& host = guesses[i].host;
-    if (guesses[i].confidence < kConfidenceMin) break;
+    const uint32_t messages = message_count(host.bytes);
     if (host.bytes < options_.policy.bulk_bytes_min) continue;
     bytes += host.bytes;
-    if (agreed < lane.planned.size()) {
-      if (lane.planned[agreed].host == host) {
-        ++agreed;
-        continue;
-      }
-      relinquish(lane, agreed);
-    }
-    if (bytes > lane.depth_bytes && agreed > 0) break;
-    if (!worth_sealing(host)) {
-      skipped += message_count(host.bytes) + leeway(lane);
+    if (bytes > lane.depth_bytes && i > 0) break;
+    if (agreed < lane.planned.size() && lane.planned[agreed].host == host) {
+      at = lane.planned[agreed++].first + messages;
       continue;
     }
-    if (!extend(lane, host, leeway(lane) + skipped)) break;
-    ++agreed;
-    skipped = 0;
+    at += leave;
+    const bool fits = agreed == lane.planned.size() || at + messages <= lane.planned[agreed].first;
+    if (!fits) relinquish(lane, agreed);
+    if (sealable(host) && !extend(lane, host, agreed++, at)) break;
+    at += messages;
   }
 }
 
-// Plans one more transfer behind all others.
-bool Pipeline::extend(LaneState& lane, const Range& host, uint64_t leeway) {
-  if (lane.planned.full() || host.bytes > depth_max()) return false;
-  for (size_t i = 0; i < inbound_.size(); ++i) {
-    if (flights_[inbound_[i]].host.overlaps(host)) return false;  // it is not there yet
+// One past the last position a requested message has.
+uint64_t Pipeline::requested_end(LaneState& lane) const {
+  uint64_t end = lane.frontier();
+  while (end > lane.head() && lane.at(end - 1).flight == kNone &&
+         lane.at(end - 1).state != MessageState::orphaned) {
+    --end;
   }
-  Planned planned{.host = host,
-                  .first = lane.frontier() + lane.displaced.size() + leeway,
-                  .messages = message_count(host.bytes),
-                  .guard = guard_kind()};
+  return end;
+}
+
+// Plans a transfer at the positions from `first` on, as the plan's `index`.
+bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t first) {
+  if (lane.planned.full() || host.bytes > depth_max()) return false;
+  const Planned planned{
+      .host = host, .first = first, .messages = message_count(host.bytes), .guard = guard_kind()};
   for (uint32_t i = 0; i < planned.messages; ++i) {
     const Range part = message_range(host, i);
     Message* message = lane.reserve(planned.first + i, part.bytes);
@@ -74,7 +78,7 @@ bool Pipeline::extend(LaneState& lane, const Range& host, uint64_t leeway) {
     message->host = part;
   }
   lane.wake(planned.first);
-  lane.planned.push(planned);
+  lane.planned.insert(index, planned);
   actions_.push(Guard{host, planned.guard});
   const Costs& costs = options_.costs;
   const Duration work =
@@ -82,6 +86,11 @@ bool Pipeline::extend(LaneState& lane, const Range& host, uint64_t leeway) {
   account_.spend(
       Duration(static_cast<int64_t>(static_cast<double>(work.count()) * costs.shared_core)));
   return true;
+}
+
+// One guard per byte: arming it again would forget what was written since.
+bool Pipeline::sealable(const Range& host) const {
+  return worth_sealing(host) && !inbound(host) && guard_of(host) == GuardKind::none;
 }
 
 bool Pipeline::worth_sealing(const Range& host) const {

@@ -13,9 +13,7 @@ namespace sealane {
 void TurnOrder::observe(uint32_t number) {
   Cell& cell = cells_[context_];
   if (cell.number == number) {
-    cell.confidence = std::min<uint8_t>(cell.confidence + 1, kConfidenceMax);
-  } else if (cell.confidence > 1) {
-    cell.confidence -= 2;
+    cell.confidence = std::min<uint8_t>(cell.confidence + 1, kSure);
   } else {
     cell = {static_cast<uint8_t>(number), 1};
   }
@@ -24,12 +22,12 @@ void TurnOrder::observe(uint32_t number) {
 
 uint32_t TurnOrder::expected(Context context) const {
   const Cell& cell = cells_[context];
-  return cell.confidence >= kConfident ? cell.number : kNumbers;
+  return cell.confidence == kSure ? cell.number : kNumbers;
 }
 
 Interleaved::Interleaved(BufferTable& buffers, size_t history_max)
     : buffers_(buffers), recent_(std::bit_ceil(history_max)), nodes_(buffers.capacity()) {
-  SEALANE_CHECK(recent_.size() > 4 * kWindow, "history out of range");
+  SEALANE_CHECK(recent_.size() > size_t{4} * kWindow, "history out of range");
 }
 
 void Interleaved::observe(const Transfer& transfer) {
@@ -40,7 +38,7 @@ void Interleaved::observe(const Transfer& transfer) {
   if (here.generation != id.generation) here = {id.generation, 0, {}, {}, 0, 0};
   ++newest_;
   if (here.before.valid()) confirm(here);
-  if (here.before.valid() && !claim(here.before, id, here.confidence)) here.before = {};
+  if (here.before.valid() && !claim(id, here)) here.before = {};
   if (!here.before.valid() && here.at != 0) choose_before(id, here);
   recent_[newest_ & (recent_.size() - 1)] = id;
   here.at = newest_;
@@ -62,32 +60,40 @@ void Interleaved::confirm(Node& here) {
 void Interleaved::choose_before(BufferId id, Node& here) {
   // The window before the last time must still be in the ring.
   if (newest_ - here.at + kWindow >= recent_.size()) return;
+  here.before = {};
+  here.confidence = 0;
+  Node best = here;
   uint32_t best_cost = UINT32_MAX;
   for (uint32_t now = 1; now <= kWindow && now < newest_; ++now) {
     const BufferId candidate = recent(newest_ - now);
     if (candidate == id) break;  // further back lies the previous round
-    if (!buffers_.alive(candidate)) continue;
     for (uint32_t then = 1; then <= kWindow && then < here.at; ++then) {
       if (recent(here.at - then) != candidate) continue;
-      const uint32_t change = now > then ? now - then : then - now;
-      const uint32_t cost = (now + then) * kWindow + change;
-      if (cost < best_cost && claim(candidate, id, 1)) {
+      const uint32_t cost = std::max(now, then) * kWindow + std::min(now, then);
+      here.before = candidate;
+      here.gap = static_cast<uint16_t>(now * kScale);
+      here.confidence = 1;
+      if (cost < best_cost && claim(id, here)) {
         best_cost = cost;
-        here.before = candidate;
-        here.gap = static_cast<uint16_t>(now * kScale);
+        best = here;
       }
       break;
     }
   }
-  here.confidence = here.before.valid() ? 1 : 0;
+  here = best;
 }
 
-// A range leads to one other; the surer claim wins, and the newer of equal ones.
-bool Interleaved::claim(BufferId before, BufferId id, uint16_t confidence) {
-  if (!buffers_.alive(before)) return false;
-  const BufferId rival = linked_after(before);
-  if (rival.valid() && rival != id && node(rival).confidence > confidence) return false;
-  node(before).after = id;
+// A range leads to one other. Of two that keep coming behind it the nearer has the better claim:
+// the farther one is a later step, or of another loop. A newcomer must be very much nearer.
+bool Interleaved::claim(BufferId id, const Node& claimant) {
+  if (!buffers_.alive(claimant.before)) return false;
+  const BufferId rival = linked_after(claimant.before);
+  if (rival.valid() && rival != id && node(rival).confidence >= kConfident) {
+    const bool newcomer = claimant.confidence < kConfident;
+    const uint32_t gap = node(rival).gap;
+    if (newcomer ? gap < 4 * claimant.gap : gap <= claimant.gap) return false;
+  }
+  node(claimant.before).after = id;
   return true;
 }
 

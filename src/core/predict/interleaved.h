@@ -6,7 +6,7 @@
 // always comes shortly before it.
 //
 // 1. Learn: of the copies in the window before this range now and in the window before it the last
-//    time, the one that was nearest both times becomes its `before`. It is confirmed whenever it is
+//    time, the one that was near both times becomes its `before`. It is confirmed whenever it is
 //    in the window again, and given up when it keeps missing or another range has the better claim.
 // 2. Heads: the latest copy of each loop. A loop keeps its head's number while it goes on.
 // 3. Whose turn is it? The order of the heads' numbers is learned as a sequence of its own (a a a b
@@ -16,7 +16,8 @@
 // Noise, recurring or not, finds no stable partner, so it neither gets a link nor breaks one.
 //
 // Cannot: loops in which a range comes more than once per period (forward-then-backward): a range
-// has one `before`. Loops so slow that more than kWindow other copies lie between two steps.
+// has one `before`. Loops so slow that more than kWindow other copies lie between two steps. Loops
+// little longer than the window that keep almost the same pace: partners drift apart too slowly.
 #pragma once
 
 #include <array>
@@ -35,12 +36,12 @@ class TurnOrder {
  public:
   static constexpr uint32_t kNumbers = 8;
 
-  TurnOrder() : cells_(size_t{1} << (kBits * kOrder)) {}
+  TurnOrder() : cells_(kContexts) {}
 
   using Context = uint32_t;
   Context context() const { return context_; }
   static Context push(Context context, uint32_t number) {
-    return (context << kBits | number) & ((1u << (kBits * kOrder)) - 1);
+    return (context << kBits | number) % kContexts;
   }
   void observe(uint32_t number);
   // kNumbers if unknown.
@@ -50,8 +51,10 @@ class TurnOrder {
  private:
   static constexpr uint32_t kBits = 3;
   static constexpr uint32_t kOrder = 5;
-  static constexpr uint8_t kConfidenceMax = 7;
-  static constexpr uint8_t kConfident = 4;
+  static constexpr uint32_t kContexts = 1u << (kBits * kOrder);
+  // So many times in a row. More than a window holds, so that a loop which goes on for a whole
+  // window before another moves does not pass for the only one.
+  static constexpr uint8_t kSure = 16;
 
   struct Cell {
     uint8_t number = 0;
@@ -97,7 +100,7 @@ class Interleaved final : public Predictor {
 
   void confirm(Node& here);
   void choose_before(BufferId id, Node& here);
-  bool claim(BufferId before, BufferId id, uint16_t confidence);
+  bool claim(BufferId id, const Node& claimant);
   void move_head(BufferId id, const Node& here);
   Head& head_for(BufferId id, const Node& here);
   BufferId linked_after(BufferId id) const;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kCandidates = 8;  // occurrences compared when the match is lost
 constexpr size_t kPastCompared = 32;
+constexpr size_t kTurnsMax = 12;  // streams merged, a bound on the work of one guess
 
 }  // namespace
 
@@ -99,7 +100,7 @@ void Repetition::restart() {
 }
 
 size_t Repetition::predict(std::span<Guess> next) const {
-  std::array<Turn, kStreamsMax> room;
+  std::array<Turn, kTurnsMax> room;
   const std::span<Turn> turns(room.data(), open_turns(room));
   size_t count = 0;
   // Copies to the host and ended ids are stepped over, but not for ever.
@@ -119,7 +120,7 @@ size_t Repetition::predict(std::span<Guess> next) const {
 // The streams whose match has mostly been right, each at what it expects next.
 size_t Repetition::open_turns(std::span<Turn> turns) const {
   size_t count = 0;
-  for (uint64_t left = streams_used_; left != 0; left &= left - 1) {
+  for (uint64_t left = streams_used_; left != 0 && count < turns.size(); left &= left - 1) {
     const auto index = static_cast<uint32_t>(std::countr_zero(left));
     const Stream& stream = streams_[index];
     if (stream.accuracy < kSure / 2 || !held(stream.match) || !held(stream.head)) continue;

@@ -36,7 +36,7 @@ void SwapOrder::observe(const Transfer& transfer) {
   ++clock_;
   if (transfer.direction == Direction::to_host) {
     swap_out(id, transfer.host);
-  } else if (blocks_[id.slot].linked) {
+  } else if (classes_[size_class_of(transfer.host)].newest != kNone && blocks_[id.slot].linked) {
     swap_in(id);
   }
 }
@@ -156,12 +156,11 @@ SwapOrder::Cursor SwapOrder::first(const Class& list) const {
 
 void SwapOrder::advance(Cursor& cursor) const {
   const Block& block = blocks_[cursor.at];
-  if (order_ == Order::fifo) {
+  const bool group_goes_on = block.newer != kNone && !blocks_[block.newer].starts_group;
+  if (order_ == Order::fifo || (order_ == Order::lifo_grouped && group_goes_on)) {
     cursor.at = block.newer;
   } else if (order_ == Order::lifo) {
     cursor.at = block.older;
-  } else if (block.newer != kNone && !blocks_[block.newer].starts_group) {
-    cursor.at = block.newer;
   } else {
     cursor.at = cursor.group_start = start_of_group(blocks_[cursor.group_start].older);
   }

@@ -64,8 +64,8 @@ class SwapOrder final : public Predictor {
   };
   // Where the walk through one class stands.
   struct Cursor {
-    uint32_t at = kNone;
-    uint32_t group_start = kNone;
+    uint32_t at;
+    uint32_t group_start;
   };
 
   void swap_out(BufferId id, const Range& range);

@@ -48,17 +48,27 @@ void Tournament::judge(const Range& requested) {
   const auto bytes = static_cast<double>(requested.bytes);
   bytes_mean_ += (bytes - bytes_mean_) * (bytes_mean_ == 0 ? 1 : kBytesDecay);
   const double weight = kDecay * std::min(1.0, bytes / bytes_mean_);
-  std::array<Guess, kLeeway> guesses;
   for (size_t i = 0; i < contestants_.size(); ++i) {
-    const size_t count = contestants_[i]->predict(guesses);
-    size_t place = 0;
-    while (place < count && guesses[place].host != requested) ++place;
-    const bool hit = place < count;
+    const size_t place = place_of(requested, *contestants_[i]);
+    const bool hit = place < kLeeway;
     Score& score = scores_[i];
     ++(hit ? score.hits : score.misses);
     const double worth = hit ? 1.0 / static_cast<double>(1 << place) : 0.0;
     score.recent_hit_rate += (worth - score.recent_hit_rate) * weight;
   }
+}
+
+// At which place of its guesses, kLeeway if it is not among them. Most are right or silent at the
+// first, so that one is asked for alone.
+size_t Tournament::place_of(const Range& requested, const Predictor& contestant) {
+  std::array<Guess, kLeeway> guesses;
+  size_t count = contestant.predict(std::span(guesses).first(1));
+  if (count == 0) return kLeeway;
+  if (guesses[0].host == requested) return 0;
+  count = contestant.predict(guesses);
+  size_t place = 1;
+  while (place < count && guesses[place].host != requested) ++place;
+  return place < count ? place : kLeeway;
 }
 
 void Tournament::elect() {

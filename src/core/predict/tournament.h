@@ -68,6 +68,7 @@ class Tournament final : public GuessSource {
   static constexpr size_t kNobody = SIZE_MAX;
 
   void judge(const Range& requested);
+  static size_t place_of(const Range& requested, const Predictor& contestant);
   void elect();
 
   const PredictLimits limits_;
