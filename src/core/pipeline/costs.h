@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the pipeline's choices cost on this machine. The driver of the core fills it in, from a
+// platform file or from measurement; the core only compares.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace sealane {
+
+struct Costs {
+  double seal_ns_per_byte = 0.15;     // one worker
+  double publish_ns_per_byte = 0.12;  // a ready slot into the bounce buffer and over the link
+  Duration message{8'000};            // each message, whatever its size
+  Duration pad{10'000};               // a no-op message, the crossing included
+  Duration toll{20'000};              // a crossing
+  Duration scatter{3'000};            // one more small copy in a coalesced message
+  double guard_ns_per_byte = 0.018;   // to arm
+  double rewrite_ns_per_byte = 0.16;  // what the program pays to write to guarded pages
+  double digest_ns_per_byte = 0.1;    // to check a digest guard, in the request
+  double guard_check_ns_per_byte = 0.0003;
+  double shared_core = 0;  // the share of a worker's time that the program's threads lose to it
+  uint32_t workers = 4;
+
+  static Duration bytes_time(double ns_per_byte, uint64_t bytes) {
+    return Duration(static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes)));
+  }
+  Duration seal(uint64_t bytes) const { return bytes_time(seal_ns_per_byte, bytes); }
+
+  // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
+  // then sealing by all workers and publishing overlap.
+  Duration live(uint64_t bytes, uint64_t messages) const {
+    return seal(bytes / messages) + std::max(ready(bytes, messages), seal(bytes) / (workers + 1));
+  }
+  // The same copy from slots.
+  Duration ready(uint64_t bytes, uint64_t messages) const {
+    return bytes_time(publish_ns_per_byte, bytes) + message * static_cast<int64_t>(messages);
+  }
+};
+
+}  // namespace sealane

@@ -1,0 +1,506 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a copy to the device, in order:
+//
+//   1. handle_copy    serial    claim what was sealed ahead, or reserve the next positions
+//   2. plan           serial    ask what comes next, reserve positions and guard it
+//   (pipeline_plan.cc)
+//   3. dispatch       serial    give messages to workers: requested ones first, then by position
+//      handle_sealed  parallel  any number of workers seal, in any order
+//   4. handle_ready   serial    core/order says: nothing before it is left
+//   5. advance        serial    the message whose turn it is goes out; if somebody else's turn
+//   comes
+//                               first: hold, pad, or move to the front (pipeline_gaps.cc)
+//   6. handle_published         the device has it; the last message ends the flight
+//
+// A copy to the host is observed (1), issued by core/order, opened message by message as it arrives
+// (handle_arrived, handle_opened), and its range becomes a candidate for 2.
+
+#include "core/pipeline/pipeline.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace sealane {
+namespace {
+
+// Below this a message is sealed by the lane itself: handing it to a worker costs more.
+constexpr uint64_t kWorkerBytesMin = 64_KiB;
+constexpr uint64_t kFirstDepthBytes = 64_MiB;
+
+}  // namespace
+
+Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
+    : options_(options),
+      source_(source),
+      slots_(options.slot_bytes_max, options.rules.budget),
+      flights_(kFlightsMax),
+      flights_free_(kFlightsMax),
+      inbound_(kFlightsMax),
+      sealing_(SlotPool::kSlotsMax),
+      actions_(4 * Ledger::kWindow) {
+  SEALANE_CHECK(options.lanes > 0, "a pipeline needs a lane");
+  SEALANE_CHECK(source != nullptr || !options.policy.speculates(), "nobody to guess");
+  lanes_.reserve(options.lanes);
+  for (LaneId id = 0; id < options.lanes; ++id) {
+    lanes_.emplace_back(id, options.key_limits, kFlightsMax, options.publish_window);
+  }
+  bulk_lane().depth_bytes = std::min(kFirstDepthBytes, depth_max());
+  for (FlightId id = 0; id < kFlightsMax; ++id) flights_free_.push(id);
+}
+
+// --- 1. request
+
+FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
+  const FlightId id = take_flight(copy);
+  const Flight& flight = flights_[id];
+  if (is_bulk(flight) && source_ != nullptr) source_->observe({copy.direction, copy.host});
+  if (copy.direction == Direction::to_host) {
+    take_back(id, now);
+    return id;
+  }
+  LaneState& lane = lanes_[copy.lane];
+  lane.synchronised = false;
+  if (!is_bulk(flight)) {
+    lane.extra += flight.messages;
+  } else {
+    ++stats_.requests;
+    stats_.messages += flight.messages;
+    lane.leeway.observe(std::exchange(lane.extra, 0));
+    lane.plan_due = true;
+    changing_.requested(copy.host);
+  }
+  if (!is_bulk(flight) || !claim(id, now)) {
+    lane.backlog.push(id);
+    make_room(lane);
+    place(lane);
+  }
+  release_if_sealed(id);
+  return id;
+}
+
+FlightId Pipeline::take_flight(const CopyRequest& copy) {
+  SEALANE_CHECK(!full(), "more copies than the pipeline can carry");
+  SEALANE_CHECK(copy.lane < lanes_.size(), "no such lane");
+  const FlightId id = flights_free_.front();
+  flights_free_.pop();
+  Flight& flight = flights_[id];
+  flight = {};
+  flight.host = copy.host;
+  flight.direction = copy.direction;
+  flight.memory = copy.memory;
+  flight.lane = copy.lane;
+  flight.snapshot = copy.snapshot;
+  flight.ready = copy.ready;
+  flight.in_use = true;
+  flight.messages = message_count(copy.host.bytes);
+  flight.unsealed = flight.messages;
+  return id;
+}
+
+// A copy to the host is about to change its range: what was sealed from it is of no use.
+void Pipeline::take_back(FlightId id, Instant) {
+  inbound_.push(id);
+  LaneState& lane = bulk_lane();
+  for (size_t i = lane.planned.size(); i-- > 0;) {
+    if (lane.planned[i].host.overlaps(flights_[id].host)) void_planned(lane, i);
+  }
+}
+
+// The program waits for us, so nothing can change between this comparison and the claim.
+bool Pipeline::claim(FlightId id, Instant now) {
+  Flight& flight = flights_[id];
+  LaneState& lane = lanes_[flight.lane];
+  size_t found = 0;
+  while (found < lane.planned.size() && lane.planned[found].host != flight.host) ++found;
+  if (found == lane.planned.size()) return false;
+
+  const Planned planned = lane.planned[found];
+  lane.planned.erase(found);
+  uint32_t ready = 0;
+  bool intact = true;
+  for (uint32_t i = 0; i < planned.messages; ++i) {
+    Message& message = lane.at(planned.first + i);
+    message.flight = id;
+    message.index = i;
+    intact =
+        intact && message.state != MessageState::broken && message.state != MessageState::spoiled;
+    if (message.state == MessageState::broken) message.state = MessageState::waiting;
+    if (message.state == MessageState::waiting) lane.wake(planned.first + i);
+    if (message.state == MessageState::ready) ++ready;
+  }
+  flight.placed = flight.in_ring = planned.messages;
+  flight.unsealed -= ready;
+  if (flight.ready) lane.eligible += planned.messages;
+  if (intact) ++stats_.hits;
+  stats_.messages_ready += ready;
+  actions_.push(Unguard{planned.host});
+  credit_hit(planned, ready, now);
+  return true;
+}
+
+void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
+  const Costs& costs = options_.costs;
+  const uint64_t bytes = planned.host.bytes;
+  const double check =
+      planned.guard == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
+  account_.spend(Costs::bytes_time(check, bytes));
+  const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
+  account_.earn(gain * ready / planned.messages);
+  if (ready == planned.messages) changing_.held(planned.host);
+  // Late: look further ahead.
+  if (ready < planned.messages) {
+    LaneState& lane = bulk_lane();
+    lane.depth_bytes = std::min(lane.depth_bytes * 2, depth_max());
+  }
+}
+
+// Requested messages go before guesses: what stands where they must go is given up.
+void Pipeline::make_room(LaneState& lane) {
+  if (lane.planned.empty()) return;
+  const uint64_t needed = unplaced(lane);
+  uint64_t room = 0;
+  uint64_t position = lane.head();
+  while (room < needed && !lane.planned.empty()) {
+    while (position < lane.planned.front().first) {
+      if (lane.at(position++).state == MessageState::hole) ++room;
+    }
+    if (room >= needed) return;
+    void_planned(lane, 0);
+  }
+}
+
+uint64_t Pipeline::unplaced(const LaneState& lane) const {
+  uint64_t messages = lane.displaced.size();
+  for (size_t i = 0; i < lane.backlog.size(); ++i) {
+    const Flight& flight = flights_[lane.backlog[i]];
+    messages += flight.messages - flight.placed;
+  }
+  return messages;
+}
+
+void Pipeline::place(LaneState& lane) {
+  while (!lane.displaced.empty()) {
+    const Displaced& lost = lane.displaced.front();
+    Message* message = place_one(lane, lost.flight, lost.index);
+    if (message == nullptr) return;
+    message->reopen = lost.reopen;
+    if (lost.sealed != kNone) {
+      message->state = MessageState::ready;
+      message->slot = lost.sealed;
+      slots_[lost.sealed].position = message->position->number();
+    }
+    lane.displaced.pop();
+  }
+  while (!lane.backlog.empty()) {
+    const FlightId id = lane.backlog.front();
+    Flight& flight = flights_[id];
+    for (; flight.placed < flight.messages; ++flight.placed) {
+      if (place_one(lane, id, flight.placed) == nullptr) return;
+    }
+    lane.backlog.pop();
+  }
+}
+
+Message* Pipeline::place_one(LaneState& lane, FlightId id, uint32_t index) {
+  Flight& flight = flights_[id];
+  const Range host = message_range(flight.host, index);
+  Message* message = lane.reserve_lowest(host.bytes);
+  if (message == nullptr) return nullptr;
+  message->state = MessageState::waiting;
+  message->flight = id;
+  message->index = index;
+  message->host = host;
+  lane.wake(message->position->number());
+  ++flight.in_ring;
+  if (flight.ready) ++lane.eligible;
+  return message;
+}
+
+// A pinned source may be read until the copy is done. Any other may change as soon as the call
+// returns: the sealed records are the copy from then on.
+void Pipeline::release_if_sealed(FlightId id) {
+  Flight& flight = flights_[id];
+  if (flight.released) return;
+  const bool stable = flight.snapshot || flight.memory == MemoryKind::pinned;
+  if (!stable && flight.unsealed > 0) return;
+  flight.released = true;
+  actions_.push(Release{id});
+}
+
+void Pipeline::handle_synchronise(Instant) {
+  for (LaneState& lane : lanes_) lane.synchronised = true;
+}
+
+// --- 3. seal
+
+bool Pipeline::dispatch(Instant) {
+  if (!options_.policy.parallel) return false;
+  const uint32_t workers = options_.costs.workers;
+  if (sealing_.size() < workers) {
+    for (LaneState& lane : lanes_) {
+      if (dispatch_from(lane, false)) return true;
+    }
+  }
+  // A worker that has begun cannot be called back: one stays free of guesses.
+  const size_t for_guesses = workers > 1 ? workers - 1 : 1;
+  return sealing_.size() + opening_ < for_guesses && dispatch_from(bulk_lane(), true);
+}
+
+bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
+  lane.seal_from = std::max(lane.seal_from, lane.head());
+  bool first = true;
+  for (uint64_t position = lane.seal_from; position < lane.frontier(); ++position) {
+    const Message& message = lane.at(position);
+    if (message.state != MessageState::waiting) continue;
+    if (std::exchange(first, false)) lane.seal_from = position;
+    if ((message.flight == kNone) != ahead) continue;
+    if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
+      continue;
+    if (!ahead && awaits_open(message, false)) continue;
+    return seal(lane, position);
+  }
+  return false;
+}
+
+bool Pipeline::seal(LaneState& lane, uint64_t position) {
+  Message& message = lane.at(position);
+  const bool ahead = message.flight == kNone;
+  SlotId slot = slots_.take(message.host, ahead, lane.id, position);
+  LaneState& guesses = bulk_lane();
+  while (slot == kNone && !ahead && !guesses.planned.empty()) {
+    void_planned(guesses, guesses.planned.size() - 1);  // the one needed last
+    slot = slots_.take(message.host, ahead, lane.id, position);
+  }
+  if (slot == kNone) return false;
+  message.state = MessageState::sealing;
+  message.slot = slot;
+  sealing_.push(slot);
+  if (ahead) ++stats_.sealed_ahead;
+  actions_.push(Seal{.slot = slot,
+                     .lane = lane.id,
+                     .position = position,
+                     .epoch = lane.ledger.epoch(),
+                     .host = message.host,
+                     .flight = message.flight,
+                     .message = message.index,
+                     .reopen = message.reopen});
+  return true;
+}
+
+void Pipeline::handle_sealed(SlotId slot, Instant) {
+  size_t i = 0;
+  while (i < sealing_.size() && sealing_[i] != slot) ++i;
+  SEALANE_CHECK(i < sealing_.size(), "sealed a slot nobody asked for");
+  sealing_.erase(i);
+
+  LaneState& lane = lanes_[slots_[slot].lane];
+  Message& message = lane.at(slots_[slot].position);
+  if (slots_[slot].orphan) {
+    void_slot(slot);
+    if (message.state == MessageState::orphaned && message.slot == slot) lane.give_back(message);
+    return;
+  }
+  if (message.state == MessageState::spoiled) {
+    void_slot(slot);
+    message.slot = kNone;
+    message.state = message.flight == kNone ? MessageState::broken : MessageState::waiting;
+    lane.wake(slots_[slot].position);
+    return;
+  }
+  message.state = MessageState::ready;
+  if (message.reopen != kNone) {
+    void_slot(std::exchange(message.reopen, kNone));
+  } else if (message.flight != kNone) {
+    --flights_[message.flight].unsealed;
+    release_if_sealed(message.flight);
+  }
+}
+
+// What a copy to the host is about to write must not be read before it is there. A lane whose turn
+// it is waits only for copies that were issued: those need nobody else.
+bool Pipeline::awaits_open(const Message& message, bool issued_only) const {
+  if (message.reopen != kNone || flights_[message.flight].snapshot) return false;
+  for (size_t i = 0; i < inbound_.size(); ++i) {
+    const Flight& inbound = flights_[inbound_[i]];
+    if (inbound.host.overlaps(message.host) && (inbound.ready || !issued_only)) return true;
+  }
+  return false;
+}
+
+// --- 4. and 5. publish
+
+void Pipeline::handle_ready(FlightId id, Instant) {
+  Flight& flight = flights_[id];
+  SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
+  flight.ready = true;
+  if (flight.direction == Direction::to_device) lanes_[flight.lane].eligible += flight.in_ring;
+}
+
+bool Pipeline::advance(LaneState& lane, Instant now) {
+  if (!lane.displaced.empty() || !lane.backlog.empty()) place(lane);
+  if (lane.paused || lane.under_way.full() || lane.eligible == 0) return false;
+  Message& message = lane.at(lane.head());
+  if (message.flight == kNone || !flights_[message.flight].ready) {
+    uint64_t target = lane.head() + 1;
+    while (lane.at(target).flight == kNone || !flights_[lane.at(target).flight].ready) ++target;
+    SEALANE_CHECK(target < lane.frontier(), "lost an eligible message");
+    return resolve(lane, target, now);
+  }
+  lane.hold_until.reset();
+  if (message.state == MessageState::ready) {
+    publish(lane, message);
+    return true;
+  }
+  if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
+  // No worker has begun. The lane seals it itself, unless it is still busy with the one before.
+  if (options_.policy.parallel && !lane.under_way.empty()) return false;
+  ++stats_.inline_sealed;
+  publish(lane, message);
+  return true;
+}
+
+// From here on the record is exposed: the ledger must know before the driver does.
+void Pipeline::publish(LaneState& lane, Message& message) {
+  const uint64_t position = lane.head();
+  if (!lane.ledger.publish(std::move(*message.position))) return fail();
+  Flight& flight = flights_[message.flight];
+  lane.under_way.push({.position = position,
+                       .flight = message.flight,
+                       .slot = message.slot,
+                       .reopen = message.reopen,
+                       .host = message.host});
+  actions_.push(Publish{.lane = lane.id,
+                        .position = position,
+                        .epoch = lane.ledger.epoch(),
+                        .flight = message.flight,
+                        .message = message.index,
+                        .slot = message.slot,
+                        .reopen = message.reopen,
+                        .same_crossing = lane.last_flight == message.flight && message.index > 0});
+  lane.last_flight = message.flight;
+  --flight.in_ring;
+  --lane.eligible;
+  message = {};
+}
+
+// --- 6. done
+
+void Pipeline::handle_published(LaneId id, uint64_t position, Instant) {
+  LaneState& lane = lanes_[id];
+  if (!options_.rules.iv_once &&
+      (lane.under_way.empty() || lane.under_way.front().position != position)) {
+    return;  // the second exposure of a position
+  }
+  SEALANE_CHECK(!lane.under_way.empty() && lane.under_way.front().position == position,
+                "the lane published out of order");
+  const UnderWay done = lane.under_way.front();
+  lane.under_way.pop();
+  if (done.flight == kNone) return;
+  if (done.slot != kNone) slots_.give(done.slot);
+  if (done.reopen != kNone) void_slot(done.reopen);
+  Flight& flight = flights_[done.flight];
+  if (done.slot == kNone && done.reopen == kNone) {
+    --flight.unsealed;
+    release_if_sealed(done.flight);
+  }
+  if (++flight.landed == flight.messages) finish(done.flight);
+}
+
+void Pipeline::finish(FlightId id) {
+  if (lanes_[flights_[id].lane].last_flight == id) lanes_[flights_[id].lane].last_flight = kNone;
+  flights_[id].in_use = false;
+  flights_free_.push(id);
+  actions_.push(Done{id});
+}
+
+// --- to the host
+
+void Pipeline::handle_arrived(FlightId flight, uint32_t message, Instant) {
+  ++opening_;
+  actions_.push(Open{flight, message});
+}
+
+void Pipeline::handle_opened(FlightId id, uint32_t, bool verified, Instant) {
+  --opening_;
+  if (!verified) return fail();
+  Flight& flight = flights_[id];
+  if (++flight.landed < flight.messages) return;
+  size_t i = 0;
+  while (inbound_[i] != id) ++i;
+  inbound_.erase(i);
+  finish(id);
+  bulk_lane().plan_due = true;  // a block just swapped out is the best guess for the next swap-in
+}
+
+// --- the driver asks
+
+std::optional<Action> Pipeline::poll(Instant now) {
+  while (!failed_) {
+    if (!actions_.empty()) {
+      const Action action = actions_.front();
+      actions_.pop();
+      return action;
+    }
+    bool moved = false;
+    for (LaneState& lane : lanes_) moved = advance(lane, now) || moved;
+    if (moved || dispatch(now)) continue;
+    LaneState& lane = bulk_lane();
+    if (!options_.policy.speculates() || !std::exchange(lane.plan_due, false)) break;
+    plan(lane, now);
+  }
+  return std::nullopt;
+}
+
+std::optional<Instant> Pipeline::deadline() const {
+  std::optional<Instant> earliest;
+  for (const LaneState& lane : lanes_) {
+    if (lane.hold_until && (!earliest || *lane.hold_until < *earliest)) earliest = lane.hold_until;
+  }
+  return earliest;
+}
+
+GuardKind Pipeline::guard_of(const Range& host) const {
+  for (const LaneState& lane : lanes_) {
+    for (size_t i = 0; i < lane.planned.size(); ++i) {
+      if (lane.planned[i].host.overlaps(host)) return lane.planned[i].guard;
+    }
+  }
+  return GuardKind::none;
+}
+
+bool Pipeline::inbound(const Range& range) const {
+  for (size_t i = 0; i < inbound_.size(); ++i) {
+    if (flights_[inbound_[i]].host.overlaps(range)) return true;
+  }
+  return false;
+}
+
+bool Pipeline::reading(const Range& range) const {
+  for (size_t i = 0; i < sealing_.size(); ++i) {
+    if (slots_[sealing_[i]].host.overlaps(range)) return true;
+  }
+  for (const Flight& flight : flights_) {
+    if (flight.in_use && !flight.snapshot && flight.host.overlaps(range)) return true;
+  }
+  return false;
+}
+
+size_t Pipeline::memory_bytes() const {
+  size_t total = sizeof *this + flights_.size() * sizeof(Flight) +
+                 SlotPool::kSlotsMax * (sizeof(SlotPool::Slot) + 2 * sizeof(SlotId)) +
+                 actions_.capacity() * sizeof(Action) + 2 * kFlightsMax * sizeof(FlightId);
+  for (const LaneState& lane : lanes_) {
+    total += sizeof lane + Ledger::kWindow * (sizeof(Message) + sizeof(Displaced)) +
+             lane.planned.capacity() * sizeof(Planned) + kFlightsMax * sizeof(FlightId);
+  }
+  return total;
+}
+
+void Pipeline::handle_device_error() { fail(); }
+
+void Pipeline::fail() { failed_ = true; }
+
+}  // namespace sealane

@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to seal ahead, and how it is given up. The plan of a lane is a list of expected transfers in
+// the order they are expected, each at consecutive positions behind the one before, with some
+// leeway for what others send in between. It is compared with the newest guess after every bulk
+// request: as far as they agree it stays, from the first difference on it is relinquished.
+
+#include <array>
+#include <utility>
+
+#include "core/pipeline/pipeline.h"
+
+namespace sealane {
+namespace {
+
+constexpr size_t kGuessesMax = 32;
+constexpr size_t kGuessesMore = 8;  // beyond what is planned already
+constexpr float kConfidenceMin = 0.5F;
+constexpr uint64_t kDepthBytesMin = 8_MiB;
+
+}  // namespace
+
+// Walks along the guesses and the plan. What is expected but cannot be sealed yet (it is on its way
+// from the device, planned already for an earlier turn, or changes too often) gets a gap of its
+// size: a later plan fills it, or the live copy does.
+void Pipeline::plan(LaneState& lane, Instant now) {
+  if (!account_.open(now) || unplaced(lane) > 0) return;
+  std::array<Guess, kGuessesMax> guesses;
+  const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
+  const size_t count = source_->predict({guesses.data(), wanted});
+  const uint32_t leave = leeway(lane);
+  size_t agreed = 0;
+  uint64_t bytes = 0;
+  uint64_t at = requested_end(lane);  // where the next expected transfer begins
+  for (size_t i = 0; i < count && guesses[i].confidence >= kConfidenceMin; ++i) {
+    const Range& host = guesses[i].host;
+    const uint32_t messages = message_count(host.bytes);
+    if (host.bytes < options_.policy.bulk_bytes_min) continue;
+    bytes += host.bytes;
+    if (bytes > lane.depth_bytes && i > 0) break;
+    if (agreed < lane.planned.size() && lane.planned[agreed].host == host) {
+      at = lane.planned[agreed++].first + messages;
+      continue;
+    }
+    at += leave;
+    const bool fits = agreed == lane.planned.size() || at + messages <= lane.planned[agreed].first;
+    if (!fits) relinquish(lane, agreed);
+    if (sealable(host) && !extend(lane, host, agreed++, at)) break;
+    at += messages;
+  }
+}
+
+// One past the last position a requested message has.
+uint64_t Pipeline::requested_end(LaneState& lane) const {
+  uint64_t end = lane.frontier();
+  while (end > lane.head() && lane.at(end - 1).flight == kNone &&
+         lane.at(end - 1).state != MessageState::orphaned) {
+    --end;
+  }
+  return end;
+}
+
+// Plans a transfer at the positions from `first` on, as the plan's `index`.
+bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t first) {
+  if (lane.planned.full() || host.bytes > depth_max()) return false;
+  const Planned planned{
+      .host = host, .first = first, .messages = message_count(host.bytes), .guard = guard_kind()};
+  for (uint32_t i = 0; i < planned.messages; ++i) {
+    const Range part = message_range(host, i);
+    Message* message = lane.reserve(planned.first + i, part.bytes);
+    if (message == nullptr) {
+      while (i-- > 0) lane.give_back(lane.at(planned.first + i));
+      return false;
+    }
+    message->state = MessageState::waiting;
+    message->index = i;
+    message->host = part;
+  }
+  lane.wake(planned.first);
+  lane.planned.insert(index, planned);
+  actions_.push(Guard{host, planned.guard});
+  const Costs& costs = options_.costs;
+  const Duration work =
+      Costs::bytes_time(costs.guard_ns_per_byte, host.bytes) + costs.seal(host.bytes);
+  account_.spend(
+      Duration(static_cast<int64_t>(static_cast<double>(work.count()) * costs.shared_core)));
+  return true;
+}
+
+// One guard per byte: arming it again would forget what was written since.
+bool Pipeline::sealable(const Range& host) const {
+  return worth_sealing(host) && !inbound(host) && guard_of(host) == GuardKind::none;
+}
+
+bool Pipeline::worth_sealing(const Range& host) const {
+  if (!options_.policy.by_cost) return true;
+  if (changing_.avoid(host)) return false;
+  const Costs& costs = options_.costs;
+  const uint32_t messages = message_count(host.bytes);
+  const Duration gain = costs.live(host.bytes, messages) - costs.ready(host.bytes, messages);
+  const double check =
+      guard_kind() == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
+  return gain > Costs::bytes_time(check, host.bytes);
+}
+
+uint32_t Pipeline::leeway(const LaneState& lane) const {
+  if (!options_.policy.by_cost) return options_.policy.fixed_leeway;
+  const Duration lost = options_.costs.seal(kMessageBytesMax) * 4;
+  return lane.leeway.best(options_.costs.pad, lost);
+}
+
+uint64_t Pipeline::depth_max() const {
+  // A lane cannot plan beyond its window, nor beyond what guesses may take of the budget.
+  const uint64_t window = Ledger::kWindow / 2 * kMessageBytesMax;
+  const uint64_t budget = options_.slot_bytes_max - options_.slot_bytes_max / 8;
+  return options_.rules.budget ? std::min(window, budget) : window;
+}
+
+GuardKind Pipeline::guard_kind() const {
+  return options_.page_guards ? GuardKind::page : GuardKind::digest;
+}
+
+// --- give up
+
+void Pipeline::relinquish(LaneState& lane, size_t first_planned) {
+  if (first_planned >= lane.planned.size()) return;
+  while (lane.planned.size() > first_planned) void_planned(lane, lane.planned.size() - 1);
+  lane.depth_bytes = std::max(lane.depth_bytes * 3 / 4, std::min(kDepthBytesMin, depth_max()));
+}
+
+void Pipeline::void_planned(LaneState& lane, size_t index) {
+  const Planned planned = lane.planned[index];
+  lane.planned.erase(index);
+  ++stats_.relinquished;
+  actions_.push(Unguard{planned.host});
+  for (uint32_t i = 0; i < planned.messages; ++i) {
+    Message& message = lane.at(planned.first + i);
+    switch (message.state) {
+      case MessageState::sealing:
+      case MessageState::spoiled:
+        slots_[message.slot].orphan = true;
+        message.state = MessageState::orphaned;
+        continue;
+      case MessageState::ready:
+        void_slot(message.slot);
+        break;
+      default:
+        break;
+    }
+    lane.give_back(message);
+  }
+}
+
+// Wiped before its position can be sealed again: the action comes before any later one.
+void Pipeline::void_slot(SlotId slot) {
+  ++stats_.voided;
+  slots_.give(slot);
+  actions_.push(Void{slot});
+}
+
+void Pipeline::handle_written(const Range& range, Instant) {
+  for (LaneState& lane : lanes_) {
+    for (size_t i = 0; i < lane.planned.size(); ++i) {
+      if (lane.planned[i].host.overlaps(range)) break_guard(lane, lane.planned[i], range);
+    }
+    if (!options_.rules.iv_once) resend_exposed(lane, range);
+  }
+}
+
+// The messages that carry what was written are wiped and keep their positions: if the copy is
+// requested they are sealed then, in their old places.
+void Pipeline::break_guard(LaneState& lane, Planned& planned, const Range& written) {
+  const uint64_t first = std::max(planned.host.address, written.address);
+  const uint64_t end = std::min(planned.host.end(), written.end());
+  if (planned.guard == GuardKind::page) {
+    account_.spend(Costs::bytes_time(options_.costs.rewrite_ns_per_byte, end - first));
+  }
+  changing_.strike(planned.host);
+  if (!options_.rules.stale) return;
+  for (uint32_t i = 0; i < planned.messages; ++i) {
+    Message& message = lane.at(planned.first + i);
+    if (!message.host.overlaps(written)) continue;
+    if (message.state == MessageState::ready) void_slot(std::exchange(message.slot, kNone));
+    message.state = message.state == MessageState::sealing || message.state == MessageState::spoiled
+                        ? MessageState::spoiled
+                        : MessageState::broken;
+  }
+}
+
+// What a runtime does that takes a record back after it was exposed. Never, while the rule holds.
+void Pipeline::resend_exposed(LaneState& lane, const Range& written) {
+  for (size_t i = 0; i < lane.under_way.size(); ++i) {
+    const UnderWay& sent = lane.under_way[i];
+    if (sent.flight == kNone || !sent.host.overlaps(written)) continue;
+    const auto message =
+        (sent.host.address - flights_[sent.flight].host.address) / kMessageBytesMax;
+    actions_.push(Publish{.lane = lane.id,
+                          .position = sent.position,
+                          .epoch = lane.ledger.epoch(),
+                          .flight = sent.flight,
+                          .message = static_cast<uint32_t>(message),
+                          .slot = kNone,
+                          .reopen = kNone,
+                          .same_crossing = true});
+  }
+}
+
+void Pipeline::handle_freed(const Range& range, Instant) {
+  if (source_ != nullptr) source_->forget(range);
+  for (LaneState& lane : lanes_) {
+    for (size_t i = lane.planned.size(); i-- > 0;) {
+      if (lane.planned[i].host.overlaps(range)) void_planned(lane, i);
+    }
+  }
+}
+
+}  // namespace sealane

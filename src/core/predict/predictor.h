@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What will be copied next. A Predictor is one idea about that (a contestant of the Tournament); a
+// GuessSource is what the pipeline asks: the Tournament, or the rules of the PipeLLM paper.
+//
+// A guess is a hint. It may be wrong, and a range it names may not be mapped any more unless the
+// caller reports every free with forget(). Nothing here fails: a copy of nothing, or one that wraps
+// around the address space, is ignored.
+//
+// Everything in this folder is pure and not synchronised; it allocates only when constructed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/copy.h"
+
+namespace sealane {
+
+// One copy as the program asked for it.
+struct Transfer {
+  Direction direction = Direction::to_device;
+  Range host;
+};
+
+// One expected copy to the device.
+struct Guess {
+  Range host;
+  float confidence = 0;  // 0..1
+};
+
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+  virtual std::string_view name() const = 0;
+  virtual void observe(const Transfer& transfer) = 0;  // every copy, in the order of the requests
+  // The next copies to the device, in order. Returns how many were written; 0 means silent.
+  virtual size_t predict(std::span<Guess> next) const = 0;
+  // The memory was freed: no range that touches it is guessed again before it is seen again.
+  virtual void forget(const Range& freed) = 0;
+  // What it holds, apart from a BufferTable it shares with others.
+  virtual size_t memory_bytes() const = 0;
+};
+
+class GuessSource {
+ public:
+  virtual ~GuessSource() = default;
+  virtual void observe(const Transfer& transfer) = 0;
+  virtual void forget(const Range& freed) = 0;
+  virtual size_t predict(std::span<Guess> next) = 0;
+  virtual std::string_view leader() const = 0;  // whose guesses predict() gives, "" when silent
+};
+
+// A copy that carries bytes and does not wrap around the address space.
+constexpr bool carries_bytes(const Range& range) {
+  return range.bytes > 0 && range.address <= UINT64_MAX - range.bytes;
+}
+
+}  // namespace sealane

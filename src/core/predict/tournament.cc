@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/predict/tournament.h"
+
+#include <algorithm>
+
+#include "core/predict/interleaved.h"
+#include "core/predict/markov.h"
+#include "core/predict/repetition.h"
+#include "core/predict/sequential.h"
+#include "core/predict/swap_order.h"
+
+namespace sealane {
+namespace {
+
+constexpr double kDecay = 1.0 / 16;        // weight of one copy in a score
+constexpr double kBytesDecay = 1.0 / 256;  // and in the mean length
+constexpr double kMargin = 0.1;            // by which a challenger must be better
+constexpr double kTie = 0.01;              // as good as equal: the one listed first is preferred
+
+}  // namespace
+
+Tournament::Tournament(const PredictLimits& limits)
+    : limits_(limits), buffers_(limits.transfers_max) {
+  const size_t history_max = std::max<size_t>(limits.transfers_max, 128);
+  const auto enter = [this](auto predictor) { contestants_.push_back(std::move(predictor)); };
+  // Of equally good ones the first leads.
+  enter(std::make_unique<Repetition>(buffers_, history_max));
+  enter(std::make_unique<Repetition>(buffers_, history_max, Repetition::Split::by_size));
+  enter(std::make_unique<Interleaved>(buffers_, history_max));
+  enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::fifo));
+  enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::lifo));
+  enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::lifo_grouped));
+  enter(std::make_unique<Sequential>());
+  enter(std::make_unique<Markov>(buffers_, 2 * history_max));
+  for (const auto& contestant : contestants_) scores_.push_back({contestant->name()});
+}
+
+void Tournament::observe(const Transfer& transfer) {
+  if (!carries_bytes(transfer.host)) return;
+  if (transfer.direction == Direction::to_device) judge(transfer.host);
+  for (const auto& contestant : contestants_) contestant->observe(transfer);
+  elect();
+}
+
+void Tournament::judge(const Range& requested) {
+  const auto bytes = static_cast<double>(requested.bytes);
+  bytes_mean_ += (bytes - bytes_mean_) * (bytes_mean_ == 0 ? 1 : kBytesDecay);
+  const double weight = kDecay * std::min(1.0, bytes / bytes_mean_);
+  for (size_t i = 0; i < contestants_.size(); ++i) {
+    const size_t place = place_of(requested, *contestants_[i]);
+    const bool hit = place < kLeeway;
+    Score& score = scores_[i];
+    ++(hit ? score.hits : score.misses);
+    const double worth = hit ? 1.0 / static_cast<double>(1 << place) : 0.0;
+    score.recent_hit_rate += (worth - score.recent_hit_rate) * weight;
+  }
+}
+
+// At which place of its guesses, kLeeway if it is not among them. Most are right or silent at the
+// first, so that one is asked for alone.
+size_t Tournament::place_of(const Range& requested, const Predictor& contestant) {
+  std::array<Guess, kLeeway> guesses;
+  size_t count = contestant.predict(std::span(guesses).first(1));
+  if (count == 0) return kLeeway;
+  if (guesses[0].host == requested) return 0;
+  count = contestant.predict(guesses);
+  size_t place = 1;
+  while (place < count && guesses[place].host != requested) ++place;
+  return place < count ? place : kLeeway;
+}
+
+void Tournament::elect() {
+  const auto rate = [&](size_t i) { return scores_[i].recent_hit_rate; };
+  size_t best = 0;
+  for (size_t i = 1; i < scores_.size(); ++i) {
+    if (rate(i) > rate(best) + kTie) best = i;
+  }
+  if (leader_ != kNobody) {
+    const bool preferred = best < leader_ && rate(best) + kTie > rate(leader_);
+    if (rate(leader_) < limits_.silent_below) {
+      leader_ = kNobody;
+    } else if (!preferred && rate(best) < rate(leader_) + kMargin) {
+      return;
+    }
+  }
+  if (rate(best) >= limits_.speak_at) leader_ = best;
+}
+
+size_t Tournament::predict(std::span<Guess> next) {
+  if (leader_ == kNobody) return 0;
+  const size_t count = contestants_[leader_]->predict(next);
+  const auto trust = static_cast<float>(scores_[leader_].recent_hit_rate);
+  for (Guess& guess : next.first(count)) guess.confidence *= trust;
+  return count;
+}
+
+void Tournament::forget(const Range& freed) {
+  for (const auto& contestant : contestants_) contestant->forget(freed);
+}
+
+std::string_view Tournament::leader() const {
+  return leader_ == kNobody ? std::string_view{} : scores_[leader_].name;
+}
+
+size_t Tournament::memory_bytes() const {
+  size_t sum = sizeof *this + buffers_.memory_bytes() + scores_.capacity() * sizeof(Score) +
+               contestants_.capacity() * sizeof(contestants_[0]);
+  for (const auto& contestant : contestants_) sum += contestant->memory_bytes();
+  return sum;
+}
+
+}  // namespace sealane

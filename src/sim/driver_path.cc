@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/driver_path.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/cost.h"
+
+namespace sealane::sim {
+namespace {
+
+constexpr Duration kEnqueue{1'000};  // an asynchronous copy with CC off
+
+HostMemory host_memory(MemoryKind kind) {
+  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
+}
+
+void use_fast_engine(SealedPath& path, double gb_per_s) {
+  path.stock_aead_gb_per_s = std::max(path.stock_aead_gb_per_s, gb_per_s);
+  path.stock_aead_cold_gb_per_s = std::max(path.stock_aead_cold_gb_per_s, gb_per_s);
+}
+
+}  // namespace
+
+DriverPath::DriverPath(World& world, Threads& threads)
+    : world_(world), threads_(threads), platform_(world.setup.platform) {
+  if (!world.setup.policy.fast_engine) return;
+  use_fast_engine(platform_.to_device.cc, platform_.host.fast_aead_gb_per_s);
+  use_fast_engine(platform_.to_host.cc, platform_.host.fast_aead_gb_per_s);
+}
+
+Duration DriverPath::call(const ProgramCall& call) {
+  world_.device.submit({.kind = call.kind,
+                        .stream = call.stream,
+                        .call = call.call,
+                        .record = call.record,
+                        .run_time = call.run_time,
+                        .not_before = world_.now()});
+  if (call.kind == ItemKind::record) {
+    if (events_.size() <= call.event) events_.resize(call.event + 1);
+    events_[call.event] = {call.stream, world_.device.submitted(call.stream)};
+  }
+  if (call.kind != ItemKind::kernel) return Duration{500};
+  return launch_time(platform_.gpu, world_.setup.policy.confidential);
+}
+
+Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t thread) {
+  if (copies_.size() <= copy.call) copies_.resize(copy.call + 256);
+  copies_[copy.call] = {copy, context};
+  const Path& path =
+      copy.direction == Direction::to_device ? platform_.to_device : platform_.to_host;
+  if (!world_.setup.policy.confidential) {
+    const Duration run = open_copy_time(path, host_memory(copy.memory), copy.host.bytes);
+    world_.device.submit({.kind = ItemKind::copy,
+                          .stream = copy.stream,
+                          .call = copy.call,
+                          .run_time = run,
+                          .not_before = world_.now(),
+                          .direction = copy.direction});
+    if (blocks(copy)) sync(copy.stream, world_.device.submitted(copy.stream), thread);
+    return kEnqueue;
+  }
+  const uint64_t before = world_.device.submitted(copy.stream);
+  world_.device.submit({.kind = ItemKind::gate, .stream = copy.stream, .call = copy.call});
+  wait({copy.stream, before, thread, copy.call});
+  return Duration{0};
+}
+
+bool DriverPath::blocks(const ProgramCopy& copy) const {
+  return world_.setup.policy.confidential || copy.sync || copy.memory != MemoryKind::pinned;
+}
+
+void DriverPath::start(CallId call, uint32_t thread) {
+  const Copying& copying = copies_[call];
+  const ProgramCopy& copy = copying.copy;
+  const Path& path =
+      copy.direction == Direction::to_device ? platform_.to_device : platform_.to_host;
+  if (context_free_.size() <= copying.context) context_free_.resize(copying.context + 1);
+  Instant& free = context_free_[copying.context];
+  free = std::max(free, world_.now()) +
+         stock_copy_time(platform_, path, host_memory(copy.memory), copy.host.bytes);
+  world_.events.add(free, EventKind::driver_free, thread, call);
+}
+
+void DriverPath::copy_finished(uint32_t thread, CallId call) {
+  world_.oracle.starts(call);
+  world_.oracle.completes(call);
+  arrive(copies_[call].copy);
+  world_.device.landed(call);
+  threads_.wake(thread);
+}
+
+void DriverPath::copy_done(CallId call) { arrive(copies_[call].copy); }
+
+void DriverPath::arrive(const ProgramCopy& copy) {
+  if (copy.direction == Direction::to_device) return;
+  world_.memory.write(copy.host);
+  world_.oracle.host_written_by(copy.call, copy.host);
+  world_.oracle.opened(copy.call);
+}
+
+void DriverPath::sync(uint32_t stream, uint64_t count, uint32_t thread) {
+  wait({stream, count, thread, kNoCall});
+}
+
+void DriverPath::sync_all(uint32_t thread) {
+  if (world_.device.streams() == 0) return threads_.wake(thread);
+  for (uint32_t stream = 0; stream < world_.device.streams(); ++stream) {
+    waiting_.push_back({stream, world_.device.submitted(stream), thread, kNoCall});
+    world_.device.watch(stream, world_.device.submitted(stream), Duration{0});
+  }
+}
+
+uint64_t DriverPath::event_place(uint32_t event) const {
+  return event < events_.size() ? events_[event].place : 0;
+}
+
+void DriverPath::wait(const Waiting& waiting) {
+  waiting_.push_back(waiting);
+  world_.device.watch(waiting.stream, waiting.count, Duration{0});
+}
+
+void DriverPath::notify(uint32_t stream, uint64_t count) {
+  std::vector<Waiting> ready;
+  std::erase_if(waiting_, [&](const Waiting& each) {
+    if (each.stream != stream || each.count > count) return false;
+    ready.push_back(each);
+    return true;
+  });
+  for (const Waiting& each : ready) {
+    if (each.copy != kNoCall) {
+      start(each.copy, each.thread);
+    } else if (std::none_of(waiting_.begin(), waiting_.end(),
+                            [&](const Waiting& other) { return other.thread == each.thread; })) {
+      threads_.wake(each.thread);
+    }
+  }
+}
+
+}  // namespace sealane::sim

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The driver's own path, which `off` and `stock` use: what the machine does without Sealane.
+// With CC on a copy blocks its caller until the stream has drained and the copy is done, one core
+// seals, and the copies of a context take turns. With CC off, copies of pinned memory are the
+// device's business.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/runtime.h"
+#include "sim/world.h"
+
+namespace sealane::sim {
+
+class DriverPath {
+ public:
+  DriverPath(World& world, Threads& threads);
+
+  Duration call(const ProgramCall& call);
+  Duration copy(const ProgramCopy& copy, uint32_t context, uint32_t thread);
+  bool blocks(const ProgramCopy& copy) const;
+  void sync(uint32_t stream, uint64_t count, uint32_t thread);  // wakes when so much is done
+  void sync_all(uint32_t thread);
+  uint64_t event_place(uint32_t event) const;  // things before it in its stream, and itself
+  uint32_t event_stream(uint32_t event) const { return events_[event].stream; }
+
+  void notify(uint32_t stream, uint64_t count);
+  void copy_finished(uint32_t thread, CallId call);  // driver_free: CC on
+  void copy_done(CallId call);                       // CC off
+
+ private:
+  struct Waiting {
+    uint32_t stream;
+    uint64_t count;
+    uint32_t thread;
+    CallId copy;  // kNoCall: a synchronising call
+  };
+  struct Copying {
+    ProgramCopy copy;
+    uint32_t context = 0;
+  };
+  struct Recorded {
+    uint32_t stream = 0;
+    uint64_t place = 0;
+  };
+
+  void start(CallId call, uint32_t thread);
+  void arrive(const ProgramCopy& copy);
+  void wait(const Waiting& waiting);
+
+  World& world_;
+  Threads& threads_;
+  Platform platform_;            // with the engine the policy says
+  std::vector<Copying> copies_;  // by call
+  std::vector<Instant> context_free_;
+  std::vector<Recorded> events_;
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace sealane::sim

@@ -1,0 +1,434 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/machine.h"
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "platform/cost.h"
+
+namespace sealane::sim {
+namespace {
+
+constexpr Duration kRetry{5'000};
+constexpr Duration kCall{500};
+
+template <typename... Cases>
+struct Overload : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overload(Cases...) -> Overload<Cases...>;
+
+}  // namespace
+
+Machine::Machine(const workload::Program& program, const Setup& setup)
+    : world_(setup), program_(program) {
+  std::map<workload::ThreadId, uint32_t> keys;
+  for (uint32_t i = 0; i < program.size(); ++i) {
+    const auto [found, added] =
+        keys.emplace(program[i].thread, static_cast<uint32_t>(threads_.size()));
+    if (added) threads_.emplace_back();
+    threads_[found->second].operations.push_back(i);
+  }
+  for (const ScriptedFault& fault : setup.script) script_.emplace(fault.before, fault);
+  running_ = world_.threads = static_cast<uint32_t>(threads_.size());
+  if (setup.policy.carries()) {
+    runtime_.emplace(world_, *this);
+  } else {
+    driver_.emplace(world_, *this);
+  }
+}
+
+Outcome Machine::run() {
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    world_.events.add(Instant{}, EventKind::thread_runs, thread);
+  }
+  while (running_ > 0 && !world_.oracle.broken()) {
+    if (world_.events.empty()) {
+      world_.oracle.violate("deadlock", fmt::format("{} threads wait for ever", running_));
+      break;
+    }
+    handle(world_.events.pop());
+  }
+  return outcome();
+}
+
+void Machine::handle(const SimEvent& event) {
+  switch (event.kind) {
+    case EventKind::thread_runs:
+      step(event.a);
+      break;
+    case EventKind::item_starts:
+      world_.device.look_again();
+      break;
+    case EventKind::kernel_ends:
+      world_.device.kernel_ends(event.a);
+      break;
+    case EventKind::notify:
+      runtime_ ? runtime_->notify(event.a, event.b) : driver_->notify(event.a, event.b);
+      break;
+    case EventKind::worker_done:
+      runtime_->worker_done(event.a);
+      break;
+    case EventKind::lane_done:
+      runtime_->lane_done(event.a);
+      break;
+    case EventKind::landed:
+      runtime_->landed(event.a);
+      break;
+    case EventKind::arrived:
+      runtime_->arrived(event.b);
+      break;
+    case EventKind::opened_inline:
+      runtime_->opened_inline(event.b);
+      break;
+    case EventKind::rotation_done:
+      runtime_->rotation_done(event.a);
+      break;
+    case EventKind::timer:
+      break;
+    case EventKind::driver_free:
+      driver_->copy_finished(event.a, static_cast<CallId>(event.b));
+      break;
+    case EventKind::copy_done:
+      driver_->copy_done(static_cast<CallId>(event.b));
+      break;
+  }
+  if (runtime_) runtime_->pump();
+}
+
+// --- threads
+
+void Machine::step(uint32_t id) {
+  Thread& thread = threads_[id];
+  if (thread.next == thread.operations.size() || world_.error) {
+    thread.next = thread.operations.size();
+    --running_;
+    ended_ = world_.now();
+    return;
+  }
+  const workload::Operation& operation = program_[thread.operations[thread.next]];
+  if (!std::exchange(thread.thought, true) && operation.think > Duration{0}) {
+    world_.events.add(world_.now() + operation.think, EventKind::thread_runs, id);
+    return;
+  }
+  thread.cost = kCall;
+  thread.woken = false;
+  thread.covers.clear();
+  follow_script(thread.operations[thread.next]);
+  inject_faults(id);
+  switch (perform(id, operation)) {
+    case Progress::done:
+      finish_call(id);
+      break;
+    case Progress::asleep:
+      break;
+    case Progress::again:
+      world_.events.add(world_.now() + kRetry, EventKind::thread_runs, id);
+      break;
+  }
+}
+
+Machine::Progress Machine::fall_asleep(uint32_t id) {
+  Thread& thread = threads_[id];
+  if (thread.woken) return Progress::done;
+  thread.asleep = true;
+  ++world_.spinning;
+  return Progress::asleep;
+}
+
+void Machine::wake(uint32_t id) {
+  Thread& thread = threads_[id];
+  if (!thread.asleep) {
+    thread.woken = true;
+    return;
+  }
+  thread.asleep = false;
+  --world_.spinning;
+  finish_call(id);
+}
+
+void Machine::wake_all() {
+  for (uint32_t id = 0; id < threads_.size(); ++id) wake(id);
+}
+
+void Machine::finish_call(uint32_t id) {
+  Thread& thread = threads_[id];
+  if (!world_.error) {
+    for (const CallId last : thread.covers) world_.oracle.sync_returns(last);
+  }
+  ++world_.counters.operations;
+  ++thread.next;
+  thread.thought = false;
+  world_.events.add(world_.now() + thread.cost, EventKind::thread_runs, id);
+}
+
+// --- calls
+
+uint32_t Machine::key(workload::StreamId stream) {
+  return streams_.emplace(stream, static_cast<uint32_t>(streams_.size())).first->second;
+}
+
+Machine::Progress Machine::perform(uint32_t id, const workload::Operation& operation) {
+  Thread& thread = threads_[id];
+  const Gpu& gpu = world_.setup.platform.gpu;
+  const bool cc = world_.setup.policy.confidential;
+  const auto oracle_call = [&](Oracle::CallKind kind, uint32_t stream, CallId on = kNoCall) {
+    return world_.oracle.call(kind, stream, on);
+  };
+  return std::visit(
+      Overload{
+          [&](const workload::Copy& asked) { return copy(id, asked); },
+          [&](const workload::Launch& asked) {
+            const uint32_t stream = key(asked.stream);
+            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+            const CallId call = oracle_call(Oracle::CallKind::kernel, stream);
+            return launch({.kind = ItemKind::kernel,
+                           .stream = stream,
+                           .call = call,
+                           .run_time = kernel_time(gpu, cc, asked.run_time) + queue_time(gpu, cc)},
+                          id);
+          },
+          [&](const workload::CopyOnDevice& asked) {
+            const uint32_t stream = key(asked.stream);
+            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+            const CallId call = oracle_call(Oracle::CallKind::kernel, stream);
+            return launch({.kind = ItemKind::kernel,
+                           .stream = stream,
+                           .call = call,
+                           .run_time = device_copy_time(gpu, cc, asked.bytes)},
+                          id);
+          },
+          [&](const workload::RecordEvent& asked) {
+            const uint32_t stream = key(asked.stream);
+            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+            const CallId call = oracle_call(Oracle::CallKind::record, stream);
+            recorded_[asked.event] = call;
+            return launch({.kind = ItemKind::record,
+                           .stream = stream,
+                           .call = call,
+                           .event = static_cast<uint32_t>(asked.event)},
+                          id);
+          },
+          [&](const workload::WaitEvent& asked) {
+            const uint32_t stream = key(asked.stream);
+            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+            const auto found = recorded_.find(asked.event);
+            const CallId on = found == recorded_.end() ? kNoCall : found->second;
+            const CallId call = oracle_call(Oracle::CallKind::wait, stream, on);
+            return launch({.kind = ItemKind::wait,
+                           .stream = stream,
+                           .call = call,
+                           .record = on,
+                           .event = static_cast<uint32_t>(asked.event)},
+                          id);
+          },
+          [&](const workload::SyncStream& asked) {
+            sync_stream(id, key(asked.stream));
+            return fall_asleep(id);
+          },
+          [&](const workload::SyncEvent& asked) {
+            const auto found = recorded_.find(asked.event);
+            if (found == recorded_.end()) return Progress::done;
+            thread.covers = {found->second};
+            sync_event(id, static_cast<uint32_t>(asked.event));
+            return fall_asleep(id);
+          },
+          [&](const workload::SyncContext&) {
+            sync_all(id);
+            return fall_asleep(id);
+          },
+          [&](const workload::WriteHost& asked) {
+            write(id, asked.range);
+            return Progress::done;
+          },
+          [&](const workload::AllocateHost& asked) {
+            allocated_[asked.range.address] = asked.range.bytes;
+            world_.memory.write(asked.range);
+            return Progress::done;
+          },
+          [&](const workload::FreeHost& asked) { return free_host(id, asked.address); },
+          [&](const workload::CreateStream& asked) {
+            contexts_[asked.stream] = static_cast<uint32_t>(asked.context);
+            key(asked.stream);
+            return Progress::done;
+          },
+          [&](const auto&) { return Progress::done; },
+      },
+      operation.action);
+}
+
+Machine::Progress Machine::launch(const ProgramCall& call, uint32_t id) {
+  threads_[id].cost = runtime_ ? runtime_->call(call) : driver_->call(call);
+  return Progress::done;
+}
+
+Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
+  const uint32_t stream = key(asked.stream);
+  if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+  // Such a copy returns when it is done, and with it all before it in its stream.
+  const bool back_to_pageable =
+      asked.direction == Direction::to_host && asked.memory != MemoryKind::pinned;
+  ProgramCopy copy{.call = world_.oracle.call_copy(
+                       stream, {.direction = asked.direction,
+                                .host = asked.host,
+                                .device = asked.device,
+                                .stable_source = asked.memory == MemoryKind::pinned}),
+                   .stream = stream,
+                   .direction = asked.direction,
+                   .host = asked.host,
+                   .device = asked.device,
+                   .memory = asked.memory,
+                   .sync = asked.call == workload::CallKind::sync || back_to_pageable};
+  world_.log("thread {} copies {} [{:#x}, +{}) on stream {}: copy {}", id,
+             copy.direction == Direction::to_device ? "to the device" : "to the host",
+             copy.host.address, copy.host.bytes, stream, copy.call);
+  Thread& thread = threads_[id];
+  if (!runtime_) {
+    thread.cost = driver_->copy(copy, contexts_[asked.stream], id);
+    if (!driver_->blocks(copy)) return Progress::done;
+    thread.covers = {copy.call};
+    return fall_asleep(id);
+  }
+  thread.cost = runtime_->copy(copy, id);
+  if (!runtime_->blocks(copy.call)) return Progress::done;
+  if (copy.sync) {
+    thread.covers = {copy.call};
+    runtime_->sync_stream(stream, id);
+  }
+  return fall_asleep(id);
+}
+
+void Machine::sync_stream(uint32_t id, uint32_t stream) {
+  const CallId last = world_.oracle.last_call(stream);
+  if (last != kNoCall) threads_[id].covers = {last};
+  if (runtime_) {
+    runtime_->sync_stream(stream, id);
+  } else {
+    driver_->sync(stream, world_.device.submitted(stream), id);
+  }
+}
+
+void Machine::sync_event(uint32_t id, uint32_t event) {
+  if (runtime_) {
+    runtime_->sync_event(event, id);
+  } else {
+    driver_->sync(driver_->event_stream(event), driver_->event_place(event), id);
+  }
+}
+
+void Machine::sync_all(uint32_t id) {
+  for (const auto& [name, stream] : streams_) {
+    const CallId last = world_.oracle.last_call(stream);
+    if (last != kNoCall) threads_[id].covers.push_back(last);
+  }
+  if (runtime_) {
+    runtime_->sync_all(id);
+  } else {
+    driver_->sync_all(id);
+  }
+}
+
+void Machine::write(uint32_t id, const Range& range) {
+  world_.log("thread {} writes [{:#x}, +{})", id, range.address, range.bytes);
+  world_.oracle.program_writes(range);
+  world_.memory.write(range);
+  if (runtime_) threads_[id].cost += runtime_->write(range);
+}
+
+// Memory goes when nobody reads it any more: Sealane makes the free wait.
+Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
+  const auto found = allocated_.find(address);
+  if (found == allocated_.end()) return Progress::done;
+  const Range range{address, found->second};
+  if (runtime_) {
+    runtime_->freed(range);
+    if (runtime_->reading(range)) return Progress::again;
+  }
+  world_.log("thread {} frees [{:#x}, +{})", id, range.address, range.bytes);
+  world_.oracle.program_writes(range);
+  world_.memory.write(range);  // whatever comes there next is something else
+  allocated_.erase(found);
+  return Progress::done;
+}
+
+// --- what else happens
+
+// Once, also if the operation has to be tried again.
+void Machine::follow_script(uint32_t operation) {
+  const auto [first, last] = script_.equal_range(operation);
+  for (auto fault = first; runtime_ && fault != last; ++fault) {
+    switch (fault->second.kind) {
+      case ScriptedFault::Kind::rotation:
+        for (uint32_t lane = 0; lane < runtime_->lanes(); ++lane) runtime_->rotate(lane);
+        break;
+      case ScriptedFault::Kind::driver_message:
+        runtime_->driver_message(runtime_->lanes() - 1);
+        break;
+      case ScriptedFault::Kind::worker_stall:
+        runtime_->stall_workers(fault->second.stall);
+        break;
+      case ScriptedFault::Kind::tamper:
+        runtime_->tamper_next();
+        break;
+    }
+  }
+  script_.erase(first, last);
+}
+
+void Machine::inject_faults(uint32_t id) {
+  if (!runtime_) return;
+  const Faults& faults = world_.setup.faults;
+  SeededRandom& random = world_.random;
+  const auto lane = static_cast<uint32_t>(random.below(runtime_->lanes()));
+  if (random.chance(faults.driver_message)) runtime_->driver_message(lane);
+  if (random.chance(faults.rotation)) runtime_->rotate(lane);
+  if (random.chance(faults.worker_stall)) runtime_->stall_worker();
+  if (random.chance(faults.tamper)) runtime_->tamper_next();
+  if (random.chance(faults.guard_write)) {
+    if (const auto planned = runtime_->some_planned(random.next())) {
+      const uint64_t offset = random.below(planned->bytes);
+      write(id, {planned->address + offset, random.between(1, planned->bytes - offset)});
+    }
+  }
+  if (random.chance(faults.free_in_flight)) {
+    const auto planned = runtime_->some_planned(random.next());
+    if (planned) runtime_->freed(*planned);
+    if (planned && !runtime_->reading(*planned)) {
+      world_.log("[{:#x}, +{}) is freed and allocated again", planned->address, planned->bytes);
+      world_.memory.write(*planned);
+    }
+  }
+}
+
+Outcome Machine::outcome() const {
+  Outcome result;
+  result.elapsed = ended_ - Instant{};
+  result.counters = world_.counters;
+  result.counters.events = world_.events.popped();
+  result.error = world_.error;
+  if (runtime_) runtime_->count(result.counters);
+  if (const auto& broken = world_.oracle.broken()) {
+    Violation violation;
+    violation.seed = world_.setup.seed;
+    violation.rule = broken->rule;
+    violation.what = broken->what;
+    violation.at = world_.now();
+    violation.history.assign(world_.history.begin(), world_.history.end());
+    result.violation = std::move(violation);
+  }
+  return result;
+}
+
+Outcome simulate(const workload::Program& program, const Setup& setup) {
+  Setup ready = setup;
+  if (ready.hardware_queues == 0) {
+    ready.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
+  }
+  return Machine(program, ready).run();
+}
+
+}  // namespace sealane::sim

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One simulated run: the application's threads make their calls, faults happen between them, and
+// events are handled until everybody has returned or nothing can happen any more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/driver_path.h"
+#include "sim/runtime.h"
+#include "sim/world.h"
+#include "workload/operation.h"
+
+namespace sealane::sim {
+
+class Machine final : public Threads {
+ public:
+  Machine(const workload::Program& program, const Setup& setup);
+
+  Outcome run();
+  void wake(uint32_t thread) override;
+  void wake_all() override;
+
+ private:
+  struct Thread {
+    std::vector<uint32_t> operations;  // of the program, in order
+    size_t next = 0;
+    bool asleep = false;
+    bool woken = false;          // while its call was still being made
+    bool thought = false;        // the time before the next call has passed
+    Duration cost{0};            // of the call it is in, beyond waiting
+    std::vector<CallId> covers;  // what the synchronising call it is in covers
+  };
+  enum class Progress : uint8_t { done, asleep, again };
+
+  void handle(const SimEvent& event);
+  void step(uint32_t thread);
+  void finish_call(uint32_t thread);
+  Progress perform(uint32_t thread, const workload::Operation& operation);
+  Progress copy(uint32_t thread, const workload::Copy& copy);
+  Progress launch(const ProgramCall& call, uint32_t thread);
+  Progress fall_asleep(uint32_t thread);
+  void sync_stream(uint32_t thread, uint32_t stream);
+  void sync_event(uint32_t thread, uint32_t event);
+  void sync_all(uint32_t thread);
+  void write(uint32_t thread, const Range& range);
+  Progress free_host(uint32_t thread, uint64_t address);
+  void follow_script(uint32_t operation);
+  void inject_faults(uint32_t thread);
+  uint32_t key(workload::StreamId stream);
+  Outcome outcome() const;
+
+  World world_;
+  std::optional<Runtime> runtime_;    // policies that carry copies
+  std::optional<DriverPath> driver_;  // the others
+  const workload::Program& program_;
+  std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
+  std::vector<Thread> threads_;
+  std::map<workload::StreamId, uint32_t> streams_;  // to small numbers
+  std::map<workload::StreamId, uint32_t> contexts_;
+  std::map<workload::EventId, CallId> recorded_;  // the latest record
+  std::map<uint64_t, uint64_t> allocated_;
+  uint32_t running_ = 0;
+  Instant ended_{};
+};
+
+}  // namespace sealane::sim

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/oracle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace sealane::sim {
+namespace {
+
+constexpr uint64_t kMessage = 1_MiB;
+
+}  // namespace
+
+// --- the program
+
+CallId Oracle::add(Call call) {
+  const auto id = static_cast<CallId>(calls_.size());
+  if (last_of_.size() <= call.stream) last_of_.resize(call.stream + 1, kNoCall);
+  call.before = std::exchange(last_of_[call.stream], id);
+  calls_.push_back(std::move(call));
+  covered_.push_back(false);
+  return id;
+}
+
+CallId Oracle::call(CallKind kind, uint32_t stream, CallId waits_for) {
+  Call call;
+  call.kind = kind;
+  call.stream = stream;
+  call.waits_for = waits_for;
+  call.opened = true;
+  return add(std::move(call));
+}
+
+CallId Oracle::call_copy(uint32_t stream, const CopyFacts& facts) {
+  Call call;
+  call.kind = CallKind::copy;
+  call.stream = stream;
+  call.copy = facts;
+  call.opened = facts.direction == Direction::to_device;
+  if (call.opened) expect(call);
+  const CallId id = add(std::move(call));
+  if (facts.direction == Direction::to_device) sources_.push_back(id);
+  return id;
+}
+
+void Oracle::expect(Call& call) {
+  const Range& host = call.copy.host;
+  call.whole = memory_.fingerprint(host);
+  call.contents.clear();
+  for (uint64_t offset = 0; offset < host.bytes; offset += kMessage) {
+    const Range part{host.address + offset, std::min(kMessage, host.bytes - offset)};
+    call.contents.push_back(memory_.fingerprint(part));
+  }
+}
+
+void Oracle::program_writes(const Range& range) {
+  for (const CallId id : sources_) {
+    Call& call = calls_[id];
+    if (call.copy.stable_source && call.copy.host.overlaps(range)) call.racy = true;
+  }
+}
+
+CallId Oracle::last_call(uint32_t stream) const {
+  return stream < last_of_.size() ? last_of_[stream] : kNoCall;
+}
+
+// --- order
+
+// Two copies may change places if neither writes what the other touches.
+bool Oracle::may_pass(const Call& later, const Call& earlier) const {
+  if (later.kind != CallKind::copy || earlier.kind != CallKind::copy) return false;
+  const CopyFacts& a = later.copy;
+  const CopyFacts& b = earlier.copy;
+  const Range on_device_a{a.device, a.host.bytes};
+  const Range on_device_b{b.device, b.host.bytes};
+  const bool same = a.direction == b.direction;
+  const bool reads_device = same && a.direction == Direction::to_host;
+  const bool reads_host = same && a.direction == Direction::to_device;
+  return (reads_device || !on_device_a.overlaps(on_device_b)) &&
+         (reads_host || !a.host.overlaps(b.host));
+}
+
+void Oracle::starts(CallId id) {
+  const Call& call = calls_[id];
+  CallId before = call.before;
+  while (before != kNoCall && !calls_[before].complete && may_pass(call, calls_[before])) {
+    before = calls_[before].before;
+  }
+  if (before != kNoCall && !calls_[before].complete) {
+    violate("order", fmt::format("call {} of stream {} began before call {} was done", id,
+                                 call.stream, before));
+  }
+  if (call.waits_for != kNoCall && !calls_[call.waits_for].complete) {
+    violate("order",
+            fmt::format("call {} did not wait for the event of call {}", id, call.waits_for));
+  }
+}
+
+void Oracle::completes(CallId id) {
+  Call& call = calls_[id];
+  call.complete = true;
+  if (call.kind == CallKind::copy && call.copy.direction == Direction::to_device) {
+    std::erase(sources_, id);
+    call.contents = {};
+  }
+}
+
+void Oracle::sync_returns(CallId last) {
+  if (!failed_) check_covered(last);
+}
+
+// Everything before `last` in its stream, and what that waited for in others.
+void Oracle::check_covered(CallId last) {
+  std::vector<CallId> open{last};
+  while (!open.empty()) {
+    CallId id = open.back();
+    open.pop_back();
+    for (; id != kNoCall && !covered_[id]; id = calls_[id].before) {
+      const Call& call = calls_[id];
+      if (!call.complete)
+        violate("sync", fmt::format("a synchronising call returned before call {}", id));
+      if (!call.opened) {
+        violate(
+            "verify-before-use",
+            fmt::format("the program may read what copy {} brought, which is not verified", id));
+      }
+      covered_[id] = true;
+      if (call.waits_for != kNoCall) open.push_back(call.waits_for);
+    }
+  }
+}
+
+// --- the bus
+
+Oracle::Lane& Oracle::lane_of(uint32_t lane) {
+  if (lanes_.size() <= lane) lanes_.resize(lane + 1);
+  return lanes_[lane];
+}
+
+void Oracle::exposes(uint32_t lane, uint64_t position, const Sealed* record) {
+  Lane& on = lane_of(lane);
+  if (failed_) violate("failure", fmt::format("lane {} went on after an error", lane));
+  if (position < on.next) {
+    violate("iv-once", fmt::format("lane {} exposed position {} twice", lane, position));
+  }
+  if (position > on.next) {
+    violate("iv-order",
+            fmt::format("lane {} sent position {}, the device is at {}", lane, position, on.next));
+  }
+  if (record != nullptr && record->epoch != on.epoch) {
+    violate("rotation", fmt::format("lane {} sent a record of key {}, the device has key {}", lane,
+                                    record->epoch, on.epoch));
+  }
+  if (record != nullptr && record->position != position) {
+    violate("iv-order", fmt::format("lane {} sent a record sealed for position {} at {}", lane,
+                                    record->position, position));
+  }
+  on.next = std::max(on.next, position + 1);
+}
+
+void Oracle::rotates(uint32_t lane) {
+  lane_of(lane).next = 0;
+  ++lane_of(lane).epoch;
+}
+
+void Oracle::delivers(CallId id, const Range& part, uint64_t content) {
+  const Call& call = calls_[id];
+  if (call.racy) return;
+  const uint64_t index = (part.address - call.copy.host.address) / kMessage;
+  const bool whole = part == call.copy.host;
+  const uint64_t expected = whole ? call.whole : call.contents[index];
+  if (content != expected) {
+    violate("stale",
+            fmt::format("copy {} delivered other bytes of [{:#x}, +{}) than it was asked for", id,
+                        part.address, part.bytes));
+  }
+}
+
+// --- the host
+
+void Oracle::opened(CallId copy) { calls_[copy].opened = true; }
+
+// A copy from the device reached memory that a later copy of the same stream reads: from now on
+// that is what it must deliver. For copies of other streams the program has a race.
+void Oracle::host_written_by(CallId copy, const Range& part) {
+  for (const CallId id : sources_) {
+    Call& call = calls_[id];
+    if (!call.copy.stable_source || !call.copy.host.overlaps(part)) continue;
+    if (call.stream == calls_[copy].stream && copy < id) {
+      expect(call);
+    } else {
+      call.racy = true;
+    }
+  }
+}
+
+void Oracle::slots_hold(uint64_t bytes) {
+  if (bytes > budget_) {
+    violate("budget", fmt::format("slots hold {} bytes, the budget is {}", bytes, budget_));
+  }
+}
+
+void Oracle::violate(const char* rule, std::string what) {
+  if (!broken_) broken_ = Broken{rule, std::move(what)};
+}
+
+}  // namespace sealane::sim

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of one simulated run share: time, memory, device, oracle, randomness, and the
+// record of what happened.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "sim/device.h"
+#include "sim/event_queue.h"
+#include "sim/memory.h"
+#include "sim/oracle.h"
+#include "sim/sim.h"
+
+namespace sealane::sim {
+
+struct World {
+  explicit World(const Setup& with)
+      : setup(with),
+        random(with.seed ^ 0x51ea1a4e),
+        oracle(memory, with.slot_bytes_max),
+        device(events, oracle, with.hardware_queues) {}
+
+  Instant now() const { return events.now(); }
+
+  template <typename... Args>
+  void log(fmt::format_string<Args...> format, Args&&... args) {
+    if (!setup.history) return;
+    if (history.size() == kHistoryLines) history.pop_front();
+    const double us = static_cast<double>(now().time_since_epoch().count()) / 1e3;
+    history.push_back(fmt::format("{:12.3f} us  ", us) +
+                      fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  static constexpr size_t kHistoryLines = 60;
+
+  const Setup& setup;
+  SeededRandom random;
+  EventQueue events;
+  Memory memory;
+  Oracle oracle;
+  Device device;
+  Counters counters;
+  std::optional<std::string> error;  // what every later call of the program is told
+  uint32_t spinning = 0;             // threads inside a synchronising call, which poll
+  uint32_t threads = 1;
+  std::deque<std::string> history;
+};
+
+// Who can be woken: the application's threads.
+class Threads {
+ public:
+  virtual ~Threads() = default;
+  virtual void wake(uint32_t thread) = 0;
+  virtual void wake_all() = 0;
+};
+
+}  // namespace sealane::sim
