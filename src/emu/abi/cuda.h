@@ -295,9 +295,8 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
                            void** jit_values, unsigned int jit_count, CUlibraryOption* options,
                            void** option_values, unsigned int option_count);
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_options,
-                               void** jit_values, unsigned int jit_count,
-                               CUlibraryOption* options, void** option_values,
-                               unsigned int option_count);
+                               void** jit_values, unsigned int jit_count, CUlibraryOption* options,
+                               void** option_values, unsigned int option_count);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name);
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library);
@@ -326,8 +325,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                           void** extra);
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                                    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                   unsigned int block_z, unsigned int shared_bytes,
-                                   CUstream stream, void** arguments);
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** arguments);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
                                                      int block_size, size_t shared_bytes);
 

@@ -276,14 +276,12 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
                                  size_t count, struct cudaMemcpyAttributes* attributes,
                                  size_t* attribute_starts, size_t attribute_count,
                                  cudaStream_t stream);
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes,
-                               size_t offset SEALANE_EMU_DEFAULT(0),
-                               enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(
-                                   cudaMemcpyHostToDevice));
-cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes,
-                                 size_t offset SEALANE_EMU_DEFAULT(0),
-                                 enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(
-                                     cudaMemcpyDeviceToHost));
+cudaError_t cudaMemcpyToSymbol(
+    const void* symbol, const void* from, size_t bytes, size_t offset SEALANE_EMU_DEFAULT(0),
+    enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(cudaMemcpyHostToDevice));
+cudaError_t cudaMemcpyFromSymbol(
+    void* to, const void* symbol, size_t bytes, size_t offset SEALANE_EMU_DEFAULT(0),
+    enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(cudaMemcpyDeviceToHost));
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
                                     size_t offset, enum cudaMemcpyKind kind,
                                     cudaStream_t stream SEALANE_EMU_DEFAULT(0));
@@ -319,8 +317,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream SEALANE_EMU_DEFAULT(0));
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
-                                     cudaStream_t stream SEALANE_EMU_DEFAULT(0),
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream SEALANE_EMU_DEFAULT(0),
                                      unsigned int flags SEALANE_EMU_DEFAULT(0));
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
@@ -332,11 +329,9 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments);
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
-                                        void** arguments, size_t shared_bytes,
-                                        cudaStream_t stream);
+                                        void** arguments, size_t shared_bytes, cudaStream_t stream);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attributes, const void* function);
-cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute attribute,
-                                 int value);
+cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute attribute, int value);
 cudaError_t cudaFuncSetCacheConfig(const void* function, enum cudaFuncCache config);
 cudaError_t cudaFuncGetName(const char** name, const void* function);
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol);
