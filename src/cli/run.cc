@@ -110,6 +110,7 @@ int run(int argc, const char* const* argv) {
   add_doctor(root, invocation);
   add_bench(root, invocation);
   add_sim(root, invocation);
+  add_run(root, invocation);
 
   try {
     root.parse(argc, argv);
