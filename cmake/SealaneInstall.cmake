@@ -6,6 +6,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS sealane-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sealane EXPORT sealane-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY platforms DESTINATION ${CMAKE_INSTALL_DATADIR}/sealane)
 install(DIRECTORY include/sealane DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT sealane-targets NAMESPACE sealane:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sealane)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sealaneConfigVersion.cmake

@@ -15,9 +15,10 @@ namespace sealane::cli {
 
 std::vector<std::string> unknown_environment() {
   static const std::vector<std::string> known = {
-      "SEALANE_AEAD",    // which engine seals
-      "SEALANE_DEBUG",   // log level
-      "SEALANE_NO_APT",  // the Makefile's: never install packages
+      "SEALANE_AEAD",       // which engine seals
+      "SEALANE_DEBUG",      // log level
+      "SEALANE_PLATFORMS",  // directory of platform files
+      "SEALANE_NO_APT",     // the Makefile's: never install packages
   };
   std::vector<std::string> warnings;
   for (char** entry = environ; *entry != nullptr; ++entry) {
