@@ -4,7 +4,7 @@
 
 namespace examples {
 
-// The module with the kernels: an empty one for the emulated GPU, which knows them by name
+// The module with the kernels: only their names for the emulated GPU
 // (image_emulated.cc), or what nvcc made of kernels.cu (image_embedded.cc).
 const void* kernel_image();
 

@@ -45,7 +45,7 @@ Settings parse(int argc, char** argv) {
   options.number("--layers", "of the model", &s.layers, 1, 64);
   options.number("--hidden", "width of the model, a multiple of 64", &s.hidden, 64, 4096);
   options.number("--steps",
-                 "tokens per request (flexgen 16, vllm up to 64) or training steps (peft 5); "
+                 "tokens per request (flexgen 16, vllm up to 48) or training steps (peft 5); "
                  "0: the schedule's own number",
                  &s.steps, 0, 4096);
   options.number("--requests", "flexgen 4, vllm 12; 0: the schedule's own number", &s.requests, 0,

@@ -7,6 +7,7 @@
 // What is scheduled depends on counts alone, never on time.
 
 #include <algorithm>
+#include <utility>
 
 #include "mini_llm/batch.h"
 #include "mini_llm/device_model.h"
@@ -81,7 +82,7 @@ class Server {
   static std::vector<Request> make_requests(const Settings& settings, const Shape& shape) {
     std::vector<Request> requests(settings.requests_or(12));
     Random random(settings.seed ^ 0x76c6c6d);
-    const uint64_t choices = settings.steps_or(64);
+    const uint64_t choices = settings.steps_or(48);
     for (size_t i = 0; i < requests.size(); ++i) {
       const size_t prompt = settings.prompt + random.below(settings.prompt + 1);
       requests[i].generation.prompt = make_prompt(settings, shape, i, prompt);
@@ -230,11 +231,12 @@ class Server {
   uint64_t swapped_bytes_ = 0;
 };
 
-// A preempted request if there is one: its keys and values have travelled.
+// The shortest request that was preempted, if there is one: its keys and values have travelled.
 const Request& most_telling(const std::vector<Request>& requests) {
-  const auto found = std::find_if(requests.begin(), requests.end(),
-                                  [](const Request& request) { return request.was_preempted; });
-  return found != requests.end() ? *found : requests.front();
+  return *std::min_element(
+      requests.begin(), requests.end(), [](const Request& a, const Request& b) {
+        return std::pair(!a.was_preempted, a.length()) < std::pair(!b.was_preempted, b.length());
+      });
 }
 
 }  // namespace

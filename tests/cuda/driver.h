@@ -130,8 +130,7 @@ class KernelModule {
   void launch(const Kernel& kernel, CUstream stream) const {
     using examples::kBlockThreads;
     void* arguments[] = {const_cast<Kernel*>(&kernel)};
-    const auto blocks =
-        static_cast<unsigned>((kernel.items() + kBlockThreads - 1) / kBlockThreads);
+    const auto blocks = static_cast<unsigned>((kernel.items() + kBlockThreads - 1) / kBlockThreads);
     const char* const name = examples::kernel_name(examples::KernelIdOf<Kernel>::value);
     EXPECT_EQ(CUDA_SUCCESS, cuLaunchKernel(function(name), blocks, 1, 1, kBlockThreads, 1, 1, 0,
                                            stream, arguments, nullptr));

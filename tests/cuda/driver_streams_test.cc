@@ -194,7 +194,6 @@ TEST_F(DriverStreams, ContextSynchronizeWaitsForAllStreams) {
   EXPECT_EQ(ran, 40);
 }
 
-
 TEST_F(DriverStreams, HostFunctionsRunInOrderWithTheData) {
   DriverStream stream;
   PinnedMemory host(4);
