@@ -36,6 +36,10 @@ class DriverTest : public testing::Test {
   CUcontext context_ = nullptr;
 };
 
+// Some "synchronous" calls return before the device is done (fills, copies between device
+// allocations, copies from pageable memory), and non-blocking streams do not wait for them.
+inline void settle() { EXPECT_EQ(CUDA_SUCCESS, cuStreamSynchronize(CU_STREAM_LEGACY)); }
+
 // Device memory of the current context.
 class DeviceMemory {
  public:
@@ -54,8 +58,13 @@ class DeviceMemory {
     EXPECT_EQ(CUDA_SUCCESS, cuMemcpyDtoH(out.data(), address_, bytes_));
     return out;
   }
+  void fill(unsigned char value) const {
+    EXPECT_EQ(CUDA_SUCCESS, cuMemsetD8(address_, value, bytes_));
+    settle();
+  }
   void write(const ByteVector& bytes) const {
     EXPECT_EQ(CUDA_SUCCESS, cuMemcpyHtoD(address_, bytes.data(), bytes.size()));
+    settle();
   }
 
  private:

@@ -96,6 +96,7 @@ TEST_F(DriverCopies, BetweenDeviceAllocations) {
   const ByteVector sent = make_bytes(kSize, 6);
   a.write(sent);
   CU_OK(cuMemcpyDtoD(b.address(), a.address(), kSize));
+  settle();
   CU_OK(cuMemcpyDtoDAsync(c.address(), b.address(), kSize, stream));
   CU_OK(cuStreamSynchronize(stream));
   EXPECT_EQ(c.read(), sent);
@@ -112,6 +113,7 @@ TEST_F(DriverCopies, DirectionInferredFromPointers) {
   const ByteVector sent = make_bytes(kSize, 7);
   ByteVector received(kSize);
   CU_OK(cuMemcpy(a.address(), address_of(sent.data()), kSize));
+  settle();
   CU_OK(cuMemcpyAsync(b.address(), a.address(), kSize, stream));
   CU_OK(cuMemcpyAsync(address_of(pinned.data()), b.address(), kSize, stream));
   CU_OK(cuStreamSynchronize(stream));
@@ -137,6 +139,7 @@ TEST_F(DriverCopies, OfRowsWithPitch) {
   in.WidthInBytes = kWidth;
   in.Height = kHeight;
   CU_OK(cuMemcpy2D(&in));
+  settle();
   // Back: the rectangle from (10, 5), 50 wide and 20 high, asynchronously.
   ByteVector received(50 * 20);
   DriverStream stream;
@@ -275,7 +278,7 @@ TEST_F(DriverCopies, FillsOfAllWidths) {
 TEST_F(DriverCopies, FillsOfRows) {
   constexpr size_t kPitch = 32;
   DeviceMemory device(kPitch * 4);
-  CU_OK(cuMemsetD8(device.address(), 0, kPitch * 4));
+  device.fill(0);
   CU_OK(cuMemsetD2D8(device.address() + 4, kPitch, 0x77, 5, 3));
   DriverStream stream;
   CU_OK(cuMemsetD2D32Async(device.address() + 16, kPitch, 0x01020304, 2, 4, stream));

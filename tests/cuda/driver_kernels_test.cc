@@ -45,7 +45,7 @@ TEST_F(DriverKernels, ArgumentsAreCopiedAtLaunch) {
   DriverStream stream;
   DeviceMemory device(kWords * 4);
   Gate gate;
-  CU_OK(cuLaunchHostFunc(stream, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
   auto kernel = fill_kernel(device.address(), kWords, 5);
   kernels.launch(kernel, stream);
   std::memset(&kernel, 0xff, sizeof kernel);
@@ -186,7 +186,7 @@ TEST_F(DriverGraphs, CapturedWorkRunsWhenLaunched) {
   DriverStream stream;
   DeviceMemory device(kWords * 4);
   PinnedMemory out(kWords * 4);
-  CU_OK(cuMemsetD8(device.address(), 0, kWords * 4));
+  device.fill(0);
   CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   CUstreamCaptureStatus status{};
   CU_OK(cuStreamIsCapturing(stream, &status));
@@ -236,8 +236,8 @@ TEST_F(DriverStreamValues, AWaitEndsWithTheWrite) {
   DriverStream writing;
   DeviceMemory word(4);
   DeviceMemory data(256);
-  CU_OK(cuMemsetD32(word.address(), 0, 1));
-  CU_OK(cuMemsetD8(data.address(), 0, 256));
+  word.fill(0);
+  data.fill(0);
   CU_OK(cuStreamWaitValue32(waiting, word.address(), 3, CU_STREAM_WAIT_VALUE_GEQ));
   CU_OK(cuMemsetD8Async(data.address(), 8, 256, waiting));
   CU_OK(cuStreamWriteValue32(writing, word.address(), 2, 0));
@@ -263,8 +263,9 @@ TEST_F(DriverStreamValues, ADeviceCopyReleasesAWait) {
   DriverStream copying;
   DeviceMemory word(4);
   DeviceMemory one(4);
-  CU_OK(cuMemsetD32(word.address(), 0, 1));
+  word.fill(0);
   CU_OK(cuMemsetD32(one.address(), 1, 1));
+  settle();
   CU_OK(cuStreamWaitValue32(waiting, word.address(), 1, CU_STREAM_WAIT_VALUE_EQ));
   EXPECT_EQ(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
   CU_OK(cuMemcpyDtoDAsync(word.address(), one.address(), 4, copying));
@@ -274,7 +275,7 @@ TEST_F(DriverStreamValues, ADeviceCopyReleasesAWait) {
 TEST_F(DriverStreamValues, InABatch) {
   DriverStream stream;
   DeviceMemory words(8);
-  CU_OK(cuMemsetD8(words.address(), 0, 8));
+  words.fill(0);
   CUstreamBatchMemOpParams operations[2] = {};
   operations[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
   operations[0].writeValue.address = words.address();

@@ -61,7 +61,7 @@ TEST_F(DriverStreams, QuerySaysWhetherWorkIsLeft) {
   DriverStream stream;
   CU_EXPECT_OK(cuStreamQuery(stream));
   Gate gate;
-  CU_OK(cuLaunchHostFunc(stream, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
   EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
   gate.open();
   CU_OK(cuStreamSynchronize(stream));
@@ -73,7 +73,7 @@ TEST_F(DriverStreams, OtherStreamsGoOnBehindABlockedOne) {
   DriverStream other;
   Gate gate;
   DeviceMemory device(256);
-  CU_OK(cuLaunchHostFunc(blocked, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(blocked, Gate::wait, gate.ticket()));
   CU_OK(cuMemsetD8Async(device.address(), 0x42, 256, other));
   CU_EXPECT_OK(cuStreamSynchronize(other));
   EXPECT_EQ(cuStreamQuery(blocked), CUDA_ERROR_NOT_READY);
@@ -86,8 +86,8 @@ TEST_F(DriverStreams, WaitEventOrdersAcrossStreams) {
   DriverEvent event(CU_EVENT_DISABLE_TIMING);
   Gate gate;
   DeviceMemory device(256);
-  CU_OK(cuMemsetD8(device.address(), 0, 256));
-  CU_OK(cuLaunchHostFunc(first, Gate::wait, &gate));
+  device.fill(0);
+  CU_OK(cuLaunchHostFunc(first, Gate::wait, gate.ticket()));
   CU_OK(cuMemsetD8Async(device.address(), 1, 256, first));
   CU_OK(cuEventRecord(event, first));
   CU_OK(cuStreamWaitEvent(second, event, 0));
@@ -110,7 +110,7 @@ TEST_F(DriverStreams, WaitEventTakesTheRecordBeforeIt) {
   Gate gate;
   CU_OK(cuEventRecord(event, first));
   CU_OK(cuStreamWaitEvent(second, event, 0));
-  CU_OK(cuLaunchHostFunc(third, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(third, Gate::wait, gate.ticket()));
   CU_OK(cuEventRecord(event, third));
   CU_EXPECT_OK(cuStreamSynchronize(second));
   EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
@@ -129,7 +129,7 @@ TEST_F(DriverStreams, LegacyStreamWaitsForBlockingStreams) {
   DriverStream blocking(CU_STREAM_DEFAULT);
   Gate gate;
   DriverEvent event;
-  CU_OK(cuLaunchHostFunc(blocking, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(blocking, Gate::wait, gate.ticket()));
   CU_OK(cuEventRecord(event, CU_STREAM_LEGACY));
   EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
   gate.open();
@@ -140,7 +140,7 @@ TEST_F(DriverStreams, BlockingStreamsWaitForTheLegacyStream) {
   DriverStream blocking(CU_STREAM_DEFAULT);
   Gate gate;
   DeviceMemory device(16);
-  CU_OK(cuLaunchHostFunc(CU_STREAM_LEGACY, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(CU_STREAM_LEGACY, Gate::wait, gate.ticket()));
   CU_OK(cuMemsetD8Async(device.address(), 1, 16, blocking));
   EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
   gate.open();
@@ -151,7 +151,7 @@ TEST_F(DriverStreams, NonBlockingStreamsIgnoreTheLegacyStream) {
   DriverStream stream;
   Gate gate;
   DeviceMemory device(16);
-  CU_OK(cuLaunchHostFunc(CU_STREAM_LEGACY, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(CU_STREAM_LEGACY, Gate::wait, gate.ticket()));
   CU_OK(cuMemsetD8Async(device.address(), 1, 16, stream));
   CU_EXPECT_OK(cuStreamSynchronize(stream));
   gate.open();
@@ -159,7 +159,7 @@ TEST_F(DriverStreams, NonBlockingStreamsIgnoreTheLegacyStream) {
 
 TEST_F(DriverStreams, NullIsTheLegacyStream) {
   Gate gate;
-  CU_OK(cuLaunchHostFunc(nullptr, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(nullptr, Gate::wait, gate.ticket()));
   EXPECT_EQ(cuStreamQuery(CU_STREAM_LEGACY), CUDA_ERROR_NOT_READY);
   gate.open();
   CU_EXPECT_OK(cuStreamSynchronize(CU_STREAM_LEGACY));
@@ -168,7 +168,7 @@ TEST_F(DriverStreams, NullIsTheLegacyStream) {
 // Every thread has a default stream of its own, which other threads' work does not hold up.
 TEST_F(DriverStreams, PerThreadStreamsAreApart) {
   Gate gate;
-  CU_OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, Gate::wait, gate.ticket()));
   CUresult other = CUDA_ERROR_UNKNOWN;
   std::thread thread([&] {
     cuCtxSetCurrent(context_);
@@ -267,9 +267,9 @@ TEST_F(DriverStreams, DestroyingLetsPendingWorkFinish) {
   CUstream stream = nullptr;
   CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   DeviceMemory device(256);
-  CU_OK(cuMemsetD8(device.address(), 0, 256));
+  device.fill(0);
   Gate gate;
-  CU_OK(cuLaunchHostFunc(stream, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
   CU_OK(cuMemsetD8Async(device.address(), 9, 256, stream));
   CU_OK(cuStreamDestroy(stream));
   gate.open();
@@ -287,7 +287,7 @@ TEST_F(DriverEvents, CompleteWhenTheWorkBeforeThemIs) {
   DriverStream stream;
   DriverEvent event;
   Gate gate;
-  CU_OK(cuLaunchHostFunc(stream, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
   CU_OK(cuEventRecord(event, stream));
   EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
   gate.open();
@@ -331,7 +331,7 @@ TEST_F(DriverEvents, ElapsedTimeNeedsTwoTimedFinishedRecords) {
   EXPECT_EQ(cuEventElapsedTime(&ms, recorded, never), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(cuEventElapsedTime(&ms, recorded, untimed), CUDA_ERROR_INVALID_HANDLE);
   Gate gate;
-  CU_OK(cuLaunchHostFunc(stream, Gate::wait, &gate));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
   CU_OK(cuEventRecord(pending, stream));
   EXPECT_EQ(cuEventElapsedTime(&ms, recorded, pending), CUDA_ERROR_NOT_READY);
   gate.open();

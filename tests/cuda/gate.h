@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 namespace sealane::test {
@@ -16,25 +17,31 @@ class Gate {
  public:
   ~Gate() { open(); }
 
-  // Give this and the gate itself to cuLaunchHostFunc or cudaLaunchHostFunc. Passes by itself after
-  // a minute, so that a failed test ends.
-  static void wait(void* gate) { static_cast<Gate*>(gate)->wait_open(); }
+  // Launch `wait` as a host function with a `ticket()`: one per launch. The waiting outlives the
+  // gate if need be, and ends by itself after a minute, so that a failed test ends.
+  static void wait(void* ticket) {
+    const std::unique_ptr<std::shared_ptr<State>> held(
+        static_cast<std::shared_ptr<State>*>(ticket));
+    State& state = **held;
+    std::unique_lock lock(state.mutex);
+    state.changed.wait_for(lock, std::chrono::minutes(1), [&] { return state.open; });
+  }
+  void* ticket() const { return new std::shared_ptr<State>(state_); }
 
   void open() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
+    const std::lock_guard lock(state_->mutex);
+    state_->open = true;
+    state_->changed.notify_all();
   }
 
  private:
-  void wait_open() {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::minutes(1), [this] { return open_; });
-  }
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool open = false;
+  };
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace sealane::test
