@@ -1,10 +1,287 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// sealane doctor: what this machine has, tried rather than guessed, and what to do about the rest.
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/checkup.h"
 #include "cli/command.h"
+#include "cli/guard_trial.h"
+#include "core/budget.h"
+#include "live/gpu_probe.h"
+#include "live/machine.h"
+#include "report/output.h"
+#include "seal/engine.h"
+
 namespace sealane::cli {
+namespace {
+
+constexpr char kCpuArea[] = "CPU and engine";
+constexpr char kSystemArea[] = "System";
+constexpr char kGpuArea[] = "GPU";
+
+Finding ok(const char* area, std::string name, std::string detail) {
+  return {area, std::move(name), Verdict::ok, std::move(detail), ""};
+}
+
+Finding warn(const char* area, std::string name, std::string detail, std::string advice) {
+  return {area, std::move(name), Verdict::warn, std::move(detail), std::move(advice)};
+}
+
+Finding fail(const char* area, std::string name, std::string detail, std::string advice) {
+  return {area, std::move(name), Verdict::fail, std::move(detail), std::move(advice)};
+}
+
+std::string counted(size_t count, const char* one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+Finding check_cpu(const Machine& machine) {
+  const std::string& model = machine.cpu.model;
+  return ok(
+      kCpuArea, "CPU",
+      fmt::format("{}, {}, {}", model.empty() ? "unknown model" : model,
+                  counted(machine.cores, "usable core"), counted(machine.numa_nodes, "NUMA node")));
+}
+
+Finding check_instructions(const Cpu& cpu) {
+  const auto has = [&](std::string_view name) {
+    return std::find(cpu.features.begin(), cpu.features.end(), name) != cpu.features.end();
+  };
+  const std::string found = fmt::format("{}", fmt::join(cpu.features, " "));
+  if (!has("aes")) {
+    return warn(kCpuArea, "AES instructions", "none that the kernel shows",
+                "Sealing will be slow and may leak through its timing. Let the virtual machine "
+                "pass the host's CPU features through.");
+  }
+  // Only x86-64 has a wider AES to miss.
+  if (has("pclmulqdq") && !(has("vaes") && has("vpclmulqdq"))) {
+    return warn(kCpuArea, "AES instructions", found + " (no vaes)",
+                "Works, at a fraction of the speed: VAES is in Intel's CPUs since Ice Lake and "
+                "AMD's since Zen 3; a virtual machine may hide it.");
+  }
+  return ok(kCpuArea, "AES instructions", found);
+}
+
+// Every engine of this build, each with its self-test; `chosen` may be none.
+void check_engines(const Result<const Engine*>& chosen, std::vector<Finding>& findings) {
+  const auto reference = find_engine("openssl");
+  for (const Engine* engine : all_engines()) {
+    const std::string name = fmt::format("engine {}", engine->name());
+    if (const Status available = engine->available(); !available) {
+      findings.push_back(warn(kCpuArea, name, available.error().message,
+                              "Nothing to do: another engine serves, more slowly."));
+      continue;
+    }
+    const Status healthy = reference ? self_test(*engine, **reference) : reference.error();
+    if (!healthy) {
+      findings.push_back(fail(kCpuArea, name, healthy.error().message,
+                              "Do not seal anything on this machine: its CPU or its crypto "
+                              "library gives wrong answers."));
+      continue;
+    }
+    const bool in_use = chosen.ok() && *chosen == engine;
+    findings.push_back(
+        ok(kCpuArea, name,
+           fmt::format("{}, self-tested{}", engine->version(), in_use ? ", in use" : "")));
+  }
+  if (!chosen) {
+    findings.push_back(fail(kCpuArea, "engine in use", chosen.error().message,
+                            "Sealane does not seal until this is mended."));
+  }
+}
+
+Finding check_lock_limit(const Machine& machine) {
+  const uint64_t wanted_mib = kSlotBytesDefault >> 20;
+  const std::string name = "memory lock";
+  if (!machine.lock_bytes_max) return ok(kSystemArea, name, "no limit");
+  const std::string found = fmt::format("limit {} KiB, {} MiB wanted for records sealed ahead",
+                                        *machine.lock_bytes_max >> 10, wanted_mib);
+  if (*machine.lock_bytes_max >= kSlotBytesDefault) return ok(kSystemArea, name, found);
+  if (!machine.swap_on) {
+    return ok(kSystemArea, name, found + "; swap is off, so they stay in memory all the same");
+  }
+  return warn(kSystemArea, name, found,
+              fmt::format("Raise it: `ulimit -l {}`, LimitMEMLOCK= in a systemd unit, or "
+                          "`--ulimit memlock=-1` for a container.",
+                          kSlotBytesDefault >> 10));
+}
+
+Finding check_swap(const Machine& machine) {
+  if (!machine.swap_on) return ok(kSystemArea, "swap", "off");
+  return warn(kSystemArea, "swap", "on",
+              "Memory of programs, their secrets included, may reach the disk. In a confidential "
+              "VM turn it off (`swapoff -a`) or encrypt it.");
+}
+
+Finding check_tee(const Machine& machine) {
+  switch (machine.tee) {
+    case Tee::tdx:
+      return ok(kSystemArea, "trusted VM", "Intel TDX guest");
+    case Tee::sev:
+      return ok(kSystemArea, "trusted VM", "AMD SEV-SNP guest");
+    case Tee::none:
+      break;
+  }
+  return warn(kSystemArea, "trusted VM", "none: neither a TDX nor a SEV-SNP guest device",
+              "Fine for trying things out. Secrets need a confidential VM, whose kernel shows "
+              "/dev/tdx_guest or /dev/sev-guest.");
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  return fmt::format("{} ({})", counted(names.size(), "GPU"), fmt::join(names, ", "));
+}
+
+Finding check_gpu(const GpuReport& gpu) {
+  const std::string version =
+      fmt::format("{}{}", gpu.driver_version.empty() ? "" : ", driver " + gpu.driver_version,
+                  gpu.cuda_version.empty() ? "" : ", CUDA " + gpu.cuda_version);
+  switch (gpu.presence) {
+    case GpuPresence::ready:
+      return ok(kGpuArea, "driver", list_names(gpu.names) + version);
+    case GpuPresence::no_device:
+      return warn(
+          kGpuArea, "driver",
+          gpu.problem + version + (gpu.names.empty() ? "" : "; there: " + list_names(gpu.names)),
+          "See what nvidia-smi says. A confidential GPU starts only after "
+          "`nvidia-smi conf-compute -srs 1`; a container needs --gpus.");
+    case GpuPresence::no_driver:
+      break;
+  }
+  return warn(kGpuArea, "driver", "none: neither libcuda.so.1 nor libnvidia-ml.so.1 is installed",
+              "To use a GPU, install NVIDIA's driver. Sealing works and can be measured without.");
+}
+
+Finding check_cc(const GpuReport& gpu) {
+  const std::string name = "CC mode";
+  switch (gpu.cc) {
+    case CcState::on:
+      return ok(kGpuArea, name, "on");
+    case CcState::off:
+      return warn(
+          kGpuArea, name, "off: copies cross the bus in the clear",
+          "Nothing to speed up. CC mode is switched on from the host, before the VM starts.");
+    case CcState::dev_tools:
+      return warn(kGpuArea, name, "on, with developer tools: it does not protect",
+                  "Fine for development. Switch to CC mode without tools before using secrets.");
+    case CcState::simulated:
+      return warn(kGpuArea, name, "simulated by the driver: it does not protect",
+                  "Fine for development; never for secrets.");
+    case CcState::unknown:
+      break;
+  }
+  return warn(kGpuArea, name, "the driver does not say",
+              "A driver that supports CC mode tells; compare with `nvidia-smi conf-compute -f`.");
+}
+
+std::string describe_outlook(const Checkup& checkup, const GpuReport& gpu) {
+  if (checkup.count(Verdict::fail) > 0) {
+    return "Something here cannot be trusted. Mend what is marked fail before sealing anything.";
+  }
+  std::string outlook;
+  if (gpu.presence != GpuPresence::ready) {
+    outlook = "There is no GPU to use here, so no copies to speed up. ";
+  } else if (gpu.cc == CcState::on || gpu.cc == CcState::dev_tools) {
+    outlook =
+        "A confidential GPU: every copy is sealed on the CPU, which is what Sealane is for. It has "
+        "not yet been run on a real one. ";
+  } else {
+    outlook = "The GPU is not in CC mode, so its copies are not sealed and cost nothing extra. ";
+  }
+  return outlook +
+         "This version seals on the CPU and measures it: run `sealane bench seal` to see how fast "
+         "this machine seals next to plain memory copies.";
+}
+
+Checkup examine(const Result<const Engine*>& chosen) {
+  const Machine machine = read_machine();
+  const GpuReport gpu = interpret(ask_gpu_libraries());
+  Checkup checkup;
+  auto& findings = checkup.findings;
+  findings.push_back(check_cpu(machine));
+  findings.push_back(check_instructions(machine.cpu));
+  check_engines(chosen, findings);
+  for (Finding& finding : try_page_guards()) findings.push_back(std::move(finding));
+  findings.push_back(check_lock_limit(machine));
+  findings.push_back(check_swap(machine));
+  findings.push_back(check_tee(machine));
+  findings.push_back(check_gpu(gpu));
+  if (gpu.presence != GpuPresence::no_driver) findings.push_back(check_cc(gpu));
+  checkup.outlook = describe_outlook(checkup, gpu);
+  return checkup;
+}
+
+TextStyle style_of_stdout() {
+  constexpr size_t kColumnsMin = 60;
+  constexpr size_t kColumnsMax = 100;
+  TextStyle style;
+  if (isatty(STDOUT_FILENO) == 0) return style;
+  const char* no_colour = std::getenv("NO_COLOR");
+  style.colour = no_colour == nullptr || *no_colour == '\0';
+  winsize window{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) {
+    style.columns = std::clamp<size_t>(window.ws_col, kColumnsMin, kColumnsMax);
+  }
+  return style;
+}
+
+Status run_doctor(const std::string& json_path) {
+  if (!json_path.empty()) {
+    if (Status status = report::check_writable(json_path); !status) return status;
+  }
+  const auto chosen = chosen_engine();
+  if (!chosen && chosen.error().kind == ErrorKind::usage) return chosen.error();
+
+  const Checkup checkup = examine(chosen);
+  if (json_path != "-") {
+    fmt::print("{}", to_text(checkup, style_of_stdout()));
+    if (std::fflush(stdout) != 0) return io_error("cannot write to standard output");
+  }
+  if (!json_path.empty()) {
+    nlohmann::json json = to_json(checkup);
+    json["engine"] = {{"name", nullptr}, {"version", nullptr}};
+    if (chosen) {
+      json["engine"] = {{"name", (*chosen)->name()}, {"version", (*chosen)->version()}};
+    }
+    if (Status status = report::write_json(json_path, json); !status) return status;
+  }
+  const size_t failed = checkup.count(Verdict::fail);
+  if (failed == 0) return {};
+  return io_error(counted(failed, "check") +
+                  " failed; follow the advice beside it and run this again");
+}
+
+}  // namespace
+
 void add_doctor(CLI::App& root, Invocation& invocation) {
   auto* command = root.add_subcommand("doctor", "What this machine has, and what to expect");
-  command->callback([&] { invocation.job = [] { return Status(); }; });
+  const auto json_path = std::make_shared<std::string>();
+  command->add_option("--json", *json_path, "Also write the findings as JSON; - is stdout, alone")
+      ->type_name("FILE")
+      ->check([](const std::string& path) { return path.empty() ? "needs a file name" : ""; });
+  command->footer(
+      "Examples:\n"
+      "  sealane doctor                       findings, each ok, warn or fail\n"
+      "  sealane doctor --json -              the same for programs\n"
+      "  SEALANE_AEAD=openssl sealane doctor  with the engine of your choice\n"
+      "\n"
+      "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. Warnings do not count.");
+  command->callback([&invocation, json_path] {
+    invocation.job = [json_path] { return run_doctor(*json_path); };
+  });
 }
+
 }  // namespace sealane::cli

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -19,35 +21,72 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-int fail(int code, const std::string& message) {
+// One line, whatever an argument or a file name may contain.
+int fail(int code, std::string message) {
+  std::replace_if(
+      message.begin(), message.end(),
+      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
   fmt::print(stderr, "sealane: {}\n", message);
   return code;
 }
 
-// CLI11's own message names the argument; what helps is the command or flag that was meant.
-std::string explain(const CLI::App& root, const CLI::ParseError& error, int argc,
-                    const char* const* argv) {
-  const CLI::App* app = &root;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const auto commands = app->get_subcommands([](const CLI::App*) { return true; });
-    const auto found = std::find_if(commands.begin(), commands.end(),
-                                    [&](const CLI::App* c) { return c->get_name() == word; });
-    if (found != commands.end()) {
-      app = *found;
-      continue;
-    }
-    if (!word.starts_with("-") && !commands.empty()) {
-      std::vector<std::string> names;
-      for (const CLI::App* command : commands) names.push_back(command->get_name());
-      return fmt::format("unknown command '{}'{}", word, did_you_mean(word, names));
-    }
-    break;
+// A command the user typed and how it was reached: "sealane bench seal".
+struct Typed {
+  const CLI::App* app;
+  std::string path;
+};
+
+// Down the commands the user typed, to the last one or the first for which `stop` holds.
+template <typename Stop>
+Typed walk(const CLI::App& root, Stop stop) {
+  Typed typed{&root, root.get_name()};
+  while (!stop(*typed.app) && !typed.app->get_subcommands().empty()) {
+    typed.app = typed.app->get_subcommands().front();
+    typed.path += ' ' + typed.app->get_name();
   }
-  std::string message = error.what();
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  const std::string path = app == &root ? "sealane" : "sealane " + app->get_name();
-  return fmt::format("{}; see '{} --help'", message, path);
+  return typed;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string explain_strange(const CLI::App& root, const std::string& word) {
+  if (word.starts_with("-")) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto [app, path] = walk(root, [](const CLI::App& a) { return !a.remaining().empty(); });
+    return fmt::format("unknown option '{}' of '{}'{}", name, path,
+                       did_you_mean(name, option_names(*app)));
+  }
+  const auto [app, path] = walk(root, [](const CLI::App&) { return false; });
+  const std::vector<std::string> commands = command_names(*app);
+  if (commands.empty()) {
+    return fmt::format("unexpected argument '{}'; see '{} --help'", word, path);
+  }
+  return fmt::format("unknown command '{}'{}", word, did_you_mean(word, commands));
+}
+
+// CLI11's own message names the argument; what helps is the command or flag that was meant.
+std::string explain(const CLI::App& root, const CLI::ParseError& error) {
+  const std::vector<std::string> strange = root.remaining(true);
+  if (!strange.empty()) return explain_strange(root, strange.front());
+  const auto [app, path] = walk(root, [](const CLI::App&) { return false; });
+  const std::vector<std::string> commands = command_names(*app);
+  if (commands.empty()) return fmt::format("{}; see '{} --help'", error.what(), path);
+  return fmt::format("'{}' needs a command: {}; see '{} --help'", path, fmt::join(commands, ", "),
+                     path);
 }
 
 }  // namespace
@@ -57,7 +96,6 @@ int run(int argc, const char* const* argv) {
   root.name("sealane");
   root.set_version_flag("--version", "sealane " SEALANE_VERSION);
   root.require_subcommand(1);
-  root.failure_message([](const CLI::App*, const CLI::Error& e) { return std::string(e.what()); });
   root.footer(
       "Examples:\n"
       "  sealane doctor                     what this machine can do\n"
@@ -76,7 +114,7 @@ int run(int argc, const char* const* argv) {
   } catch (const CLI::Success& help_or_version) {
     return root.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return fail(kExitUsage, explain(root, error, argc, argv));
+    return fail(kExitUsage, explain(root, error));
   }
 
   for (const std::string& warning : unknown_environment()) fmt::print(stderr, "{}\n", warning);

@@ -35,7 +35,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
       std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
         return edit_distance(word, a) < edit_distance(word, b);
       });
-  if (nearest != names.end() && edit_distance(word, *nearest) <= 1 + nearest->size() / 3) {
+  // The dashes of an option are no likeness.
+  const auto letters = [](const std::string& name) {
+    return name.size() - std::min(name.find_first_not_of('-'), name.size());
+  };
+  if (nearest != names.end() && edit_distance(word, *nearest) <= 1 + letters(*nearest) / 3) {
     return fmt::format("; did you mean '{}'?", *nearest);
   }
   return fmt::format("; there are: {}", fmt::join(names, ", "));

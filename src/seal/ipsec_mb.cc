@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -38,26 +40,63 @@ const char* arch_name(IMB_ARCH arch) {
   }
 }
 
-Library load_library() {
+// What a code path needs. The library crashes, rather than refuse, when started on a CPU without.
+uint64_t features_needed(IMB_ARCH wanted) {
+  switch (wanted) {
+    case IMB_ARCH_AVX:
+      return IMB_CPUFLAGS_AVX;
+    case IMB_ARCH_AVX2:
+      return IMB_CPUFLAGS_AVX2;
+    case IMB_ARCH_AVX512:
+      return IMB_CPUFLAGS_AVX512;
+    default:
+      return IMB_CPUFLAGS_SSE;
+  }
+}
+
+// IMB_ARCH_NONE asks for the best. Each of these also runs the library's own self-test.
+void initialise(Library& library, IMB_ARCH wanted) {
+  switch (wanted) {
+    case IMB_ARCH_SSE:
+      init_mb_mgr_sse(library.manager);
+      break;
+    case IMB_ARCH_AVX:
+      init_mb_mgr_avx(library.manager);
+      break;
+    case IMB_ARCH_AVX2:
+      init_mb_mgr_avx2(library.manager);
+      break;
+    case IMB_ARCH_AVX512:
+      init_mb_mgr_avx512(library.manager);
+      break;
+    default:
+      init_mb_mgr_auto(library.manager, &library.arch);
+      return;
+  }
+  library.arch = wanted;
+}
+
+std::string start_problem(Library& library, IMB_ARCH wanted) {
+  const uint64_t needed = features_needed(wanted);
+  if ((library.manager->features & needed) != needed) {
+    return "ipsec-mb cannot run on this CPU: it lacks AES-NI or the vector instructions";
+  }
+  initialise(library, wanted);
+  const int error = imb_get_errno(library.manager);
+  if (error == 0) return {};
+  return concat("ipsec-mb cannot run on this CPU: ", imb_get_strerror(error));
+}
+
+Library load_library(IMB_ARCH wanted) {
   Library library;
   library.manager = alloc_mb_mgr(0);
   if (library.manager == nullptr) {
     library.problem = "ipsec-mb could not allocate its manager";
     return library;
   }
-  init_mb_mgr_auto(library.manager, &library.arch);  // also runs the library's own self-test
-  const int error = imb_get_errno(library.manager);
-  if (error != 0) {
-    library.problem = concat("ipsec-mb cannot run on this CPU: ", imb_get_strerror(error));
-  } else if ((library.manager->features & IMB_FEATURE_AESNI) == 0) {
-    library.problem = "ipsec-mb needs a CPU with AES-NI";
-  }
+  library.problem = start_problem(library, wanted);
+  if (!library.problem.empty()) free_mb_mgr(std::exchange(library.manager, nullptr));
   return library;
-}
-
-const Library& library() {
-  static const Library& loaded = *new Library(load_library());
-  return loaded;
 }
 
 class IpsecMbAead final : public Aead {
@@ -126,31 +165,51 @@ class IpsecMbAead final : public Aead {
 
 class IpsecMbEngine final : public Engine {
  public:
+  explicit IpsecMbEngine(IMB_ARCH wanted) : library_(load_library(wanted)) {}
+
   std::string_view name() const override { return "ipsec-mb"; }
 
   std::string version() const override {
-    const bool vaes =
-        library().manager != nullptr && (library().manager->features & IMB_FEATURE_VAES) != 0;
-    return concat("ipsec-mb ", imb_get_version_str(), " (", arch_name(library().arch),
+    const bool vaes = library_.manager != nullptr && library_.arch == IMB_ARCH_AVX512 &&
+                      (library_.manager->features & IMB_FEATURE_VAES) != 0;
+    return concat("ipsec-mb ", imb_get_version_str(), " (", arch_name(library_.arch),
                   vaes ? ", VAES)" : ")");
   }
 
   Status available() const override {
-    if (library().problem.empty()) return {};
-    return usage_error(library().problem);
+    if (library_.problem.empty()) return {};
+    return usage_error(library_.problem);
   }
 
   std::unique_ptr<Aead> make(const Key& key) const override {
-    SEALANE_CHECK(library().problem.empty(), "engine used on a CPU that cannot run it");
-    return std::make_unique<IpsecMbAead>(library().manager, key);
+    SEALANE_CHECK(library_.problem.empty(), "engine used on a CPU that cannot run it");
+    return std::make_unique<IpsecMbAead>(library_.manager, key);
   }
+
+ private:
+  Library library_;
 };
+
+// Leaked on purpose: engines outlive every exit handler.
+std::vector<const Engine*> usable_code_paths() {
+  std::vector<const Engine*> paths;
+  for (const IMB_ARCH arch : {IMB_ARCH_SSE, IMB_ARCH_AVX, IMB_ARCH_AVX2, IMB_ARCH_AVX512}) {
+    auto engine = std::make_unique<IpsecMbEngine>(arch);
+    if (engine->available()) paths.push_back(engine.release());
+  }
+  return paths;
+}
 
 }  // namespace
 
 const Engine& ipsec_mb_engine() {
-  static const IpsecMbEngine engine;
+  static const Engine& engine = *new IpsecMbEngine(IMB_ARCH_NONE);
   return engine;
+}
+
+std::span<const Engine* const> ipsec_mb_code_paths() {
+  static const auto& paths = *new std::vector<const Engine*>(usable_code_paths());
+  return paths;
 }
 
 }  // namespace sealane

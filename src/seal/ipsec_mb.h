@@ -6,10 +6,17 @@
 // can run. Built on x86-64 only.
 #pragma once
 
+#include <span>
+
 #include "seal/engine.h"
 
 namespace sealane {
 
+// The best code path of this CPU.
 const Engine& ipsec_mb_engine();
+
+// Every code path this CPU can run (SSE, AVX, AVX2, AVX512), each as an engine of its own: tests
+// go through all of them, so that what ships elsewhere is proved here too.
+std::span<const Engine* const> ipsec_mb_code_paths();
 
 }  // namespace sealane

@@ -189,7 +189,7 @@ std::unique_ptr<Aead> make_openssl_aead(const Key& key, PrivateCopy private_copy
 }
 
 const Engine& openssl_engine() {
-  static const OpensslEngine engine;
+  static const Engine& engine = *new OpensslEngine;  // outlives every exit handler
   return engine;
 }
 

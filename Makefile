@@ -1,0 +1,39 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two commands for people; everything else is CMake (see CMakePresets.json and CONTRIBUTING.md).
+#   make demo   installs what is missing, builds, and shows what Sealane does on this machine
+#   make test   installs what is missing, builds, and runs all tests
+
+JOBS ?= $(shell nproc)
+SEALANE := build/bin/sealane
+
+.PHONY: demo test check clean
+.NOTPARALLEL:
+
+demo:
+	@tools/setup.sh build
+	@test -f build/build.ninja || cmake --preset release || $(call advise,configuring failed: see the lines above)
+	@cmake --build build -j $(JOBS) --target sealane-program || \
+	  $(call advise,the build failed: fix the first error above and run 'make demo' again)
+	@tools/demo.sh $(SEALANE) || $(call advise,the demo failed: run '$(SEALANE) doctor' to see what this machine lacks)
+
+test:
+	@tools/setup.sh test
+	@grep -qs '^SEALANE_BUILD_TESTS:BOOL=ON' build/CMakeCache.txt || cmake --preset release -DSEALANE_BUILD_TESTS=ON || \
+	  $(call advise,configuring failed: see the lines above)
+	@cmake --build build -j $(JOBS) || \
+	  $(call advise,the build failed: fix the first error above and run 'make test' again)
+	@ctest --test-dir build -j $(JOBS) --output-on-failure --progress || \
+	  $(call advise,tests failed: 'ctest --test-dir build --rerun-failed --output-on-failure' shows only those)
+
+# What CI checks beyond the tests: format, clang-tidy, sanitizers, fuzzing.
+check:
+	@tools/setup.sh check
+	@tools/check.sh
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz
+
+# Ends a failed step with one line that says what to do.
+advise = { echo "sealane: $(1)" >&2; exit 1; }

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sealane bench seal`: from flags to a plan, from the plan to results. How they are shown is in
+// bench_seal_report.cc, how they are measured in seal_trial.cc.
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/bench_seal_report.h"
+#include "cli/byte_count.h"
+#include "cli/seal_trial.h"
+#include "report/output.h"
+#include "seal/openssl.h"
+
+namespace sealane::cli {
+namespace {
+
+constexpr uint64_t kRecordBytesMax = 1_GiB;
+constexpr double kSecondsMax = 3600;
+constexpr double kSecondsQuick = 5;
+
+struct Flags {
+  std::vector<std::string> engines;
+  std::vector<std::string> record_bytes;
+  std::string where;
+  double seconds = 20;
+  bool quick = false;
+  std::string json;
+};
+
+struct Step {
+  Where where;
+  uint64_t record_bytes;
+  uint64_t walk_bytes;
+};
+
+struct Plan {
+  std::vector<const Engine*> engines;
+  std::vector<std::string> notes;  // what was left out, and why
+  std::vector<Step> steps;
+  Duration budget;
+};
+
+// Without a wish, every engine that runs here.
+Status plan_engines(const Flags& flags, Plan& plan) {
+  const auto wanted = [&](const Engine* engine) {
+    return flags.engines.empty() || std::find(flags.engines.begin(), flags.engines.end(),
+                                              engine->name()) != flags.engines.end();
+  };
+  for (const std::string& name : flags.engines) {
+    if (auto engine = find_engine(name); !engine) {
+      return usage_error("--engine: " + engine.error().message);
+    }
+  }
+  for (const Engine* engine : all_engines()) {
+    if (!wanted(engine)) continue;
+    if (const Status available = engine->available(); !available) {
+      plan.notes.push_back(
+          fmt::format("{} left out: {}", engine->name(), available.error().message));
+      continue;
+    }
+    // The speed of a wrong answer is of no interest.
+    if (Status healthy = self_test(*engine, openssl_engine()); !healthy) return healthy;
+    plan.engines.push_back(engine);
+  }
+  return {};
+}
+
+Result<std::set<uint64_t>> parse_sizes(const Flags& flags) {
+  if (flags.record_bytes.empty()) {
+    return std::set<uint64_t>{4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
+  }
+  std::set<uint64_t> sizes;
+  for (const std::string& text : flags.record_bytes) {
+    const auto size = parse_byte_count(text, kRecordBytesMax);
+    if (!size) return usage_error("--record-bytes: " + size.error().message);
+    sizes.insert(*size);
+  }
+  return sizes;
+}
+
+Status plan_steps(const Flags& flags, Plan& plan) {
+  if (!flags.where.empty() && flags.where != "l2" && flags.where != "dram") {
+    return usage_error(fmt::format("--where: '{}' is neither l2 nor dram", flags.where));
+  }
+  const auto sizes = parse_sizes(flags);
+  if (!sizes) return sizes.error();
+  const CacheSizes caches = cache_sizes();
+  for (const Where where : {Where::dram, Where::l2}) {
+    if (!flags.where.empty() && flags.where != to_string(where)) continue;
+    for (const uint64_t size : *sizes) {
+      const uint64_t walk = walk_bytes(where, size, caches);
+      if (walk > 0) plan.steps.push_back({where, size, walk});
+    }
+  }
+  if (plan.steps.empty()) {
+    return usage_error(
+        fmt::format("--record-bytes: none of these fits the L2 cache of {}; choose smaller records",
+                    format_byte_count(caches.l2_bytes)));
+  }
+  return {};
+}
+
+Result<Plan> make_plan(const Flags& flags) {
+  Plan plan;
+  const double seconds = flags.quick ? kSecondsQuick : flags.seconds;
+  if (!(seconds > 0 && seconds <= kSecondsMax)) {
+    return usage_error(
+        fmt::format("--seconds: {} is not more than 0 and at most {}", seconds, kSecondsMax));
+  }
+  plan.budget = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  if (Status status = plan_engines(flags, plan); !status) return status.error();
+  if (Status status = plan_steps(flags, plan); !status) return status.error();
+  return plan;
+}
+
+// One line on stderr that overwrites itself; silent unless a person watches.
+class Progress {
+ public:
+  void show(const std::string& text) const {
+    if (watched_) fmt::print(stderr, "\r\033[K{}", text);
+  }
+  ~Progress() {
+    if (watched_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool watched_ = isatty(STDERR_FILENO) == 1;
+};
+
+Result<std::vector<TrialResult>> measure(const Plan& plan) {
+  uint64_t walk_bytes_max = 0;
+  for (const Step& step : plan.steps) walk_bytes_max = std::max(walk_bytes_max, step.walk_bytes);
+  const SteadyClock clock;
+  auto trial = SealTrial::make(plan.engines, walk_bytes_max, clock);
+  if (!trial) return trial.error();
+
+  std::vector<TrialResult> results;
+  const Progress progress;
+  for (const Step& step : plan.steps) {
+    progress.show(fmt::format("measuring {} of {}: records of {}, {}", results.size() + 1,
+                              plan.steps.size(), format_byte_count(step.record_bytes),
+                              to_string(step.where)));
+    results.push_back(trial->measure(step.where, step.record_bytes, step.walk_bytes,
+                                     plan.budget / static_cast<int64_t>(plan.steps.size())));
+  }
+  return results;
+}
+
+Status bench_seal(const Flags& flags) {
+  const auto plan = make_plan(flags);
+  if (!plan) return plan.error();
+  if (!flags.json.empty()) {
+    if (Status status = report::check_writable(flags.json); !status) return status;
+  }
+  auto results = measure(*plan);
+  if (!results) return results.error();
+
+  SealReport report{*std::move(results), {}, plan->notes};
+  for (const Engine* engine : plan->engines) {
+    report.versions.emplace_back(engine->name(), engine->version());
+  }
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", seal_table(report)); !status) return status;
+  }
+  if (flags.json.empty()) return {};
+  return report::write_json(flags.json, seal_json(report));
+}
+
+}  // namespace
+
+void add_bench_seal(CLI::App& bench, Invocation& invocation) {
+  auto* command = bench.add_subcommand(
+      "seal", "How fast records are sealed and opened, next to memcpy and OpenSSL");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("--engine", flags->engines, "Only this engine (ipsec-mb, openssl); repeatable")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  command
+      ->add_option("--record-bytes", flags->record_bytes,
+                   "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]")
+      ->allow_extra_args(false)
+      ->type_name("N[K|M|G]");
+  command->add_option("--where", flags->where, "Only records in the cache or in memory [both]")
+      ->type_name("l2|dram");
+  auto* seconds =
+      command->add_option("--seconds", flags->seconds, "Time to measure [20]")->type_name("S");
+  command->add_flag("--quick", flags->quick, "A first impression in 5 seconds")->excludes(seconds);
+  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  sealane bench seal --quick\n"
+      "  sealane bench seal --record-bytes 64K --where dram --seconds 60\n"
+      "  sealane bench seal --json seal.json");
+  command->callback(
+      [flags, &invocation] { invocation.job = [flags] { return bench_seal(*flags); }; });
+}
+
+}  // namespace sealane::cli

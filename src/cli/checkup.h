@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Findings about a machine, and how people and programs get to see them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace sealane::cli {
+
+enum class Verdict { ok, warn, fail };
+
+struct Finding {
+  std::string area;
+  std::string name;
+  Verdict verdict = Verdict::ok;
+  std::string detail;  // what was found
+  std::string advice;  // what to do about it; not empty unless ok
+};
+
+struct Checkup {
+  std::vector<Finding> findings;  // those of one area together
+  std::string outlook;            // what to expect of this machine, in plain words
+
+  size_t count(Verdict verdict) const;
+};
+
+struct TextStyle {
+  size_t columns = 80;
+  bool colour = false;
+};
+
+// Lines of at most style.columns columns, except where one word is longer.
+std::string to_text(const Checkup& checkup, const TextStyle& style);
+
+// "checks" and "summary".
+nlohmann::json to_json(const Checkup& checkup);
+
+}  // namespace sealane::cli

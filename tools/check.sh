@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The checks a reviewer should not have to make by hand. Usage: check.sh [format|tidy|asan|tsan|fuzz]...
+# (all by default). Each can be run alone; the first that fails ends the run with one line.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+fuzz_seconds=${FUZZ_SECONDS:-20}
+
+fail() {
+  echo "sealane: check '$1' failed: $2" >&2
+  exit 1
+}
+
+sources() { git ls-files '*.h' '*.cc' '*.c'; }
+
+check_format() {
+  sources | xargs clang-format --dry-run --Werror ||
+    fail format "run: git ls-files '*.h' '*.cc' '*.c' | xargs clang-format -i"
+}
+
+# Every file of the product; tests are left to the compilers' warnings and the sanitizers.
+check_tidy() {
+  cmake --preset fuzz >/dev/null
+  git ls-files 'src/*.cc' | grep -vE '_test\.cc$' |
+    xargs -P "$jobs" -n 4 clang-tidy -p build-fuzz --quiet 2>/dev/null || fail tidy "see above"
+}
+
+# The pure rooms under sanitizers: what has threads or shared memory has tests there too.
+sanitizer_tests="base_test seal_test core_test live_test report_test cli_test"
+
+run_sanitized() {
+  cmake --preset "$1" >/dev/null
+  # shellcheck disable=SC2086
+  cmake --build "build-$1" -j "$jobs" --target $sanitizer_tests
+  for program in $sanitizer_tests; do
+    echo "== $1: $program"
+    "build-$1/tests/$program" --gtest_brief=1 || fail "$1" "build-$1/tests/$program"
+  done
+}
+check_asan() { run_sanitized asan; }
+check_tsan() { run_sanitized tsan; }
+
+check_fuzz() {
+  cmake --preset fuzz >/dev/null
+  cmake --build build-fuzz -j "$jobs" --target fuzz
+  for program in build-fuzz/fuzz/*_fuzz; do
+    subject=$(basename "$program" _fuzz)
+    echo "== fuzz: $subject for $fuzz_seconds s"
+    mkdir -p "build-fuzz/corpus/$subject" "tests/fuzz/corpus/$subject"
+    "$program" -max_total_time="$fuzz_seconds" -verbosity=0 -print_final_stats=0 \
+      -artifact_prefix="build-fuzz/" "build-fuzz/corpus/$subject" "tests/fuzz/corpus/$subject" ||
+      fail fuzz "the input is in build-fuzz/; replay it with: $program FILE"
+  done
+}
+
+[ $# -gt 0 ] || set -- format tidy asan tsan fuzz
+for check in "$@"; do
+  echo "== check: $check"
+  "check_$check"
+done
+echo "== all checks passed: $*"

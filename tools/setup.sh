@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs the Debian packages that are missing, after saying which. Does nothing when all are there.
+# Usage: setup.sh build|test|check
+#   build  what the programs need     test  + what the tests need     check  + what .ci/run needs
+# SEALANE_NO_APT=1: only print the missing packages and stop with exit 2.
+set -eu
+
+build="g++ cmake ninja-build libssl-dev libfmt-dev nlohmann-json3-dev libcli11-dev"
+case $(uname -m) in
+  x86_64) build="$build libipsec-mb-dev" ;;  # elsewhere the OpenSSL engine serves
+esac
+test="binutils libgtest-dev librapidcheck-dev libbenchmark-dev valgrind"
+check="clang clang-format clang-tidy"
+
+case ${1:-} in
+  build) wanted=$build ;;
+  test) wanted="$build $test" ;;
+  check) wanted="$build $test $check" ;;
+  *)
+    echo "usage: tools/setup.sh build|test|check" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "sealane: this is not Debian: use the Dockerfile, or install by hand: $wanted" >&2
+  exit 2
+fi
+
+missing=
+for package in $wanted; do
+  state=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$state" = "install ok installed" ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+echo "sealane: missing packages:$missing"
+if [ "${SEALANE_NO_APT:-0}" = 1 ]; then
+  echo "sealane: SEALANE_NO_APT is set: install them yourself (apt-get install$missing)" >&2
+  exit 2
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "sealane: not root and no sudo: run as root: apt-get install$missing" >&2
+    exit 2
+  fi
+  as_root=sudo
+fi
+echo "sealane: installing them with apt-get"
+$as_root apt-get update -qq || echo "sealane: apt-get update failed; trying with the lists there are" >&2
+if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing; then
+  echo "sealane: packages could not be installed: check the network and run 'apt-get install$missing'" >&2
+  exit 1
+fi
