@@ -108,6 +108,7 @@ int run(int argc, const char* const* argv) {
   Invocation invocation;
   add_doctor(root, invocation);
   add_bench(root, invocation);
+  add_keygen(root, invocation);
 
   try {
     root.parse(argc, argv);
