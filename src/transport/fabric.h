@@ -35,7 +35,7 @@ class Fabric {
   virtual void pop(uint32_t wire) = 0;
 
   // How long it pays to go on asking before waiting: nothing where cores are scarce.
-  virtual Duration patience() const = 0;
+  virtual Duration patience() = 0;
   virtual void prepare_wait() = 0;
   virtual void wait(Duration at_most) = 0;
 

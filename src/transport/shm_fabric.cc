@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,7 +26,8 @@ static_assert(Cursor::is_always_lock_free);
 
 constexpr size_t kLine = 64;
 constexpr uint32_t kLateRecords = 4;  // records per wake-up where cores are scarce
-constexpr Duration kPatience = std::chrono::microseconds(40);  // where they are not
+constexpr Duration kMovePause = std::chrono::milliseconds(1);
+constexpr Duration kPatience = std::chrono::microseconds(100);  // where they are not
 
 // ---- Segments ----
 
@@ -86,6 +88,7 @@ SharedSegment::~SharedSegment() {
 struct ShmFabric::Doorbell {
   std::atomic<uint32_t> rings;
   std::atomic<uint32_t> sleeping;
+  std::atomic<uint32_t> core_plus_one;  // where the owner ran when it last waited; 0: unknown
 };
 
 struct ShmFabric::Ring {
@@ -219,7 +222,35 @@ void ShmFabric::pop(uint32_t wire) {
 
 // ---- Waiting ----
 
-Duration ShmFabric::patience() const { return cores_scarce_ ? Duration(0) : kPatience; }
+// Two ranks on one core while another is free would take turns for ever: each sleeps whenever the
+// other runs, so the scheduler sees no reason to part them. The higher rank moves.
+Duration ShmFabric::patience() {
+  if (cores_scarce_) return Duration(0);
+  const auto core = static_cast<uint32_t>(sched_getcpu());
+  doorbell(shape_.rank).core_plus_one.store(core + 1, std::memory_order_relaxed);
+  for (uint32_t peer = 0; peer < shape_.size; ++peer) {
+    if (peer == shape_.rank) continue;
+    if (doorbell(peer).core_plus_one.load(std::memory_order_relaxed) != core + 1) continue;
+    if (peer > shape_.rank) return Duration(0);  // let it run, so that it can move
+    leave_core(core);
+    break;
+  }
+  return kPatience;
+}
+
+// Taking one core out of the mask and putting it back moves the thread and binds it to nothing.
+void ShmFabric::leave_core(uint32_t core) {
+  const Instant now = SteadyClock().now();
+  if (now - last_move_ < kMovePause) return;
+  last_move_ = now;
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return;
+  cpu_set_t others = all;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  sched_setaffinity(0, sizeof others, &others);
+  sched_setaffinity(0, sizeof all, &all);
+}
 
 void ShmFabric::prepare_wait() {
   ring_late_bells();

@@ -62,7 +62,7 @@ class ShmFabric final : public Fabric {
   bool readable(uint32_t wire) override;
   Bytes front(uint32_t wire) override;
   void pop(uint32_t wire) override;
-  Duration patience() const override;
+  Duration patience() override;
   void prepare_wait() override;
   void wait(Duration at_most) override;
   bool flush() override;
@@ -78,6 +78,7 @@ class ShmFabric final : public Fabric {
   void record_for(uint32_t peer);
   void ring_bell(uint32_t peer);
   void ring_late_bells();
+  void leave_core(uint32_t core);
 
   WireShape shape_;
   std::vector<SharedSegment> outboxes_;
@@ -86,6 +87,7 @@ class ShmFabric final : public Fabric {
   std::vector<uint64_t> received_;     // per in wire
   std::vector<uint32_t> unannounced_;  // per peer: records committed since its bell was rung
   uint32_t ticket_ = 0;
+  Instant last_move_{};
 };
 
 }  // namespace sealane

@@ -34,7 +34,7 @@ class TcpFabric final : public Fabric {
   bool readable(uint32_t wire) override;
   Bytes front(uint32_t wire) override;
   void pop(uint32_t wire) override;
-  Duration patience() const override { return Duration(0); }
+  Duration patience() override { return Duration(0); }
   void prepare_wait() override {}
   void wait(Duration at_most) override;
   bool flush() override;

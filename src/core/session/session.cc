@@ -84,7 +84,7 @@ Status Session::step() {
 }
 
 Status Session::begin() {
-  write_frame(Frame::identity, encode(setup_.self));
+  if (Status status = write_frame(Frame::identity, encode(setup_.self)); !status) return status;
   std::vector<uint8_t> evidence;
   if (setup_.attestor != nullptr) {
     const Key binding = export_key(kAttestLabel, setup_.self.rank, setup_.self.rank);
@@ -93,8 +93,7 @@ Status Session::begin() {
     evidence = std::move(*produced);
   }
   if (evidence.size() > kFrameBytesMax) return usage_error("attestation evidence above 1 MiB");
-  write_frame(Frame::evidence, evidence);
-  return {};
+  return write_frame(Frame::evidence, evidence);
 }
 
 Status Session::read_frames() {
@@ -169,8 +168,7 @@ Status Session::handle_evidence(Bytes payload) {
                                "set SEALANE_ATTEST_CMD on every rank or on none"));
   }
   evidence_checked_ = true;
-  write_frame(Frame::secret, setup_.broadcast->secret());
-  return {};
+  return write_frame(Frame::secret, setup_.broadcast->secret());
 }
 
 Status Session::handle_secret(Bytes payload) {
@@ -182,13 +180,14 @@ Status Session::handle_secret(Bytes payload) {
   return {};
 }
 
-void Session::write_frame(Frame type, Bytes payload) {
+Status Session::write_frame(Frame type, Bytes payload) {
   std::vector<uint8_t> frame(kFrameHeaderBytes + payload.size());
   store_le(frame.data(), static_cast<uint32_t>(payload.size()));
   frame[4] = static_cast<uint8_t>(type);
   std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderBytes);
-  tls_->write(frame);
+  const Status status = tls_->write(frame);
   wipe(frame);
+  return status;
 }
 
 Key Session::export_key(std::string_view label, uint32_t from, uint32_t to) const {
@@ -215,7 +214,8 @@ SessionKeys Session::take_keys() {
 void Session::send_message(Bytes message) {
   SEALANE_CHECK(complete_, "message before the session was complete");
   SEALANE_CHECK(message.size() <= kFrameBytesMax, "message too long");
-  write_frame(Frame::message, message);
+  if (failure_) return;
+  if (Status status = write_frame(Frame::message, message); !status) failure_ = status.error();
 }
 
 std::optional<std::vector<uint8_t>> Session::poll_message() {

@@ -66,7 +66,7 @@ class Session {
 
   SessionKeys take_keys();  // once, when complete()
 
-  void send_message(Bytes message);
+  void send_message(Bytes message);  // does nothing once there is a failure()
   std::optional<std::vector<uint8_t>> poll_message();
 
  private:
@@ -82,7 +82,7 @@ class Session {
   Status handle_identity(Bytes payload);
   Status handle_evidence(Bytes payload);
   Status handle_secret(Bytes payload);
-  void write_frame(Frame type, Bytes payload);
+  Status write_frame(Frame type, Bytes payload);
   Key export_key(std::string_view label, uint32_t from, uint32_t to) const;
   bool is_server() const { return !setup_.peer.has_value(); }
 

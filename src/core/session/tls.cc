@@ -142,12 +142,12 @@ Status TlsEnd::use_preshared_key(SSL_CTX* context, const PresharedKey& preshared
 SSL_SESSION* TlsEnd::psk_session() const {
   SSL_SESSION* session = SSL_SESSION_new();
   const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl_.get(), kCipherSuiteId);
-  const bool made = session != nullptr && cipher != nullptr &&
-                    SSL_SESSION_set1_master_key(session, psk_->secret().data(), Key::kBytes) == 1 &&
-                    SSL_SESSION_set_cipher(session, cipher) == 1 &&
-                    SSL_SESSION_set1_id_context(session, kSessionContext,
-                                                sizeof kSessionContext - 1) == 1 &&
-                    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
+  const bool made =
+      session != nullptr && cipher != nullptr &&
+      SSL_SESSION_set1_master_key(session, psk_->secret().data(), Key::kBytes) == 1 &&
+      SSL_SESSION_set_cipher(session, cipher) == 1 &&
+      SSL_SESSION_set1_id_context(session, kSessionContext, sizeof kSessionContext - 1) == 1 &&
+      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
   SEALANE_CHECK(made, "OpenSSL refused a pre-shared key");
   return session;
 }
@@ -236,10 +236,11 @@ Error TlsEnd::explain(int result) const {
   return crypto_error(concat("TLS handshake failed: ", reason()));
 }
 
-void TlsEnd::write(Bytes plaintext) {
+Status TlsEnd::write(Bytes plaintext) {
   ERR_clear_error();
   const int written = SSL_write(ssl_.get(), plaintext.data(), static_cast<int>(plaintext.size()));
-  SEALANE_CHECK(written == static_cast<int>(plaintext.size()), "TLS refused a message");
+  if (written == static_cast<int>(plaintext.size())) return {};
+  return peer_error(concat("the session is broken: ", reason()));
 }
 
 Status TlsEnd::read(std::vector<uint8_t>& plaintext) {

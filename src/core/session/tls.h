@@ -36,7 +36,8 @@ class TlsEnd {
   // True when the handshake is done, false when it needs more bytes.
   Result<bool> handshake();
 
-  void write(Bytes plaintext);
+  // A peer error if the channel is broken already.
+  Status write(Bytes plaintext);
   // Appends what has been decrypted; a peer error if the peer closed or broke the channel.
   Status read(std::vector<uint8_t>& plaintext);
 
