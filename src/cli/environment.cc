@@ -43,6 +43,21 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_EMU_MODEL",
       "SEALANE_EMU_KERNELS",
       "SEALANE_EMU_STATS",
+      "SEALANE_AEAD",            // which engine seals
+      "SEALANE_ALGORITHM",       // of collectives
+      "SEALANE_ATTEST_BINDING",  // given to the attestation command
+      "SEALANE_ATTEST_CMD",      // who contributes and checks evidence
+      "SEALANE_ATTEST_RANK",     // given to the attestation command
+      "SEALANE_CA_FILE",         // whose certificates count
+      "SEALANE_CERT_FILE",       // this rank's certificate
+      "SEALANE_CERT_KEY_FILE",   // and its private key
+      "SEALANE_DEBUG",           // log level
+      "SEALANE_KEY_FILE",        // the pre-shared key of a group
+      "SEALANE_NO_APT",          // the Makefile's: never install packages
+      "SEALANE_RANK",            // of this process in its group
+      "SEALANE_RENDEZVOUS",      // where ranks meet
+      "SEALANE_SIZE",            // of the group
+      "SEALANE_TRANSPORT",       // shm, tcp or auto
   };
   std::vector<std::string> warnings;
   for (char** entry = environ; *entry != nullptr; ++entry) {

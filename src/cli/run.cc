@@ -111,6 +111,7 @@ int run(int argc, const char* const* argv) {
   add_bench(root, invocation);
   add_sim(root, invocation);
   add_run(root, invocation);
+  add_keygen(root, invocation);
 
   try {
     root.parse(argc, argv);

@@ -30,6 +30,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"workload", {"base", "core"}},
     {"sim", {"base", "core", "platform", "workload"}},
     {"live", {"base", "seal", "core"}},
+    {"transport", {"base"}},
+    {"live", {"base", "seal", "core", "transport"}},
     {"report", {"base"}},
     {"lib", {"base", "seal", "core", "live", "sealane"}},
     {"cli", {"base", "seal", "core", "live", "platform", "report", "sim", "sealane"}},
