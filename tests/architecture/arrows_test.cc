@@ -29,7 +29,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"platform", {"base"}},
     {"workload", {"base", "core"}},
     {"sim", {"base", "core", "platform", "workload"}},
-    {"live", {"base", "seal", "core"}},
+    {"emu", {"base", "platform"}},
     {"transport", {"base"}},
     {"live", {"base", "seal", "core", "transport"}},
     {"report", {"base"}},
