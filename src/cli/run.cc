@@ -70,6 +70,7 @@ int run(int argc, const char* const* argv) {
   Invocation invocation;
   add_doctor(root, invocation);
   add_bench(root, invocation);
+  add_run(root, invocation);
 
   try {
     root.parse(argc, argv);
