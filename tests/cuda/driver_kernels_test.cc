@@ -231,7 +231,10 @@ class DriverStreamValues : public DriverTest {
   }
 };
 
-TEST_F(DriverStreamValues, AWaitEndsWithTheWrite) {
+// As in DriverConcurrency: the writer must not be queued behind the waiter.
+class DriverStreamValuesConcurrency : public DriverStreamValues {};
+
+TEST_F(DriverStreamValuesConcurrency, AWaitEndsWithTheWrite) {
   DriverStream waiting;
   DriverStream writing;
   DeviceMemory word(4);
@@ -258,7 +261,7 @@ TEST_F(DriverStreamValues, AllConditions) {
   CU_EXPECT_OK(cuStreamSynchronize(stream));
 }
 
-TEST_F(DriverStreamValues, ADeviceCopyReleasesAWait) {
+TEST_F(DriverStreamValuesConcurrency, ADeviceCopyReleasesAWait) {
   DriverStream waiting;
   DriverStream copying;
   DeviceMemory word(4);

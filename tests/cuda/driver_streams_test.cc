@@ -15,6 +15,9 @@ namespace {
 
 class DriverStreams : public DriverTest {};
 class DriverEvents : public DriverTest {};
+// Streams that go on while another one waits: CUDA promises that only where streams have hardware
+// queues of their own.
+class DriverConcurrency : public DriverTest {};
 
 TEST_F(DriverStreams, WorkOfAStreamIsInOrder) {
   DriverStream stream;
@@ -68,7 +71,7 @@ TEST_F(DriverStreams, QuerySaysWhetherWorkIsLeft) {
   CU_EXPECT_OK(cuStreamQuery(stream));
 }
 
-TEST_F(DriverStreams, OtherStreamsGoOnBehindABlockedOne) {
+TEST_F(DriverConcurrency, OtherStreamsGoOnBehindABlockedOne) {
   DriverStream blocked;
   DriverStream other;
   Gate gate;
@@ -102,7 +105,7 @@ TEST_F(DriverStreams, WaitEventOrdersAcrossStreams) {
 
 // A wait takes the event as it was recorded last before the wait; recording it again later does
 // not move it.
-TEST_F(DriverStreams, WaitEventTakesTheRecordBeforeIt) {
+TEST_F(DriverConcurrency, WaitEventTakesTheRecordBeforeIt) {
   DriverStream first;
   DriverStream second;
   DriverStream third;
@@ -147,7 +150,7 @@ TEST_F(DriverStreams, BlockingStreamsWaitForTheLegacyStream) {
   CU_EXPECT_OK(cuStreamSynchronize(blocking));
 }
 
-TEST_F(DriverStreams, NonBlockingStreamsIgnoreTheLegacyStream) {
+TEST_F(DriverConcurrency, NonBlockingStreamsIgnoreTheLegacyStream) {
   DriverStream stream;
   Gate gate;
   DeviceMemory device(16);
@@ -166,7 +169,7 @@ TEST_F(DriverStreams, NullIsTheLegacyStream) {
 }
 
 // Every thread has a default stream of its own, which other threads' work does not hold up.
-TEST_F(DriverStreams, PerThreadStreamsAreApart) {
+TEST_F(DriverConcurrency, PerThreadStreamsAreApart) {
   Gate gate;
   CU_OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, Gate::wait, gate.ticket()));
   CUresult other = CUDA_ERROR_UNKNOWN;
