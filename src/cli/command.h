@@ -25,7 +25,4 @@ void add_sim(CLI::App& root, Invocation& invocation);
 void add_run(CLI::App& root, Invocation& invocation);
 void add_keygen(CLI::App& root, Invocation& invocation);
 
-// Parses, runs, reports. The whole program but for main().
-int run(int argc, const char* const* argv);
-
 }  // namespace sealane::cli

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/program.h"
 #include "cli/suggest.h"
 #include "sealane_version.h"
 
