@@ -14,6 +14,7 @@ sim::SimOptions small_options() {
   sim::SimOptions options;
   options.last_seed = 40;
   options.ops = 150;
+  options.mode = sim::Mode::serve;
   auto platform = find_platform("h100-nvl-tdx");
   if (!platform) ADD_FAILURE() << platform.error().message;
   if (platform) options.platform = *std::move(platform);
@@ -36,7 +37,7 @@ TEST(SimSeeds, TheNumberOfThreadsDoesNotShow) {
 TEST(SimSeeds, TheFirstViolationIsTheOneReported) {
   sim::SimOptions options = small_options();
   options.last_seed = 200;
-  options.break_rule = "stale";
+  options.break_rule = "rotation";
   const auto serial = sim::run(options);
   const auto three = run_seeds(options, 3);
   ASSERT_TRUE(serial && three);

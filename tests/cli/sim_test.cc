@@ -86,9 +86,9 @@ TEST(CliSim, OneSeedIsOneHistory) {
 
 // A broken rule is noticed, shown, and the printed command shows it again.
 TEST(CliSim, AViolationCanBeReplayed) {
-  const ProgramResult result = sim({"--seeds", "0..200", "--ops", "500", "--break", "stale"});
+  const ProgramResult result = sim({"--seeds", "0..200", "--ops", "300", "--break", "order"});
   ASSERT_EQ(result.exit_code, 1) << result.out;
-  EXPECT_NE(result.out.find("Violation of 'stale'"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("Violation of 'order'"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("What led to it:"), std::string::npos) << result.out;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 
