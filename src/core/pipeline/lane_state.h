@@ -41,7 +41,7 @@ struct Message {
   std::optional<Position> position;
 };
 
-// A transfer sealed ahead: consecutive positions, one guard.
+// A transfer to be sealed ahead: consecutive positions, one guard from the first seal on.
 struct Planned {
   Range host;
   uint64_t first = 0;
