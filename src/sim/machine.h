@@ -50,6 +50,7 @@ class Machine final : public Threads {
   void write(uint32_t thread, const Range& range);
   Progress free_host(uint32_t thread, uint64_t address);
   void inject_faults(uint32_t thread);
+  bool being_copied(const Range& range) const;
   uint32_t key(workload::StreamId stream);
   Outcome outcome() const;
 

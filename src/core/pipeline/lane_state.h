@@ -97,12 +97,6 @@ class LaneState {
     message = {};
   }
 
-  bool is_planned(uint64_t position) const {
-    const Message& message = at(position);
-    return message.flight == kNone && message.state != MessageState::hole &&
-           message.state != MessageState::orphaned;
-  }
-
   // Workers look for waiting messages from here.
   void wake(uint64_t position) { seal_from = std::min(seal_from, position); }
 
@@ -172,6 +166,7 @@ struct Flight {
   bool snapshot = false;
   bool ready = false;
   bool released = false;
+  bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
   uint32_t messages = 0;
   uint32_t placed = 0;    // messages that ever had a position

@@ -260,6 +260,7 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
+    if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
   return false;
@@ -340,6 +341,7 @@ void Pipeline::handle_ready(FlightId id, Instant) {
   SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
   flight.ready = true;
   if (flight.direction == Direction::to_device) lanes_[flight.lane].eligible += flight.in_ring;
+  if (flight.bypassed) lanes_[flight.lane].wake(lanes_[flight.lane].head());
 }
 
 bool Pipeline::advance(LaneState& lane, Instant now) {
