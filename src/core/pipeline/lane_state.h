@@ -41,7 +41,7 @@ struct Message {
   std::optional<Position> position;
 };
 
-// A transfer sealed ahead: consecutive positions, one guard.
+// A transfer to be sealed ahead: consecutive positions, one guard from the first seal on.
 struct Planned {
   Range host;
   uint64_t first = 0;
@@ -95,12 +95,6 @@ class LaneState {
   void give_back(Message& message) {
     ledger.give_back(std::move(*message.position));
     message = {};
-  }
-
-  bool is_planned(uint64_t position) const {
-    const Message& message = at(position);
-    return message.flight == kNone && message.state != MessageState::hole &&
-           message.state != MessageState::orphaned;
   }
 
   // Workers look for waiting messages from here.
@@ -172,6 +166,7 @@ struct Flight {
   bool snapshot = false;
   bool ready = false;
   bool released = false;
+  bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
   uint32_t messages = 0;
   uint32_t placed = 0;    // messages that ever had a position

@@ -136,7 +136,7 @@ bool Pipeline::claim(FlightId id, Instant now) {
   if (flight.ready) lane.eligible += planned.messages;
   if (intact) ++stats_.hits;
   stats_.messages_ready += ready;
-  actions_.push(Unguard{planned.host});
+  if (planned.guard != GuardKind::none) actions_.push(Unguard{planned.host});
   credit_hit(planned, ready, now);
   return true;
 }
@@ -260,6 +260,7 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
+    if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
   return false;
@@ -278,7 +279,10 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   message.state = MessageState::sealing;
   message.slot = slot;
   sealing_.push(slot);
-  if (ahead) ++stats_.sealed_ahead;
+  if (ahead) {
+    ++stats_.sealed_ahead;
+    guard_planned(lane, position);
+  }
   actions_.push(Seal{.slot = slot,
                      .lane = lane.id,
                      .position = position,
@@ -337,6 +341,7 @@ void Pipeline::handle_ready(FlightId id, Instant) {
   SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
   flight.ready = true;
   if (flight.direction == Direction::to_device) lanes_[flight.lane].eligible += flight.in_ring;
+  if (flight.bypassed) lanes_[flight.lane].wake(lanes_[flight.lane].head());
 }
 
 bool Pipeline::advance(LaneState& lane, Instant now) {
@@ -465,7 +470,8 @@ std::optional<Instant> Pipeline::deadline() const {
 GuardKind Pipeline::guard_of(const Range& host) const {
   for (const LaneState& lane : lanes_) {
     for (size_t i = 0; i < lane.planned.size(); ++i) {
-      if (lane.planned[i].host.overlaps(host)) return lane.planned[i].guard;
+      const Planned& planned = lane.planned[i];
+      if (planned.guard != GuardKind::none && planned.host.overlaps(host)) return planned.guard;
     }
   }
   return GuardKind::none;

@@ -153,6 +153,7 @@ class Pipeline {
   bool sealable(const Range& host) const;
   uint64_t requested_end(LaneState& lane) const;
   uint64_t unplaced(const LaneState& lane) const;
+  void guard_planned(LaneState& lane, uint64_t position);
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;
@@ -160,7 +161,7 @@ class Pipeline {
   void relinquish(LaneState& lane, size_t first_planned);
   void void_planned(LaneState& lane, size_t index);
   void void_slot(SlotId slot);
-  void break_guard(LaneState& lane, Planned& planned, const Range& written);
+  void break_guard(LaneState& lane, const Planned& planned, const Range& written);
   void resend_exposed(LaneState& lane, const Range& written);
 
   bool is_bulk(const Flight& flight) const {
