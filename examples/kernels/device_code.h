@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/host_dot.h"
+
 #if defined(__CUDACC__)
 #define SEALANE_DEVICE __host__ __device__
 #else
@@ -28,19 +30,13 @@ SEALANE_DEVICE inline float add_lanes(float* lanes) {
 }
 
 SEALANE_DEVICE inline float dot(const float* a, const float* b, uint32_t count) {
+#if defined(__CUDACC__)
   float lanes[kLanes] = {};
-  uint32_t i = 0;
-#if !defined(__CUDACC__)
-  // The same sums; compilers keep this form in vector registers.
-  typedef float Vector __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
-  Vector sums = {};
-  for (; i + kLanes <= count; i += kLanes) {
-    sums += *reinterpret_cast<const Vector*>(a + i) * *reinterpret_cast<const Vector*>(b + i);
-  }
-  *reinterpret_cast<Vector*>(lanes) = sums;
-#endif
-  for (; i < count; ++i) lanes[i % kLanes] += a[i] * b[i];
+  for (uint32_t i = 0; i < count; ++i) lanes[i % kLanes] += a[i] * b[i];
   return add_lanes(lanes);
+#else
+  return host_dot(a, b, count);
+#endif
 }
 
 SEALANE_DEVICE inline uint32_t mix(uint32_t a, uint32_t b) {

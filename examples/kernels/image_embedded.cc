@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes the fat binary nvcc made of kernels.cu into the program. SEALANE_KERNEL_IMAGE is its path,
-// in quotes.
+// Takes kernels.fatbin, which nvcc made of kernels.cu, into the program. The assembler finds it in
+// the directory it runs in.
 
 #include "kernels/image.h"
 
@@ -10,8 +10,7 @@ __asm__(
     ".section .rodata\n"
     ".balign 64\n"
     "sealane_kernel_image:\n"
-    ".incbin " SEALANE_KERNEL_IMAGE
-    "\n"
+    ".incbin \"kernels.fatbin\"\n"
     ".previous\n");
 
 extern "C" const char sealane_kernel_image[];
