@@ -21,6 +21,7 @@
 #include "cli/byte_count.h"
 #include "cli/collective_trial.h"
 #include "cli/collective_worker.h"
+#include "cli/tamper.h"
 #include "live/comm/key_file.h"
 #include "report/output.h"
 #include "report/table.h"
@@ -44,6 +45,7 @@ struct Flags {
   std::vector<std::string> modes = {"sealed", "plain"};
   std::vector<std::string> baselines;
   std::string json;
+  bool tamper = false;
 };
 
 struct Plan {
@@ -199,6 +201,14 @@ Result<Rows> run_locally(const Plan& plan) {
   return measure_all(plan, contestants);
 }
 
+Status run_tampered(const Plan& plan) {
+  const Workshop workshop;
+  if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
+  JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
+  options.timeout = std::chrono::seconds(10);
+  return show_tampering(options, plan.sizes.front());
+}
+
 // Every rank does the same; rank 0's figures are shown.
 Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
   std::vector<std::unique_ptr<Communicator>> groups;
@@ -298,6 +308,7 @@ Status bench_collective(const std::string& op, const Flags& flags) {
   if (!local && !plan->baselines.empty()) {
     return usage_error("--baseline needs local ranks: use --ranks N without mpirun or torchrun");
   }
+  if (flags.tamper) return run_tampered(*plan);
   auto rows = local ? run_locally(*plan) : run_as_rank(*plan, first_rank);
   if (!rows) return rows.error();
   uint64_t wrong = 0;
@@ -338,6 +349,8 @@ void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::st
   command->add_option("--baseline", flags->baselines, "Also measure mpi and gloo, if installed")
       ->delimiter(',')
       ->type_name("NAME[,NAME]");
+  command->add_flag("--tamper", flags->tamper,
+                    "Measure nothing; change one bit of one record and show who notices");
   command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
       ->type_name("FILE");
   command->footer(

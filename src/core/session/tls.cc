@@ -217,6 +217,7 @@ Error TlsEnd::explain(int result) const {
   const unsigned long code = ERR_peek_error();
   const int why = ERR_GET_REASON(code);
   const bool wrong_key = psk_ && (why == SSL_R_BINDER_DOES_NOT_VERIFY || why == SSL_R_BAD_PSK ||
+                                  why == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER ||
                                   why == SSL_R_TLSV1_ALERT_DECRYPT_ERROR);
   if (wrong_key) {
     return crypto_error("the pre-shared keys differ: give every rank the same key file");

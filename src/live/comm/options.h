@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/collective/schedule.h"
 #include "core/lane/limits.h"
 #include "core/session/identity.h"
+#include "transport/fabric.h"
 
 namespace sealane {
 
@@ -46,6 +48,8 @@ struct JoinOptions {
   std::string attest_command;
   KeyLimits key_limits;
   uint32_t record_bytes = 64 << 10;
+  // What the wires pass through, if anything: fault injection sits here.
+  std::function<std::unique_ptr<Fabric>(std::unique_ptr<Fabric>)> wrap_fabric;
 };
 
 // Fills what is still unset: rank and size (SEALANE_RANK/SIZE, RANK/WORLD_SIZE, OMPI_COMM_WORLD_*),

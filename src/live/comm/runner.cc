@@ -80,6 +80,7 @@ struct Runner::Running {
   Execution execution;
   uint32_t ranks;
   Fabric& fabric;
+  uint64_t number = 0;
   Instant last_progress{};
   Instant last_look{};
 };
@@ -89,6 +90,8 @@ Runner::Runner(const JoinOptions& options, Membership membership, std::unique_pt
       group_(std::move(membership)),
       lanes_(std::move(lanes)),
       communicator_(communicator_of(options.self.group)),
+      sent_to_(options.self.size),
+      received_from_(options.self.size),
       scratch_(std::make_unique<Scratch>(options.record_bytes)) {}
 
 Runner::~Runner() = default;
@@ -122,13 +125,19 @@ Status Runner::run(const Operation& operation) {
   const Request asked = request(operation);
   Running running(operation, make_schedule(asked), options_.record_bytes, options_.self.size,
                   *group_.fabric);
+  running.number = counter(operation)++;
   const Status status = carry_out(running);
-  ++operation_;
   if (status) return {};
-  failure_ = Error{status.error().kind, concat(to_string(operation.collective), " ", operation_ - 1,
+  failure_ = Error{status.error().kind, concat(to_string(operation.collective), " ", running.number,
                                                ": ", status.error().message)};
   group_.control->abort(failure_->message);
   return *failure_;
+}
+
+uint64_t& Runner::counter(const Operation& operation) {
+  if (operation.collective == Collective::send) return sent_to_[operation.root];
+  if (operation.collective == Collective::receive) return received_from_[operation.root];
+  return collectives_;
 }
 
 Status Runner::carry_out(Running& running) {
@@ -191,7 +200,7 @@ RecordHeader Runner::header(const Running& running, const Task& task, uint32_t o
   RecordHeader header;
   header.length = task.bytes;
   header.communicator = communicator_;
-  header.operation = operation_;
+  header.operation = running.number;
   header.phase = static_cast<uint8_t>(step.phase);
   header.type = running.operation.type;
   header.op = running.operation.op;

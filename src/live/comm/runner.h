@@ -50,6 +50,7 @@ class Runner {
   Status send(Running& running, const Task& task, Bytes payload);
   Status fold(Running& running, const Task& task, MutableBytes result, Bytes own, Bytes incoming);
   Result<Bytes> open(Running& running, const Task& task);
+  uint64_t& counter(const Operation& operation);
   RecordHeader header(const Running& running, const Task& task, uint32_t origin) const;
   Request request(const Operation& operation) const;
 
@@ -57,7 +58,10 @@ class Runner {
   Membership group_;
   std::unique_ptr<Lanes> lanes_;
   uint32_t communicator_;
-  uint64_t operation_ = 0;
+  // Running numbers: of the calls all ranks make, and of those a pair makes.
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_to_;
+  std::vector<uint64_t> received_from_;
   std::optional<Error> failure_;
 
   // Each holds one record and stays in the cache.
