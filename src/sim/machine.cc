@@ -377,6 +377,8 @@ void Machine::follow_script(uint32_t operation) {
     }
   }
   script_.erase(first, last);
+}
+
 // No program writes to a source while the call that copies it has not returned.
 bool Machine::being_copied(const Range& range) const {
   for (const Thread& thread : threads_) {
