@@ -379,6 +379,17 @@ void Machine::follow_script(uint32_t operation) {
   script_.erase(first, last);
 }
 
+// No program writes to a source while the call that copies it has not returned.
+bool Machine::being_copied(const Range& range) const {
+  for (const Thread& thread : threads_) {
+    if (!thread.asleep) continue;
+    const workload::Operation& operation = program_[thread.operations[thread.next]];
+    const auto* copy = std::get_if<workload::Copy>(&operation.action);
+    if (copy != nullptr && copy->host.overlaps(range)) return true;
+  }
+  return false;
+}
+
 void Machine::inject_faults(uint32_t id) {
   if (!runtime_) return;
   const Faults& faults = world_.setup.faults;
@@ -389,7 +400,8 @@ void Machine::inject_faults(uint32_t id) {
   if (random.chance(faults.worker_stall)) runtime_->stall_worker();
   if (random.chance(faults.tamper)) runtime_->tamper_next();
   if (random.chance(faults.guard_write)) {
-    if (const auto planned = runtime_->some_planned(random.next())) {
+    const auto planned = runtime_->some_planned(random.next());
+    if (planned && !being_copied(*planned)) {
       const uint64_t offset = random.below(planned->bytes);
       write(id, {planned->address + offset, random.between(1, planned->bytes - offset)});
     }

@@ -51,6 +51,7 @@ class Machine final : public Threads {
   Progress free_host(uint32_t thread, uint64_t address);
   void follow_script(uint32_t operation);
   void inject_faults(uint32_t thread);
+  bool being_copied(const Range& range) const;
   uint32_t key(workload::StreamId stream);
   Outcome outcome() const;
 

@@ -19,6 +19,9 @@ constexpr Duration kDeferred{500};    // a call that is put aside
 constexpr Duration kWakeLane{2'000};  // a lane's thread that was asleep
 constexpr Duration kPoll{2'000};      // until a thread of ours sees that the device is done
 constexpr uint64_t kOpenInline = 64_KiB;
+constexpr uint64_t kSplitBytesMin = 256_KiB;  // worth the help of other cores
+constexpr uint32_t kHelpersMax = 3;
+constexpr Duration kJoin{3'000};
 
 HostMemory host_memory(MemoryKind kind) {
   return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
@@ -43,8 +46,9 @@ PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
   options.page_guards = setup.page_guards;
   Costs& costs = options.costs;
   costs.seal_ns_per_byte = 1 / platform.host.fast_aead_gb_per_s;
-  costs.publish_ns_per_byte =
-      std::max(1 / platform.host.memcpy_gb_per_s, 1 / platform.to_device.cc.link_gb_per_s);
+  const uint32_t copying = 1 + std::min(kHelpersMax, setup.workers / 2);
+  costs.publish_ns_per_byte = std::max(1 / (platform.host.memcpy_gb_per_s * copying),
+                                       1 / platform.to_device.cc.link_gb_per_s);
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
   costs.scatter = from_us(platform.gpu.device_copy_cc_us);
@@ -311,6 +315,7 @@ void Runtime::run(const Action& action) {
 // --- workers
 
 Runtime::Worker* Runtime::idle_worker(uint32_t& index) {
+  if (busy_workers_ >= workers_.size()) return nullptr;  // those without a job help a lane
   for (index = 0; index < workers_.size(); ++index) {
     if (!workers_[index].busy) return &workers_[index];
   }
@@ -372,7 +377,11 @@ void Runtime::worker_done(uint32_t index) {
   } else {
     open(worker.incoming);
   }
-  if (!seals_waiting_.empty() && !failed_) {
+  start_waiting_seals();
+}
+
+void Runtime::start_waiting_seals() {
+  while (!seals_waiting_.empty() && busy_workers_ < workers_.size() && !failed_) {
     const auto [next, snapshot] = seals_waiting_.front();
     seals_waiting_.pop_front();
     start_seal(next, snapshot);
@@ -408,6 +417,18 @@ uint64_t Runtime::content_of(const Publish& out) const {
   return record.small ? 0 : world_.memory.fingerprint(part(record, out.message));
 }
 
+// Copying a ready record is memory traffic: idle workers take their share.
+Duration Runtime::publish_time(Lane& lane, uint64_t bytes) {
+  const Duration alone = memcpy_time(world_.setup.platform.host, bytes);
+  if (bytes < kSplitBytesMin || !world_.setup.policy.parallel) return alone;
+  while (lane.helpers < kHelpersMax && busy_workers_ < workers_.size()) {
+    ++lane.helpers;
+    ++busy_workers_;
+  }
+  if (lane.helpers == 0) return alone;
+  return alone / (lane.helpers + 1) + kJoin;
+}
+
 void Runtime::start_lane(uint32_t id) {
   Lane& lane = lanes_[id];
   if (lane.busy || lane.queue.empty() || failed_) return;
@@ -431,7 +452,7 @@ void Runtime::start_lane(uint32_t id) {
     job.content = content_of(out);
     if (!out.same_crossing) work += toll_time(cc, memory);
     work += message_time(platform.cc, cc, bytes);
-    work += out.slot != kNone ? memcpy_time(platform.host, bytes) : seal_time(bytes);
+    work += out.slot != kNone ? publish_time(lane, bytes) : seal_time(bytes);
     if (out.slot == kNone && out.reopen != kNone) work += seal_time(bytes);
     if (!record.copy.sync && lane.idle_since < world_.now() && !out.same_crossing)
       work += kWakeLane;
@@ -444,6 +465,8 @@ void Runtime::lane_done(uint32_t id) {
   Lane& lane = lanes_[id];
   lane.busy = false;
   lane.idle_since = world_.now();
+  busy_workers_ -= std::exchange(lane.helpers, 0);
+  start_waiting_seals();
   if (failed_) return;
   Outgoing job = std::move(lane.queue.front());
   lane.queue.pop_front();

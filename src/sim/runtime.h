@@ -100,6 +100,7 @@ class Runtime {
     bool busy = false;
     uint32_t driver_messages = 0;
     bool rotating = false;
+    uint32_t helpers = 0;  // workers that help to copy the message
     Instant idle_since{};
   };
   struct Incoming {
@@ -129,7 +130,9 @@ class Runtime {
   void start_seal(const Seal& seal, bool snapshot);
   void start_open(uint64_t incoming);
   void publish(const Publish& publish);
+  Duration publish_time(Lane& lane, uint64_t bytes);
   void start_lane(uint32_t lane);
+  void start_waiting_seals();
   void expose(uint32_t lane, Outgoing& job);
   void between_messages(uint32_t lane);
   void land(CallId call);

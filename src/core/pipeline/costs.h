@@ -14,7 +14,7 @@ namespace sealane {
 
 struct Costs {
   double seal_ns_per_byte = 0.15;     // one worker
-  double publish_ns_per_byte = 0.12;  // a ready slot into the bounce buffer and over the link
+  double publish_ns_per_byte = 0.12;  // a ready slot into the bounce buffer, helped by workers
   Duration message{8'000};            // each message, whatever its size
   Duration pad{10'000};               // a no-op message, the crossing included
   Duration toll{20'000};              // a crossing

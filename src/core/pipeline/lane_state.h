@@ -41,7 +41,7 @@ struct Message {
   std::optional<Position> position;
 };
 
-// A transfer sealed ahead: consecutive positions, one guard.
+// A transfer to be sealed ahead: consecutive positions, one guard from the first seal on.
 struct Planned {
   Range host;
   uint64_t first = 0;
@@ -97,12 +97,6 @@ class LaneState {
     message = {};
   }
 
-  bool is_planned(uint64_t position) const {
-    const Message& message = at(position);
-    return message.flight == kNone && message.state != MessageState::hole &&
-           message.state != MessageState::orphaned;
-  }
-
   // Workers look for waiting messages from here.
   void wake(uint64_t position) { seal_from = std::min(seal_from, position); }
 
@@ -134,6 +128,7 @@ class LaneState {
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
   FlightId last_flight = kNone;  // of the message published last
+  FlightId early = kNone;        // has positions though it may not go yet
   bool plan_due = false;
   bool paused = false;
   bool synchronised = false;  // since the last request
@@ -172,6 +167,7 @@ struct Flight {
   bool snapshot = false;
   bool ready = false;
   bool released = false;
+  bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
   uint32_t messages = 0;
   uint32_t placed = 0;    // messages that ever had a position

@@ -136,7 +136,7 @@ bool Pipeline::claim(FlightId id, Instant now) {
   if (flight.ready) lane.eligible += planned.messages;
   if (intact) ++stats_.hits;
   stats_.messages_ready += ready;
-  actions_.push(Unguard{planned.host});
+  if (planned.guard != GuardKind::none) actions_.push(Unguard{planned.host});
   credit_hit(planned, ready, now);
   return true;
 }
@@ -160,7 +160,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
 // Requested messages go before guesses: what stands where they must go is given up.
 void Pipeline::make_room(LaneState& lane) {
   if (lane.planned.empty()) return;
-  const uint64_t needed = unplaced(lane);
+  const uint64_t needed = placeable(lane);
   uint64_t room = 0;
   uint64_t position = lane.head();
   while (room < needed && !lane.planned.empty()) {
@@ -172,18 +172,31 @@ void Pipeline::make_room(LaneState& lane) {
   }
 }
 
-uint64_t Pipeline::unplaced(const LaneState& lane) const {
-  uint64_t messages = lane.displaced.size();
+// A request gets its positions when it may go. The one that will probably be next gets them at
+// once, so that it is sealed while its stream still works.
+bool Pipeline::may_place(const LaneState& lane, FlightId id) const {
+  return flights_[id].ready || lane.early == id || (lane.early == kNone && !flights_[id].bypassed);
+}
+
+uint64_t Pipeline::placeable(const LaneState& lane) const {
+  uint64_t messages = 0;
+  for (size_t i = 0; i < lane.displaced.size(); ++i) {
+    if (flights_[lane.displaced[i].flight].ready) ++messages;
+  }
   for (size_t i = 0; i < lane.backlog.size(); ++i) {
     const Flight& flight = flights_[lane.backlog[i]];
-    messages += flight.messages - flight.placed;
+    if (may_place(lane, lane.backlog[i])) messages += flight.messages - flight.placed;
   }
   return messages;
 }
 
 void Pipeline::place(LaneState& lane) {
-  while (!lane.displaced.empty()) {
-    const Displaced& lost = lane.displaced.front();
+  for (size_t i = 0; i < lane.displaced.size();) {
+    const Displaced lost = lane.displaced[i];
+    if (!flights_[lost.flight].ready) {
+      ++i;
+      continue;
+    }
     Message* message = place_one(lane, lost.flight, lost.index);
     if (message == nullptr) return;
     message->reopen = lost.reopen;
@@ -192,15 +205,20 @@ void Pipeline::place(LaneState& lane) {
       message->slot = lost.sealed;
       slots_[lost.sealed].position = message->position->number();
     }
-    lane.displaced.pop();
+    lane.displaced.erase(i);
   }
-  while (!lane.backlog.empty()) {
-    const FlightId id = lane.backlog.front();
+  for (size_t i = 0; i < lane.backlog.size();) {
+    const FlightId id = lane.backlog[i];
     Flight& flight = flights_[id];
+    if (!may_place(lane, id)) {
+      ++i;
+      continue;
+    }
+    if (!flight.ready) lane.early = id;
     for (; flight.placed < flight.messages; ++flight.placed) {
       if (place_one(lane, id, flight.placed) == nullptr) return;
     }
-    lane.backlog.pop();
+    lane.backlog.erase(i);
   }
 }
 
@@ -260,6 +278,7 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
+    if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
   return false;
@@ -278,7 +297,10 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   message.state = MessageState::sealing;
   message.slot = slot;
   sealing_.push(slot);
-  if (ahead) ++stats_.sealed_ahead;
+  if (ahead) {
+    ++stats_.sealed_ahead;
+    guard_planned(lane, position);
+  }
   actions_.push(Seal{.slot = slot,
                      .lane = lane.id,
                      .position = position,
@@ -336,11 +358,16 @@ void Pipeline::handle_ready(FlightId id, Instant) {
   Flight& flight = flights_[id];
   SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
   flight.ready = true;
+  if (lanes_[flight.lane].early == id) lanes_[flight.lane].early = kNone;
   if (flight.direction == Direction::to_device) lanes_[flight.lane].eligible += flight.in_ring;
+  if (flight.bypassed) lanes_[flight.lane].wake(lanes_[flight.lane].head());
 }
 
 bool Pipeline::advance(LaneState& lane, Instant now) {
-  if (!lane.displaced.empty() || !lane.backlog.empty()) place(lane);
+  if (!lane.displaced.empty() || !lane.backlog.empty()) {
+    make_room(lane);
+    place(lane);
+  }
   if (lane.paused || lane.under_way.full() || lane.eligible == 0) return false;
   Message& message = lane.at(lane.head());
   if (message.flight == kNone || !flights_[message.flight].ready) {
@@ -465,7 +492,8 @@ std::optional<Instant> Pipeline::deadline() const {
 GuardKind Pipeline::guard_of(const Range& host) const {
   for (const LaneState& lane : lanes_) {
     for (size_t i = 0; i < lane.planned.size(); ++i) {
-      if (lane.planned[i].host.overlaps(host)) return lane.planned[i].guard;
+      const Planned& planned = lane.planned[i];
+      if (planned.guard != GuardKind::none && planned.host.overlaps(host)) return planned.guard;
     }
   }
   return GuardKind::none;

@@ -35,8 +35,9 @@ bool Pipeline::resolve(LaneState& lane, uint64_t target, Instant now) {
   }
   lane.hold_until.reset();
   uint64_t end = lane.head();
-  while (end < target && lane.at(end).flight == kNone && !lane.is_planned(end)) ++end;
-  if (may_move(lane, target) && better_move(end - lane.head(), move_cost(lane, target))) {
+  while (end < target && lane.at(end).state == head.state && lane.at(end).flight == kNone) ++end;
+  const bool holes = head.state == MessageState::hole;
+  if (holes && may_move(lane, target) && better_move(end - lane.head(), move_cost(lane, target))) {
     move_to_head(lane, lane.at(target).flight);
     return true;
   }
@@ -70,9 +71,11 @@ bool Pipeline::pass_request(LaneState& lane, uint64_t target, Instant now) {
   if (hold(lane, target, cost, now)) return false;
   lane.hold_until.reset();
   if (can_trade) {
+    flights_[head.flight].bypassed = true;
     trade(lane, lane.head(), target);
     return true;
   }
+  flights_[head.flight].bypassed = true;
   displace(lane, head);
   return pad(lane, lane.head() + 1);
 }

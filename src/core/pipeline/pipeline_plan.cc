@@ -25,7 +25,7 @@ constexpr uint64_t kDepthBytesMin = 8_MiB;
 // from the device, planned already for an earlier turn, or changes too often) gets a gap of its
 // size: a later plan fills it, or the live copy does.
 void Pipeline::plan(LaneState& lane, Instant now) {
-  if (!account_.open(now) || unplaced(lane) > 0) return;
+  if (!account_.open(now) || !lane.backlog.empty() || !lane.displaced.empty()) return;
   std::array<Guess, kGuessesMax> guesses;
   const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
   const size_t count = source_->predict({guesses.data(), wanted});
@@ -64,8 +64,7 @@ uint64_t Pipeline::requested_end(LaneState& lane) const {
 // Plans a transfer at the positions from `first` on, as the plan's `index`.
 bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t first) {
   if (lane.planned.full() || host.bytes > depth_max()) return false;
-  const Planned planned{
-      .host = host, .first = first, .messages = message_count(host.bytes), .guard = guard_kind()};
+  const Planned planned{.host = host, .first = first, .messages = message_count(host.bytes)};
   for (uint32_t i = 0; i < planned.messages; ++i) {
     const Range part = message_range(host, i);
     Message* message = lane.reserve(planned.first + i, part.bytes);
@@ -79,18 +78,32 @@ bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t
   }
   lane.wake(planned.first);
   lane.planned.insert(index, planned);
-  actions_.push(Guard{host, planned.guard});
-  const Costs& costs = options_.costs;
-  const Duration work =
-      Costs::bytes_time(costs.guard_ns_per_byte, host.bytes) + costs.seal(host.bytes);
-  account_.spend(
-      Duration(static_cast<int64_t>(static_cast<double>(work.count()) * costs.shared_core)));
   return true;
+}
+
+// Armed when the first worker is about to read it: a plan that comes too late costs nothing.
+void Pipeline::guard_planned(LaneState& lane, uint64_t position) {
+  size_t i = 0;
+  while (position >= lane.planned[i].first + lane.planned[i].messages) ++i;
+  Planned& planned = lane.planned[i];
+  const Costs& costs = options_.costs;
+  Duration work = costs.seal(lane.at(position).host.bytes);
+  if (planned.guard == GuardKind::none) {
+    planned.guard = guard_kind();
+    actions_.push(Guard{planned.host, planned.guard});
+    work += Costs::bytes_time(costs.guard_ns_per_byte, planned.host.bytes);
+  }
+  const double lost = static_cast<double>(work.count()) * costs.shared_core;
+  account_.spend(Duration(static_cast<int64_t>(lost)));
 }
 
 // One guard per byte: arming it again would forget what was written since.
 bool Pipeline::sealable(const Range& host) const {
-  return worth_sealing(host) && !inbound(host) && guard_of(host) == GuardKind::none;
+  const auto& planned = lanes_.back().planned;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (planned[i].host.overlaps(host)) return false;
+  }
+  return worth_sealing(host) && !inbound(host);
 }
 
 bool Pipeline::worth_sealing(const Range& host) const {
@@ -133,7 +146,7 @@ void Pipeline::void_planned(LaneState& lane, size_t index) {
   const Planned planned = lane.planned[index];
   lane.planned.erase(index);
   ++stats_.relinquished;
-  actions_.push(Unguard{planned.host});
+  if (planned.guard != GuardKind::none) actions_.push(Unguard{planned.host});
   for (uint32_t i = 0; i < planned.messages; ++i) {
     Message& message = lane.at(planned.first + i);
     switch (message.state) {
@@ -162,7 +175,9 @@ void Pipeline::void_slot(SlotId slot) {
 void Pipeline::handle_written(const Range& range, Instant) {
   for (LaneState& lane : lanes_) {
     for (size_t i = 0; i < lane.planned.size(); ++i) {
-      if (lane.planned[i].host.overlaps(range)) break_guard(lane, lane.planned[i], range);
+      const Planned& planned = lane.planned[i];
+      const bool guarded = planned.guard != GuardKind::none;
+      if (guarded && planned.host.overlaps(range)) break_guard(lane, planned, range);
     }
     if (!options_.rules.iv_once) resend_exposed(lane, range);
   }
@@ -170,7 +185,7 @@ void Pipeline::handle_written(const Range& range, Instant) {
 
 // The messages that carry what was written are wiped and keep their positions: if the copy is
 // requested they are sealed then, in their old places.
-void Pipeline::break_guard(LaneState& lane, Planned& planned, const Range& written) {
+void Pipeline::break_guard(LaneState& lane, const Planned& planned, const Range& written) {
   const uint64_t first = std::max(planned.host.address, written.address);
   const uint64_t end = std::min(planned.host.end(), written.end());
   if (planned.guard == GuardKind::page) {
