@@ -128,6 +128,7 @@ class LaneState {
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
   FlightId last_flight = kNone;  // of the message published last
+  FlightId early = kNone;        // has positions though it may not go yet
   bool plan_due = false;
   bool paused = false;
   bool synchronised = false;  // since the last request

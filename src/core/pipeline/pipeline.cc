@@ -160,7 +160,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
 // Requested messages go before guesses: what stands where they must go is given up.
 void Pipeline::make_room(LaneState& lane) {
   if (lane.planned.empty()) return;
-  const uint64_t needed = unplaced(lane);
+  const uint64_t needed = placeable(lane);
   uint64_t room = 0;
   uint64_t position = lane.head();
   while (room < needed && !lane.planned.empty()) {
@@ -172,18 +172,31 @@ void Pipeline::make_room(LaneState& lane) {
   }
 }
 
-uint64_t Pipeline::unplaced(const LaneState& lane) const {
-  uint64_t messages = lane.displaced.size();
+// A request gets its positions when it may go. The one that will probably be next gets them at
+// once, so that it is sealed while its stream still works.
+bool Pipeline::may_place(const LaneState& lane, FlightId id) const {
+  return flights_[id].ready || lane.early == id || (lane.early == kNone && !flights_[id].bypassed);
+}
+
+uint64_t Pipeline::placeable(const LaneState& lane) const {
+  uint64_t messages = 0;
+  for (size_t i = 0; i < lane.displaced.size(); ++i) {
+    if (flights_[lane.displaced[i].flight].ready) ++messages;
+  }
   for (size_t i = 0; i < lane.backlog.size(); ++i) {
     const Flight& flight = flights_[lane.backlog[i]];
-    messages += flight.messages - flight.placed;
+    if (may_place(lane, lane.backlog[i])) messages += flight.messages - flight.placed;
   }
   return messages;
 }
 
 void Pipeline::place(LaneState& lane) {
-  while (!lane.displaced.empty()) {
-    const Displaced& lost = lane.displaced.front();
+  for (size_t i = 0; i < lane.displaced.size();) {
+    const Displaced lost = lane.displaced[i];
+    if (!flights_[lost.flight].ready) {
+      ++i;
+      continue;
+    }
     Message* message = place_one(lane, lost.flight, lost.index);
     if (message == nullptr) return;
     message->reopen = lost.reopen;
@@ -192,15 +205,20 @@ void Pipeline::place(LaneState& lane) {
       message->slot = lost.sealed;
       slots_[lost.sealed].position = message->position->number();
     }
-    lane.displaced.pop();
+    lane.displaced.erase(i);
   }
-  while (!lane.backlog.empty()) {
-    const FlightId id = lane.backlog.front();
+  for (size_t i = 0; i < lane.backlog.size();) {
+    const FlightId id = lane.backlog[i];
     Flight& flight = flights_[id];
+    if (!may_place(lane, id)) {
+      ++i;
+      continue;
+    }
+    if (!flight.ready) lane.early = id;
     for (; flight.placed < flight.messages; ++flight.placed) {
       if (place_one(lane, id, flight.placed) == nullptr) return;
     }
-    lane.backlog.pop();
+    lane.backlog.erase(i);
   }
 }
 
@@ -340,12 +358,16 @@ void Pipeline::handle_ready(FlightId id, Instant) {
   Flight& flight = flights_[id];
   SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
   flight.ready = true;
+  if (lanes_[flight.lane].early == id) lanes_[flight.lane].early = kNone;
   if (flight.direction == Direction::to_device) lanes_[flight.lane].eligible += flight.in_ring;
   if (flight.bypassed) lanes_[flight.lane].wake(lanes_[flight.lane].head());
 }
 
 bool Pipeline::advance(LaneState& lane, Instant now) {
-  if (!lane.displaced.empty() || !lane.backlog.empty()) place(lane);
+  if (!lane.displaced.empty() || !lane.backlog.empty()) {
+    make_room(lane);
+    place(lane);
+  }
   if (lane.paused || lane.under_way.full() || lane.eligible == 0) return false;
   Message& message = lane.at(lane.head());
   if (message.flight == kNone || !flights_[message.flight].ready) {

@@ -117,6 +117,8 @@ class Pipeline {
   bool claim(FlightId id, Instant now);
   void credit_hit(const Planned& planned, uint32_t ready, Instant now);
   void make_room(LaneState& lane);
+  bool may_place(const LaneState& lane, FlightId id) const;
+  uint64_t placeable(const LaneState& lane) const;
   void place(LaneState& lane);
   Message* place_one(LaneState& lane, FlightId flight, uint32_t index);
   void release_if_sealed(FlightId id);
@@ -152,7 +154,6 @@ class Pipeline {
   bool extend(LaneState& lane, const Range& host, size_t index, uint64_t first);
   bool sealable(const Range& host) const;
   uint64_t requested_end(LaneState& lane) const;
-  uint64_t unplaced(const LaneState& lane) const;
   void guard_planned(LaneState& lane, uint64_t position);
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;

@@ -25,7 +25,7 @@ constexpr uint64_t kDepthBytesMin = 8_MiB;
 // from the device, planned already for an earlier turn, or changes too often) gets a gap of its
 // size: a later plan fills it, or the live copy does.
 void Pipeline::plan(LaneState& lane, Instant now) {
-  if (!account_.open(now) || unplaced(lane) > 0) return;
+  if (!account_.open(now) || !lane.backlog.empty() || !lane.displaced.empty()) return;
   std::array<Guess, kGuessesMax> guesses;
   const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
   const size_t count = source_->predict({guesses.data(), wanted});
