@@ -1,9 +1,9 @@
-/* SPDX-FileCopyrightText: The Sealane authors
- * SPDX-License-Identifier: Apache-2.0
- *
- * What every client does once it has reached the driver in its own way: the same copies, both
- * directions, several variants and sizes, each checked. How a client reaches the driver is the
- * table it brings. C and C++. */
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every client does once it has reached the driver in its own way: the same copies, both
+// directions, several variants and sizes, each checked. How a client reaches the driver is the
+// table it brings. C and C++.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of the driver; DRIVER_CALL_NAMES has their names in this order. */
+// Calls of the driver; DRIVER_CALL_NAMES has their names in this order.
 typedef struct DriverCalls {
   CUresult (*init)(unsigned int flags);
   CUresult (*device_get)(CUdevice* device, int ordinal);
@@ -33,7 +33,7 @@ typedef struct DriverCalls {
   CUresult (*rows)(const CUDA_MEMCPY2D* copy);
 } DriverCalls;
 
-/* Names of the calls in the table's order, as a program writes them. */
+// Names of the calls in the table's order, as a program writes them.
 #define DRIVER_CALL_NAMES                                                                    \
   {                                                                                          \
     "cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc",    \
@@ -44,7 +44,7 @@ typedef struct DriverCalls {
 
 enum { kDriverCallCount = sizeof(DriverCalls) / sizeof(void*) };
 
-/* Ends the program with one line. */
+// Ends the program with one line.
 static inline void client_fail(const char* what, int code) {
   fprintf(stderr, "client: %s (%d)\n", what, code);
   exit(1);
@@ -70,7 +70,7 @@ static inline void client_expect(const unsigned char* found, const unsigned char
   if (memcmp(found, wanted, size) != 0) client_fail(variant, (int)size);
 }
 
-/* Sends `sent` and fetches it again in every variant. */
+// Sends `sent` and fetches it again in every variant.
 static inline void client_round_trips(const DriverCalls* calls, CUdeviceptr device,
                                       const unsigned char* sent, unsigned char* got,
                                       unsigned char* pinned, size_t size, CUstream stream) {
@@ -91,7 +91,7 @@ static inline void client_round_trips(const DriverCalls* calls, CUdeviceptr devi
   client_expect(pinned, sent, size, "inferred");
 }
 
-/* Half of each row, with a pitch on either side. */
+// Half of each row, with a pitch on either side.
 static inline void client_rows(const DriverCalls* calls, CUdeviceptr device,
                                const unsigned char* sent, unsigned char* got) {
   enum { kPitch = 512, kWidth = 300, kHeight = 64 };
@@ -119,7 +119,7 @@ static inline void client_rows(const DriverCalls* calls, CUdeviceptr device,
   client_expect(got, sent, (size_t)kWidth * kHeight, "rows");
 }
 
-/* Returns the exit code of the program. */
+// Returns the exit code of the program.
 static inline int client_run(const DriverCalls* calls) {
   static const size_t kSizes[] = {1, 4097, 1 << 20, (2 << 20) + 77};
   const size_t size_max = kSizes[3];

@@ -1,8 +1,8 @@
-/* SPDX-FileCopyrightText: The Sealane authors
- * SPDX-License-Identifier: Apache-2.0
- *
- * A program linked to libcuda. With CUDA_API_PER_THREAD_DEFAULT_STREAM it uses the per-thread
- * twins of the calls. C and C++. */
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program linked to libcuda. With CUDA_API_PER_THREAD_DEFAULT_STREAM it uses the per-thread
+// twins of the calls. C and C++.
 #pragma once
 
 #include "clients/copies.h"

@@ -1,8 +1,8 @@
-/* SPDX-FileCopyrightText: The Sealane authors
- * SPDX-License-Identifier: Apache-2.0
- *
- * Programs that load the driver themselves. Three ways to find its calls: dlsym for each;
- * cuGetProcAddress for each; and what a static CUDA runtime does. C and C++. */
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs that load the driver themselves. Three ways to find its calls: dlsym for each;
+// cuGetProcAddress for each; and what a static CUDA runtime does. C and C++.
 #pragma once
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static inline void* find_symbol(void* driver, const char* name) {
   return found;
 }
 
-/* dlsym knows the symbols, not the names of the API: some have a version. */
+// dlsym knows the symbols, not the names of the API: some have a version.
 static inline int run_dlsym(void) {
   static const char* const kSymbols[kDriverCallCount] = {
       "cuInit",          "cuDeviceGet",          "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
@@ -40,7 +40,7 @@ static inline int run_dlsym(void) {
   return client_run(&calls);
 }
 
-/* Everything through cuGetProcAddress, keyed by name, version and flags. */
+// Everything through cuGetProcAddress, keyed by name, version and flags.
 static inline int run_through(GetProcAddress get, int version, cuuint64_t flags) {
   static const char* const kNames[kDriverCallCount] = DRIVER_CALL_NAMES;
   void* found[kDriverCallCount];
@@ -54,7 +54,7 @@ static inline int run_through(GetProcAddress get, int version, cuuint64_t flags)
   return client_run(&calls);
 }
 
-/* The first version of cuGetProcAddress, which has no status. */
+// The first version of cuGetProcAddress, which has no status.
 static inline int run_proc_address_v1(void) {
   typedef CUresult (*GetProcAddressV1)(const char*, void**, int, cuuint64_t);
   static const char* const kNames[kDriverCallCount] = DRIVER_CALL_NAMES;
@@ -71,8 +71,8 @@ static inline int run_proc_address_v1(void) {
   return client_run(&calls);
 }
 
-/* What a static CUDA runtime does: opens the driver once, takes one symbol, and asks that for the
- * rest, itself included. */
+// What a static CUDA runtime does: opens the driver once, takes one symbol, and asks that for the
+// rest, itself included.
 static inline int run_as_static_runtime(int version, cuuint64_t flags) {
   void* const symbol = find_symbol(load_driver(RTLD_NOW | RTLD_LOCAL), "cuGetProcAddress_v2");
   GetProcAddress first;
@@ -86,7 +86,7 @@ static inline int run_as_static_runtime(int version, cuuint64_t flags) {
   return run_through(get, version, flags);
 }
 
-/* `kind` is what the program was called with. */
+// `kind` is what the program was called with.
 static inline int run_loaded(const char* kind) {
   if (strcmp(kind, "dlsym") == 0) return run_dlsym();
   if (strcmp(kind, "proc-address-v1") == 0) return run_proc_address_v1();

@@ -1,7 +1,7 @@
-/* SPDX-FileCopyrightText: The Sealane authors
- * SPDX-License-Identifier: Apache-2.0
- *
- * A program linked to the shared CUDA runtime: the same copies through its calls. C and C++. */
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program linked to the shared CUDA runtime: the same copies through its calls. C and C++.
 #pragma once
 
 #include <cuda_runtime_api.h>
