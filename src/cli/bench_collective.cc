@@ -216,7 +216,9 @@ Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
   std::vector<std::unique_ptr<CollectiveJob>> jobs;
   std::vector<Contestant> contestants;
   for (const CommMode mode : plan.modes) {
-    auto group = Communicator::create(own_options(plan, mode, ""));
+    JoinOptions options = own_options(plan, mode, "");
+    options.self.size = 0;  // who we are is the launcher's to say
+    auto group = Communicator::create(std::move(options));
     if (!group) return group.error();
     plan.collective.ranks = (*group)->self().size;
     first_rank = (*group)->self().rank == 0;
