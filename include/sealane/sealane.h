@@ -1,7 +1,7 @@
-/* SPDX-FileCopyrightText: The Sealane authors
- * SPDX-License-Identifier: Apache-2.0
- *
- * Sealed collectives for programs in C. comm.h says what they promise; this is the same without
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* Sealed collectives for programs in C. comm.h says what they promise; this is the same without
  * exceptions. Every function returns SEALANE_OK or a code; sealane_last_error() has the words, per
  * thread. A structure starts with its size as the caller was compiled, so that it can grow:
  * initialise it with the matching _init function.

@@ -211,11 +211,14 @@ Status run_tampered(const Plan& plan) {
 
 // Every rank does the same; rank 0's figures are shown.
 Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
+  plan.collective.lockstep = true;
   std::vector<std::unique_ptr<Communicator>> groups;
   std::vector<std::unique_ptr<CollectiveJob>> jobs;
   std::vector<Contestant> contestants;
   for (const CommMode mode : plan.modes) {
-    auto group = Communicator::create(own_options(plan, mode, ""));
+    JoinOptions options = own_options(plan, mode, "");
+    options.self.size = 0;  // who we are is the launcher's to say
+    auto group = Communicator::create(std::move(options));
     if (!group) return group.error();
     plan.collective.ranks = (*group)->self().size;
     first_rank = (*group)->self().rank == 0;
@@ -223,8 +226,7 @@ Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
     jobs.push_back(std::make_unique<CollectiveJob>(*groups.back()));
     CollectiveJob* job = jobs.back().get();
     contestants.push_back({"sealane", std::string(to_string(mode)),
-                           [job](WorkerCommand command) -> Result<Team::Slice> {
-                             command.iterations = 2;  // ranks must not decide by their own clocks
+                           [job](const WorkerCommand& command) -> Result<Team::Slice> {
                              auto measured = job->run(command);
                              if (!measured) return measured.error();
                              return Team::Slice{measured->wrong, std::move(measured->times_ns)};
@@ -301,7 +303,8 @@ Status bench_collective(const std::string& op, const Flags& flags) {
   if (!flags.json.empty()) {
     if (Status status = report::check_writable(flags.json); !status) return status;
   }
-  const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr;
+  const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
+                        getenv("SEALANE_RANK") != nullptr;
   bool first_rank = true;
   if (plan->collective.ranks == 0 && !launched) plan->collective.ranks = 2;
   const bool local = plan->collective.ranks > 0;

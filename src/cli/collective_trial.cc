@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kSliceNs = 10'000'000;
 constexpr uint32_t kRoundsMin = 7;
+constexpr uint64_t kLockstepIterations = 4;
 
 // Mean time of one iteration of a slice.
 double mean_us(const std::vector<uint64_t>& times_ns) {
@@ -62,8 +63,9 @@ Result<std::vector<CollectiveRow>> measure_collective(const CollectivePlan& plan
     samples[i].wrong += slice->wrong;
     slowest_ns = std::max(slowest_ns, slice->times_ns.back());
   }
+  const uint64_t fitting = plan.lockstep ? kLockstepIterations : kSliceNs / slowest_ns;
   const auto per_slice = static_cast<uint32_t>(
-      std::clamp<uint64_t>(kSliceNs / slowest_ns, 1, std::max(1u, plan.iterations / kRoundsMin)));
+      std::clamp<uint64_t>(fitting, 1, std::max(1u, plan.iterations / kRoundsMin)));
   const uint32_t rounds = std::max(kRoundsMin, plan.iterations / per_slice);
 
   SeededRandom random(bytes);

@@ -50,6 +50,7 @@ struct CollectivePlan {
   uint32_t iterations = 20;
   uint32_t warmup = 1;
   bool check = true;
+  bool lockstep = false;  // this process is one of the ranks: nothing may depend on its own clock
 };
 
 // All contestants at one size.
