@@ -56,6 +56,6 @@ function(sealane_test name)
   target_compile_options(${name} PRIVATE -O1)
   target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main rapidcheck Threads::Threads)
   target_precompile_headers(${name} REUSE_FROM sealane-test-headers)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
                        PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
 endfunction()

@@ -30,6 +30,8 @@ struct Example {
   }
 };
 
+void PrintTo(const Example& example, std::ostream* out) { *out << example.name(); }
+
 const std::vector<Example> kExamples = {
     {"layer_swap", {"--width", "512", "--steps", "3"}},
     {"layer_swap", {"--width", "256", "--steps", "6", "--order", "random", "--rewrite", "60"}},
