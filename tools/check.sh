@@ -23,7 +23,7 @@ check_format() {
 
 # The rooms that hold keys, parse what an attacker wrote or live in somebody else's process. The rest is
 # left to two compilers' warnings and the sanitizers; TIDY=src looks at everything.
-tidy_rooms=${TIDY:-"src/base src/seal src/core src/live src/lib"}
+tidy_rooms=${TIDY:-"src/base src/seal src/core src/live src/lib src/transport"}
 
 check_tidy() {
   cmake --preset fuzz >/dev/null
@@ -32,8 +32,8 @@ check_tidy() {
     xargs -P "$jobs" -n 2 clang-tidy -p build-fuzz --quiet 2>/dev/null || fail tidy "see above"
 }
 
-# The pure rooms under sanitizers: what has threads or shared memory has tests there too.
-sanitizer_tests="base_test seal_test core_test live_test report_test cli_test"
+# The pure rooms, and those that parse what others wrote.
+sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test"
 
 run_sanitized() {
   cmake --preset "$1" >/dev/null
