@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -86,7 +86,8 @@ void check_native(ElementType type) {
           ASSERT_EQ(out[i], reference(op, a[i], b[i])) << "element " << i;
         }
         reduce(type, op, bytes(a), bytes(b), bytes(b));  // in place
-        ASSERT_EQ(std::memcmp(bytes(b).data(), bytes(out).data(), bytes(b).size()), 0);
+        ASSERT_TRUE(std::equal(b.begin() + static_cast<ptrdiff_t>(shift), b.end(),
+                               out.begin() + static_cast<ptrdiff_t>(shift)));
       }
     }
   }

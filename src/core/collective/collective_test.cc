@@ -125,10 +125,9 @@ class World {
   }
 
   void push(uint32_t r, const Step& step, const Record& record) {
+    if (step.to != kEveryone) return wires_[{{r, step.to}, false}].push_back(record);
     for (uint32_t to = 0; to < size_; ++to) {
-      const bool everyone = step.to == kEveryone;
-      if (to == r || (!everyone && to != step.to)) continue;
-      wires_[{{r, to}, everyone}].push_back(record);
+      if (to != r) wires_[{{r, to}, true}].push_back(record);
     }
   }
 
