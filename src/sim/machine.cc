@@ -134,7 +134,7 @@ Machine::Progress Machine::fall_asleep(uint32_t id) {
   Thread& thread = threads_[id];
   if (thread.woken) return Progress::done;
   thread.asleep = true;
-  ++world_.spinning;
+  ++world_.asleep;
   return Progress::asleep;
 }
 
@@ -145,7 +145,7 @@ void Machine::wake(uint32_t id) {
     return;
   }
   thread.asleep = false;
-  --world_.spinning;
+  --world_.asleep;
   finish_call(id);
 }
 
