@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +18,7 @@
 #include "cli/bench.h"
 #include "cli/bench_seal_report.h"
 #include "cli/byte_count.h"
+#include "cli/progress.h"
 #include "cli/seal_trial.h"
 #include "report/output.h"
 #include "seal/openssl.h"
@@ -124,20 +124,6 @@ Result<Plan> make_plan(const Flags& flags) {
   if (Status status = plan_steps(flags, plan); !status) return status.error();
   return plan;
 }
-
-// One line on stderr that overwrites itself; silent unless a person watches.
-class Progress {
- public:
-  void show(const std::string& text) const {
-    if (watched_) fmt::print(stderr, "\r\033[K{}", text);
-  }
-  ~Progress() {
-    if (watched_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool watched_ = isatty(STDERR_FILENO) == 1;
-};
 
 Result<std::vector<TrialResult>> measure(const Plan& plan) {
   uint64_t walk_bytes_max = 0;

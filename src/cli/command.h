@@ -21,6 +21,7 @@ struct Invocation {
 
 void add_doctor(CLI::App& root, Invocation& invocation);
 void add_bench(CLI::App& root, Invocation& invocation);
+void add_sim(CLI::App& root, Invocation& invocation);
 
 // Parses, runs, reports. The whole program but for main().
 int run(int argc, const char* const* argv);

@@ -101,6 +101,7 @@ int run(int argc, const char* const* argv) {
       "  sealane doctor                     what this machine can do\n"
       "  sealane bench seal                 how fast it seals, next to memcpy and OpenSSL\n"
       "  sealane bench seal --json -        the same for programs\n"
+      "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
       "\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage. Environment: SEALANE_AEAD=ipsec-mb|openssl,\n"
       "SEALANE_DEBUG=WARN|INFO|TRACE.");
@@ -108,6 +109,7 @@ int run(int argc, const char* const* argv) {
   Invocation invocation;
   add_doctor(root, invocation);
   add_bench(root, invocation);
+  add_sim(root, invocation);
 
   try {
     root.parse(argc, argv);

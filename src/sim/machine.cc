@@ -33,6 +33,7 @@ Machine::Machine(const workload::Program& program, const Setup& setup)
     if (added) threads_.emplace_back();
     threads_[found->second].operations.push_back(i);
   }
+  for (const ScriptedFault& fault : setup.script) script_.emplace(fault.before, fault);
   running_ = world_.threads = static_cast<uint32_t>(threads_.size());
   if (setup.policy.carries()) {
     runtime_.emplace(world_, *this);
@@ -117,6 +118,7 @@ void Machine::step(uint32_t id) {
   thread.cost = kCall;
   thread.woken = false;
   thread.covers.clear();
+  follow_script(thread.operations[thread.next]);
   inject_faults(id);
   switch (perform(id, operation)) {
     case Progress::done:
@@ -364,6 +366,28 @@ bool Machine::being_copied(const Range& range) const {
     if (copy != nullptr && copy->host.overlaps(range)) return true;
   }
   return false;
+}
+
+// Once, also if the operation has to be tried again.
+void Machine::follow_script(uint32_t operation) {
+  const auto [first, last] = script_.equal_range(operation);
+  for (auto fault = first; runtime_ && fault != last; ++fault) {
+    switch (fault->second.kind) {
+      case ScriptedFault::Kind::rotation:
+        for (uint32_t lane = 0; lane < runtime_->lanes(); ++lane) runtime_->rotate(lane);
+        break;
+      case ScriptedFault::Kind::driver_message:
+        runtime_->driver_message(runtime_->lanes() - 1);
+        break;
+      case ScriptedFault::Kind::worker_stall:
+        runtime_->stall_workers(fault->second.stall);
+        break;
+      case ScriptedFault::Kind::tamper:
+        runtime_->tamper_next();
+        break;
+    }
+  }
+  script_.erase(first, last);
 }
 
 void Machine::inject_faults(uint32_t id) {

@@ -49,6 +49,7 @@ class Machine final : public Threads {
   void sync_all(uint32_t thread);
   void write(uint32_t thread, const Range& range);
   Progress free_host(uint32_t thread, uint64_t address);
+  void follow_script(uint32_t operation);
   void inject_faults(uint32_t thread);
   bool being_copied(const Range& range) const;
   uint32_t key(workload::StreamId stream);
@@ -58,6 +59,7 @@ class Machine final : public Threads {
   std::optional<Runtime> runtime_;    // policies that carry copies
   std::optional<DriverPath> driver_;  // the others
   const workload::Program& program_;
+  std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
   std::vector<Thread> threads_;
   std::map<workload::StreamId, uint32_t> streams_;  // to small numbers
   std::map<workload::StreamId, uint32_t> contexts_;

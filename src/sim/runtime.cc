@@ -360,7 +360,8 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
   work += std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
-  world_.events.add(world_.now() + crowded(work), EventKind::worker_done, index);
+  world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
+                    index);
 }
 
 void Runtime::worker_done(uint32_t index) {
@@ -646,7 +647,8 @@ void Runtime::start_open(uint64_t index) {
     ++busy_workers_;
     worker->busy = true;
     worker->incoming = index;
-    world_.events.add(world_.now() + crowded(work), EventKind::worker_done, worker_index);
+    world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
+                      worker_index);
     return;
   }
   opener_free_ = std::max(opener_free_, world_.now()) + crowded(work);

@@ -70,6 +70,7 @@ class Runtime {
   void driver_message(uint32_t lane);
   void rotate(uint32_t lane);
   void stall_worker() { stall_next_ = true; }
+  void stall_workers(Duration stall) { workers_from_ = world_.now() + stall; }
   void tamper_next() { tamper_next_ = true; }
   std::optional<Range> some_planned(uint64_t pick) const;
   uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
@@ -170,7 +171,8 @@ class Runtime {
   Instant opener_free_{};
   Instant submitter_free_{};
   std::optional<Instant> timer_;
-  bool in_call_ = false;  // the program's thread is with us: what is submitted now, it submits
+  bool in_call_ = false;    // the program's thread is with us: what is submitted now, it submits
+  Instant workers_from_{};  // no worker begins before
   bool stall_next_ = false;
   bool tamper_next_ = false;
   bool failed_ = false;

@@ -48,12 +48,26 @@ struct Faults {
   Duration stall{2'000'000};
 };
 
+// What goes wrong at a chosen moment: just before the operation of that index.
+struct ScriptedFault {
+  enum class Kind : uint8_t {
+    rotation,        // of every lane
+    driver_message,  // in the lane of bulk copies
+    worker_stall,    // no worker begins anything for `stall`
+    tamper,          // the device finds another record than the next one sealed for it
+  };
+  uint64_t before = 0;
+  Kind kind = Kind::rotation;
+  Duration stall{0};
+};
+
 // The machine and the runtime for one run.
 struct Setup {
   Platform platform;
   Policy policy;
   SafetyRules rules;
   Faults faults;
+  std::vector<ScriptedFault> script;
   uint64_t seed = 0;
   uint32_t workers = 4;
   uint64_t slot_bytes_max = 256 << 20;
@@ -112,7 +126,6 @@ struct SimOptions {
   std::string break_rule;     // empty: none
   bool compare_stock = true;  // run every program under `stock` too
   bool stop_at_violation = true;
-  uint32_t threads = 1;
   Platform platform;
   std::string platform_name;  // as the replay command names it
   std::function<void(uint64_t seeds_done, uint64_t seeds)> progress;  // may be empty

@@ -28,10 +28,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core", {"base", "seal"}},
     {"platform", {"base"}},
     {"workload", {"base", "core"}},
+    {"sim", {"base", "core", "platform", "workload"}},
     {"live", {"base", "seal", "core"}},
     {"report", {"base"}},
     {"lib", {"base", "seal", "core", "live", "sealane"}},
-    {"cli", {"base", "seal", "core", "live", "report", "sealane"}},
+    {"cli", {"base", "seal", "core", "live", "platform", "report", "sim", "sealane"}},
 };
 
 bool is_source(const fs::path& path) {

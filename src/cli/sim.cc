@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// sealane sim: runs the core that ships in a simulated machine, seed by seed, and looks for broken
+// promises. A violation is shown with what led to it and with the command that shows it again.
+
+#include "sim/sim.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/byte_count.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/sim_seeds.h"
+#include "cli/suggest.h"
+#include "core/policy.h"
+#include "platform/reader.h"
+#include "report/output.h"
+
+namespace sealane::cli {
+namespace {
+
+constexpr uint64_t kSeedsMax = 10'000'000;
+constexpr uint64_t kOpsMax = 10'000'000;
+
+struct Flags {
+  std::string seed;
+  std::string seeds = "0..100";
+  uint64_t ops = 2000;
+  std::string mode = "swarm";
+  std::string policy = "sealane";
+  std::string platform = "h100-nvl-tdx";
+  std::string broken;
+  std::string json;
+};
+
+std::vector<std::string> mode_names() {
+  std::vector<std::string> names;
+  for (const sim::Mode mode : {sim::Mode::swarm, sim::Mode::serve, sim::Mode::adversarial}) {
+    names.emplace_back(sim::to_string(mode));
+  }
+  return names;
+}
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const Policy& policy : policies()) names.emplace_back(policy.name);
+  return names;
+}
+
+bool parse_seed(std::string_view text, uint64_t& seed) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  return failed == std::errc() && end == text.data() + text.size();
+}
+
+Status plan_seeds(const Flags& flags, sim::SimOptions& options) {
+  if (!flags.seed.empty()) {
+    if (!parse_seed(flags.seed, options.first_seed)) {
+      return usage_error(fmt::format("--seed: '{}' is not a number", flags.seed));
+    }
+    options.last_seed = options.first_seed;
+    return {};
+  }
+  const std::string_view text = flags.seeds;
+  const size_t dots = text.find("..");
+  const bool read = dots != std::string_view::npos &&
+                    parse_seed(text.substr(0, dots), options.first_seed) &&
+                    parse_seed(text.substr(dots + 2), options.last_seed);
+  if (!read) {
+    return usage_error(fmt::format("--seeds: '{}' is not a range such as 0..100", text));
+  }
+  if (options.first_seed > options.last_seed) {
+    return usage_error(fmt::format("--seeds: {} begins after its end", text));
+  }
+  if (options.last_seed - options.first_seed >= kSeedsMax) {
+    return usage_error(fmt::format("--seeds: at most {} at a time", kSeedsMax));
+  }
+  return {};
+}
+
+Result<sim::SimOptions> plan(const Flags& flags) {
+  sim::SimOptions options;
+  if (Status status = plan_seeds(flags, options); !status) return status.error();
+  if (flags.ops == 0 || flags.ops > kOpsMax) {
+    return usage_error(fmt::format("--ops: {} is not from 1 to {}", flags.ops, kOpsMax));
+  }
+  options.ops = flags.ops;
+
+  const auto mode = sim::find_mode(flags.mode);
+  if (!mode) {
+    return usage_error(fmt::format("--mode: unknown mode '{}'{}", flags.mode,
+                                   did_you_mean(flags.mode, mode_names())));
+  }
+  options.mode = *mode;
+  if (find_policy(flags.policy) == nullptr) {
+    return usage_error(fmt::format("--policy: unknown policy '{}'{}", flags.policy,
+                                   did_you_mean(flags.policy, policy_names())));
+  }
+  options.policy = flags.policy;
+
+  SafetyRules rules;
+  if (!flags.broken.empty() && !sim::break_rule(rules, flags.broken)) {
+    const auto names = sim::rule_names();
+    return usage_error(fmt::format(
+        "--break: unknown rule '{}'{}", flags.broken,
+        did_you_mean(flags.broken, std::vector<std::string>(names.begin(), names.end()))));
+  }
+  options.break_rule = flags.broken;
+
+  auto platform = find_platform(flags.platform);
+  if (!platform) return platform.error();
+  options.platform = *std::move(platform);
+  options.platform_name = flags.platform;
+  return options;
+}
+
+std::string describe(const sim::Violation& violation) {
+  std::string text = fmt::format(
+      "Violation of '{}' in seed {} at {:.3f} ms: {}\n", violation.rule, violation.seed,
+      static_cast<double>(violation.at.time_since_epoch().count()) / 1e6, violation.what);
+  if (!violation.history.empty()) text += "What led to it:\n";
+  for (const std::string& event : violation.history) text += fmt::format("  {}\n", event);
+  return text + fmt::format("Replay: {}\n\n", violation.replay);
+}
+
+std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outcome) {
+  std::string text;
+  for (const sim::Violation& violation : outcome.violations) text += describe(violation);
+  const sim::Counters& counters = outcome.counters;
+  const auto row = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<22}{}\n", name, value);
+  };
+  text += fmt::format("SIMULATED: {} {} of mode {}, policy {}, platform {}\n", outcome.seeds,
+                      outcome.seeds == 1 ? "seed" : "seeds", sim::to_string(options.mode),
+                      options.policy, options.platform_name);
+  if (!options.break_rule.empty()) row("rule turned off", options.break_rule);
+  row("operations", fmt::format("{}", outcome.ops));
+  row("violations", fmt::format("{}", outcome.violations.size()));
+  row("hit rate",
+      fmt::format("{:.1f} % of {} bulk copies", 100 * counters.hit_rate(), counters.bulk_requests));
+  row("voided", fmt::format("{} slots", counters.voided));
+  row("padded", fmt::format("{} messages", counters.padded));
+  row("relinquished", fmt::format("{} planned copies", counters.relinquished));
+  row("slot memory, most", format_byte_count(counters.slot_bytes_max));
+  if (outcome.vs_stock_worst > 0) {
+    row("time against stock", fmt::format("{:.3f} at worst (seed {})", outcome.vs_stock_worst,
+                                          outcome.vs_stock_worst_seed));
+  }
+  return text;
+}
+
+Status simulate(const Flags& flags) {
+  auto options = plan(flags);
+  if (!options) return options.error();
+  if (!flags.json.empty()) {
+    if (Status status = report::check_writable(flags.json); !status) return status;
+  }
+
+  Result<sim::SimOutcome> outcome = sim::SimOutcome{};
+  {
+    const Progress progress;
+    if (progress.watched()) {
+      options->progress = [&](uint64_t done, uint64_t all) {
+        progress.show(
+            fmt::format("simulating {} {} of {} seeds", progress_bar(done, all), done, all));
+      };
+    }
+    outcome = run_seeds(*options, std::max(1u, std::thread::hardware_concurrency()));
+  }
+  if (!outcome) return outcome.error();
+
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", describe(*options, *outcome)); !status)
+      return status;
+  }
+  if (!flags.json.empty()) {
+    if (Status status = report::write_file(flags.json, sim::to_json(*outcome) + "\n"); !status)
+      return status;
+  }
+  if (outcome->violations.empty()) return {};
+  return internal_error(fmt::format("{} violated; replay: {}", outcome->violations.front().rule,
+                                    outcome->violations.front().replay));
+}
+
+}  // namespace
+
+void add_sim(CLI::App& root, Invocation& invocation) {
+  auto* command = root.add_subcommand(
+      "sim", "Run the core in a simulated machine, seed by seed, and look for broken promises");
+  auto flags = std::make_shared<Flags>();
+  auto* seed = command->add_option("--seed", flags->seed, "Only this seed")->type_name("N");
+  command->add_option("--seeds", flags->seeds, "From the first to the last, included [0..100]")
+      ->type_name("A..B")
+      ->excludes(seed);
+  command->add_option("--ops", flags->ops, "Operations of each seed's program [2000]")
+      ->type_name("N");
+  command->add_option("--mode", flags->mode, "What the programs are like [swarm]")
+      ->type_name("swarm|serve|adversarial");
+  command->add_option("--policy", flags->policy, "off, stock, parallel, pipellm, sealane [sealane]")
+      ->type_name("P");
+  command->add_option("--platform", flags->platform, "Name or file of a platform [h100-nvl-tdx]")
+      ->type_name("P");
+  command
+      ->add_option("--break", flags->broken,
+                   "Turn one safety rule off: iv-once, stale, order, verify-before-use, budget, "
+                   "rotation, gate. The simulator must notice")
+      ->type_name("RULE");
+  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no text")
+      ->type_name("FILE");
+  command->footer(
+      "Exit status 1 if a promise was broken. One seed is one history, on every machine.\n"
+      "Examples:\n"
+      "  sealane sim --seeds 0..2000 --mode swarm\n"
+      "  sealane sim --seeds 0..200 --break stale\n"
+      "  sealane sim --seed 17 --ops 500 --policy pipellm --json -");
+  command->callback(
+      [flags, &invocation] { invocation.job = [flags] { return simulate(*flags); }; });
+}
+
+}  // namespace sealane::cli

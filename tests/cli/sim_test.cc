@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// sealane sim as its users see it.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/run_program.h"
+
+namespace sealane::test {
+namespace {
+
+ProgramResult sim(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {SEALANE_PROGRAM, "sim"});
+  return run_program(arguments);
+}
+
+struct WrongUse {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::string says;
+};
+
+class SimWrongUse : public testing::TestWithParam<WrongUse> {};
+
+TEST_P(SimWrongUse, IsOneLineAndExitTwo) {
+  const ProgramResult result = sim(GetParam().arguments);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(GetParam().says), std::string::npos) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cli, SimWrongUse,
+    testing::Values(
+        WrongUse{"seed", {"--seed", "x"}, "--seed: 'x' is not a number"},
+        WrongUse{"negative_seed", {"--seed", "-1"}, "--seed"},
+        WrongUse{"seeds", {"--seeds", "5"}, "--seeds: '5' is not a range such as 0..100"},
+        WrongUse{"seeds_backwards", {"--seeds", "9..3"}, "begins after its end"},
+        WrongUse{"too_many_seeds", {"--seeds", "0..99999999999"}, "at most"},
+        WrongUse{"seed_and_seeds", {"--seed", "1", "--seeds", "0..3"}, "--seeds"},
+        WrongUse{"no_ops", {"--ops", "0"}, "--ops: 0 is not from 1"},
+        WrongUse{"ops", {"--ops", "many"}, "--ops"},
+        WrongUse{"mode", {"--mode", "swram"}, "did you mean 'swarm'?"},
+        WrongUse{
+            "policy", {"--policy", "fast"}, "there are: off, stock, parallel, pipellm, sealane"},
+        WrongUse{"rule", {"--break", "stael"}, "did you mean 'stale'?"},
+        WrongUse{
+            "platform", {"--platform", "tpu"}, "unknown platform 'tpu'; there are: h100-nvl-tdx"},
+        WrongUse{"platform_file", {"--platform", "./none.toml"}, "./none.toml: cannot be read"}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(CliSim, KeepsItsPromises) {
+  const ProgramResult result = sim({"--seeds", "0..9", "--ops", "300"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("SIMULATED: 10 seeds"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("  violations            0\n"), std::string::npos) << result.out;
+}
+
+TEST(CliSim, JsonHasWhatProgramsNeed) {
+  const ProgramResult result =
+      sim({"--seeds", "0..3", "--ops", "200", "--mode", "serve", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  for (const char* key : {"seeds", "ops", "violations", "hit_rate", "voided", "padded",
+                          "relinquished", "slot_bytes_max", "vs_stock_worst"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["seeds"], 4);
+  EXPECT_EQ(json["violations"], 0);
+}
+
+TEST(CliSim, OneSeedIsOneHistory) {
+  const std::vector<std::string> words = {"--seed", "7", "--ops", "400", "--json", "-"};
+  EXPECT_EQ(sim(words).out, sim(words).out);
+}
+
+// A broken rule is noticed, shown, and the printed command shows it again.
+TEST(CliSim, AViolationCanBeReplayed) {
+  const ProgramResult result = sim({"--seeds", "0..200", "--ops", "300", "--break", "order"});
+  ASSERT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_NE(result.out.find("Violation of 'order'"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("What led to it:"), std::string::npos) << result.out;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+
+  const std::string before = "Replay: sealane sim ";
+  const size_t replay = result.out.find(before);
+  ASSERT_NE(replay, std::string::npos);
+  const size_t begin = replay + before.size();
+  std::istringstream words(result.out.substr(begin, result.out.find('\n', begin) - begin));
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  const ProgramResult again = sim(arguments);
+  EXPECT_EQ(again.exit_code, 1);
+  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
+  EXPECT_EQ(first_line(again.out), first_line(result.out));
+}
+
+TEST(CliSim, AnUnwritableJsonPathIsToldBeforeAnyWork) {
+  const std::string path = testing::TempDir() + "/no-such-directory/sim.json";
+  const ProgramResult result = sim({"--seeds", "0..9000000", "--json", path});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("sealane: cannot write ")) << result.err;
+}
+
+}  // namespace
+}  // namespace sealane::test

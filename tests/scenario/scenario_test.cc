@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does the simulator see what each scenario file says must be seen?
+
+#include "scenario/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "scenario/sim_target.h"
+
+namespace sealane::test {
+namespace {
+
+std::vector<std::string> scenario_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(SEALANE_SCENARIOS)) {
+    if (entry.path().extension() == ".txt") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class ScenarioFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(ScenarioFile, OnTheSimulator) {
+  const auto scenario = load_scenario(GetParam());
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  SimTarget simulator;
+  for (const std::string& failure : run_scenario(*scenario, simulator)) {
+    ADD_FAILURE() << scenario->title << "\n" << failure;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenario, ScenarioFile, testing::ValuesIn(scenario_files()),
+                         [](const auto& tested) {
+                           std::string name = std::filesystem::path(tested.param).stem().string();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(ScenarioFiles, ThereAreAtLeastTwenty) { EXPECT_GE(scenario_files().size(), 20u); }
+
+}  // namespace
+}  // namespace sealane::test

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scenarios on the simulator, which sees everything.
+#pragma once
+
+#include "scenario/target.h"
+
+namespace sealane::test {
+
+class SimTarget final : public ScenarioTarget {
+ public:
+  Result<std::unique_ptr<Observation>> run(const Scenario& scenario) override;
+};
+
+}  // namespace sealane::test
