@@ -46,9 +46,7 @@ PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
   options.page_guards = setup.page_guards;
   Costs& costs = options.costs;
   costs.seal_ns_per_byte = 1 / platform.host.fast_aead_gb_per_s;
-  const uint32_t copying = 1 + std::min(kHelpersMax, setup.workers / 2);
-  costs.publish_ns_per_byte = std::max(1 / (platform.host.memcpy_gb_per_s * copying),
-                                       1 / platform.to_device.cc.link_gb_per_s);
+  costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
   costs.scatter = from_us(platform.gpu.device_copy_cc_us);
