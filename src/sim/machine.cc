@@ -136,7 +136,7 @@ Machine::Progress Machine::fall_asleep(uint32_t id) {
   Thread& thread = threads_[id];
   if (thread.woken) return Progress::done;
   thread.asleep = true;
-  ++world_.spinning;
+  ++world_.asleep;
   return Progress::asleep;
 }
 
@@ -147,7 +147,7 @@ void Machine::wake(uint32_t id) {
     return;
   }
   thread.asleep = false;
-  --world_.spinning;
+  --world_.asleep;
   finish_call(id);
 }
 
@@ -357,6 +357,17 @@ Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
 
 // --- what else happens
 
+// No program writes to a source while the call that copies it has not returned.
+bool Machine::being_copied(const Range& range) const {
+  for (const Thread& thread : threads_) {
+    if (!thread.asleep) continue;
+    const workload::Operation& operation = program_[thread.operations[thread.next]];
+    const auto* copy = std::get_if<workload::Copy>(&operation.action);
+    if (copy != nullptr && copy->host.overlaps(range)) return true;
+  }
+  return false;
+}
+
 // Once, also if the operation has to be tried again.
 void Machine::follow_script(uint32_t operation) {
   const auto [first, last] = script_.equal_range(operation);
@@ -377,17 +388,6 @@ void Machine::follow_script(uint32_t operation) {
     }
   }
   script_.erase(first, last);
-}
-
-// No program writes to a source while the call that copies it has not returned.
-bool Machine::being_copied(const Range& range) const {
-  for (const Thread& thread : threads_) {
-    if (!thread.asleep) continue;
-    const workload::Operation& operation = program_[thread.operations[thread.next]];
-    const auto* copy = std::get_if<workload::Copy>(&operation.action);
-    if (copy != nullptr && copy->host.overlaps(range)) return true;
-  }
-  return false;
 }
 
 void Machine::inject_faults(uint32_t id) {

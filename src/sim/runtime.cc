@@ -46,9 +46,7 @@ PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
   options.page_guards = setup.page_guards;
   Costs& costs = options.costs;
   costs.seal_ns_per_byte = 1 / platform.host.fast_aead_gb_per_s;
-  const uint32_t copying = 1 + std::min(kHelpersMax, setup.workers / 2);
-  costs.publish_ns_per_byte = std::max(1 / (platform.host.memcpy_gb_per_s * copying),
-                                       1 / platform.to_device.cc.link_gb_per_s);
+  costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
   costs.scatter = from_us(platform.gpu.device_copy_cc_us);
@@ -232,7 +230,7 @@ void Runtime::run(const OrderAction& action) {
     world_.device.submit(
         {.kind = ItemKind::gate, .stream = gate->stream, .call = static_cast<CallId>(gate->copy)});
   } else if (const auto* watch = std::get_if<Watch>(&action)) {
-    const bool polled = world_.spinning > 0 || in_call_;
+    const bool polled = world_.asleep > 0 || in_call_;
     world_.device.watch(watch->stream, watch->count, polled ? Duration{0} : kPoll);
   } else if (const auto* batch = std::get_if<Issue>(&action)) {
     issue(*batch);
@@ -322,9 +320,10 @@ Runtime::Worker* Runtime::idle_worker(uint32_t& index) {
   return nullptr;
 }
 
-// More threads than cores: everybody is slower.
+// More threads at work than cores: everybody is slower.
 Duration Runtime::crowded(Duration work) const {
-  const uint64_t running = world_.threads + busy_workers_ + 1;
+  uint64_t running = world_.threads - world_.asleep + busy_workers_;
+  for (const Lane& lane : lanes_) running += lane.busy ? 1 : 0;
   const uint64_t cores = world_.setup.platform.host.cores;
   return running > cores ? work * static_cast<int64_t>(running) / static_cast<int64_t>(cores)
                          : work;

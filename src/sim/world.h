@@ -48,7 +48,7 @@ struct World {
   Device device;
   Counters counters;
   std::optional<std::string> error;  // what every later call of the program is told
-  uint32_t spinning = 0;             // threads inside a synchronising call, which poll
+  uint32_t asleep = 0;               // threads that wait inside a call
   uint32_t threads = 1;
   std::deque<std::string> history;
 };

@@ -14,7 +14,7 @@ namespace sealane {
 
 struct Costs {
   double seal_ns_per_byte = 0.15;     // one worker
-  double publish_ns_per_byte = 0.12;  // a ready slot into the bounce buffer, helped by workers
+  double copy_ns_per_byte = 0.094;    // a ready slot into the bounce buffer, one core
   Duration message{8'000};            // each message, whatever its size
   Duration pad{10'000};               // a no-op message, the crossing included
   Duration toll{20'000};              // a crossing
@@ -31,6 +31,18 @@ struct Costs {
   }
   Duration seal(uint64_t bytes) const { return bytes_time(seal_ns_per_byte, bytes); }
 
+  // Of the workers this many seal and the others help to publish, whatever moves most bytes.
+  uint32_t sealers() const {
+    uint32_t best = 1;
+    for (uint32_t sealing = 2; sealing <= workers; ++sealing) {
+      if (pace(sealing) < pace(best)) best = sealing;
+    }
+    return best;
+  }
+  double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
+  // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself.
+  bool slots_pay() const { return publish_ns_per_byte() < seal_ns_per_byte; }
+
   // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
   // then sealing by all workers and publishing overlap.
   Duration live(uint64_t bytes, uint64_t messages) const {
@@ -38,7 +50,17 @@ struct Costs {
   }
   // The same copy from slots.
   Duration ready(uint64_t bytes, uint64_t messages) const {
-    return bytes_time(publish_ns_per_byte, bytes) + message * static_cast<int64_t>(messages);
+    return bytes_time(publish_ns_per_byte(), bytes) + message * static_cast<int64_t>(messages);
+  }
+
+ private:
+  static constexpr uint32_t kHelpersMax = 3;
+
+  double publish_ns_per_byte(uint32_t sealing) const {
+    return copy_ns_per_byte / (1 + std::min(workers - sealing, kHelpersMax));
+  }
+  double pace(uint32_t sealing) const {
+    return std::max(seal_ns_per_byte / sealing, publish_ns_per_byte(sealing));
   }
 };
 

@@ -40,7 +40,9 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
       flights_free_(kFlightsMax),
       inbound_(kFlightsMax),
       sealing_(SlotPool::kSlotsMax),
-      actions_(4 * Ledger::kWindow) {
+      actions_(4 * Ledger::kWindow),
+      sealers_(options.costs.sealers()),
+      slots_pay_(options.costs.slots_pay()) {
   SEALANE_CHECK(options.lanes > 0, "a pipeline needs a lane");
   SEALANE_CHECK(source != nullptr || !options.policy.speculates(), "nobody to guess");
   lanes_.reserve(options.lanes);
@@ -256,15 +258,12 @@ void Pipeline::handle_synchronise(Instant) {
 
 bool Pipeline::dispatch(Instant) {
   if (!options_.policy.parallel) return false;
-  const uint32_t workers = options_.costs.workers;
-  if (sealing_.size() < workers) {
-    for (LaneState& lane : lanes_) {
-      if (dispatch_from(lane, false)) return true;
-    }
+  if (sealing_.size() >= sealers_) return false;
+  for (LaneState& lane : lanes_) {
+    if (dispatch_from(lane, false)) return true;
   }
-  // A worker that has begun cannot be called back: one stays free of guesses.
-  const size_t for_guesses = workers > 1 ? workers - 1 : 1;
-  return sealing_.size() + opening_ < for_guesses && dispatch_from(bulk_lane(), true);
+  // A worker that has begun cannot be called back: guesses wait for what comes from the device.
+  return sealing_.size() + opening_ < sealers_ && dispatch_from(bulk_lane(), true);
 }
 
 bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
@@ -278,6 +277,8 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
+    // Somebody waits for the release, or nobody should be asked.
+    if (!ahead && !slots_pay_ && flights_[message.flight].released) continue;
     if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }

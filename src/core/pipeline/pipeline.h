@@ -180,6 +180,8 @@ class Pipeline {
   Ring<SlotId> sealing_;    // with workers
   uint32_t opening_ = 0;    // messages from the device with workers
   Ring<Action> actions_;
+  const uint32_t sealers_;
+  const bool slots_pay_;
   Account account_;
   ChangingRanges changing_;
   Stats stats_;

@@ -108,7 +108,7 @@ bool Pipeline::sealable(const Range& host) const {
 
 bool Pipeline::worth_sealing(const Range& host) const {
   if (!options_.policy.by_cost) return true;
-  if (changing_.avoid(host)) return false;
+  if (!slots_pay_ || changing_.avoid(host)) return false;
   const Costs& costs = options_.costs;
   const uint32_t messages = message_count(host.bytes);
   const Duration gain = costs.live(host.bytes, messages) - costs.ready(host.bytes, messages);
