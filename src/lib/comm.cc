@@ -30,6 +30,7 @@ Buffer memory(const void* data, size_t count, DataType type) {
 
 Buffer memory(const std::vector<Tensor>& tensors, DataType type) {
   std::vector<MutableBytes> pieces;
+  pieces.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     pieces.emplace_back(static_cast<uint8_t*>(tensor.data), tensor.count * size_of(type));
   }

@@ -127,13 +127,13 @@ struct Sum {
 struct Min {
   template <typename Lanes>
   SEALANE_INLINE static void apply(Lanes& a, const Lanes& b) {
-    a = ((b < a) | (b != b)) ? b : a;
+    a = ((b < a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression)
   }
 };
 struct Max {
   template <typename Lanes>
   SEALANE_INLINE static void apply(Lanes& a, const Lanes& b) {
-    a = ((b > a) | (b != b)) ? b : a;
+    a = ((b > a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression)
   }
 };
 

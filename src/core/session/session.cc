@@ -77,7 +77,7 @@ Status Session::step() {
     tls_done_ = true;
     if (Status status = begin(); !status) return status;
   }
-  const Status read = tls_->read(plaintext_);
+  Status read = tls_->read(plaintext_);
   // What arrived before the end still counts: a last message says why.
   if (Status status = read_frames(); !status) return status;
   return read;
@@ -185,7 +185,7 @@ Status Session::write_frame(Frame type, Bytes payload) {
   store_le(frame.data(), static_cast<uint32_t>(payload.size()));
   frame[4] = static_cast<uint8_t>(type);
   std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderBytes);
-  const Status status = tls_->write(frame);
+  Status status = tls_->write(frame);
   wipe(frame);
   return status;
 }

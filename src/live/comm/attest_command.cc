@@ -69,6 +69,7 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
   environment.push_back("SEALANE_ATTEST_BINDING=" + hex(binding));
   environment.push_back("SEALANE_ATTEST_RANK=" + rank);
   std::vector<char*> environment_pointers;
+  environment_pointers.reserve(environment.size() + 1);
   for (std::string& entry : environment) environment_pointers.push_back(entry.data());
   environment_pointers.push_back(nullptr);
   std::string line = concat(command_, " ", verb);

@@ -206,8 +206,7 @@ class Joiner {
 
   Status hear_strangers() {
     for (Stranger& stranger : strangers_) {
-      const Status status =
-          stranger.link != nullptr ? hear_session(stranger) : hear_hello(stranger);
+      Status status = stranger.link != nullptr ? hear_session(stranger) : hear_hello(stranger);
       if (!status) return status;
     }
     std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.done; });
