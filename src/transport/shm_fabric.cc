@@ -140,11 +140,11 @@ size_t ShmFabric::memory_bytes() const { return outboxes_[shape_.rank].bytes(); 
 bool ShmFabric::writable(uint32_t wire) {
   const Ring out = ring(shape_.rank, wire);
   if (wire != shape_.size) {
-    return sent_[wire] - out.tail(0).load(std::memory_order_acquire) < out.count;
+    return sent_[wire] - out.tail(0).load() < out.count;
   }
   for (uint32_t reader = 0; reader < shape_.size; ++reader) {
     if (reader == shape_.rank) continue;
-    if (sent_[wire] - out.tail(reader).load(std::memory_order_acquire) >= out.count) return false;
+    if (sent_[wire] - out.tail(reader).load() >= out.count) return false;
   }
   return true;
 }
@@ -159,7 +159,7 @@ void ShmFabric::commit(uint32_t wire, size_t bytes) {
   const Ring out = ring(shape_.rank, wire);
   uint8_t* at = out.slots + sent_[wire] % out.count * shape_.slot_bytes();
   store_le(at, static_cast<uint32_t>(bytes));
-  out.head->store(++sent_[wire], std::memory_order_release);
+  out.head->store(++sent_[wire]);
   if (wire != shape_.size) return record_for(wire);
   for (uint32_t peer = 0; peer < shape_.size; ++peer) {
     if (peer != shape_.rank) record_for(peer);
@@ -171,11 +171,12 @@ void ShmFabric::record_for(uint32_t peer) {
 }
 
 // Pairs with prepare_wait(): either we see that the peer sleeps, or it sees what we stored before.
+// That needs one order of all stores and loads involved, so cursors and `sleeping` are sequentially
+// consistent.
 void ShmFabric::ring_bell(uint32_t peer) {
   unannounced_[peer] = 0;
   Doorbell& bell = doorbell(peer);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
+  if (bell.sleeping.load() == 0) return;
   bell.sleeping.store(0, std::memory_order_relaxed);
   bell.rings.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -197,7 +198,7 @@ bool ShmFabric::flush() {
 bool ShmFabric::readable(uint32_t wire) {
   const uint32_t peer = wire % shape_.size;
   const Ring in = ring(peer, wire < shape_.size ? shape_.rank : shape_.size);
-  return in.head->load(std::memory_order_acquire) != received_[wire];
+  return in.head->load() != received_[wire];
 }
 
 Bytes ShmFabric::front(uint32_t wire) {
@@ -213,7 +214,7 @@ void ShmFabric::pop(uint32_t wire) {
   const bool broadcast = wire >= shape_.size;
   const Ring in = ring(peer, broadcast ? shape_.size : shape_.rank);
   const uint64_t taken = ++received_[wire];
-  in.tail(broadcast ? shape_.rank : 0).store(taken, std::memory_order_release);
+  in.tail(broadcast ? shape_.rank : 0).store(taken);
   // Half empty is the moment a sender that found the ring full should go on; waking it for every
   // slot would cost a switch per record.
   const uint64_t waiting = in.head->load(std::memory_order_relaxed) - taken;
@@ -256,8 +257,7 @@ void ShmFabric::prepare_wait() {
   ring_late_bells();
   Doorbell& bell = doorbell(shape_.rank);
   ticket_ = bell.rings.load(std::memory_order_acquire);
-  bell.sleeping.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bell.sleeping.store(1);
 }
 
 void ShmFabric::wait(Duration at_most) {
