@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "emu/device/memory.h"
 #include "emu/device/pace.h"
@@ -15,7 +16,8 @@ namespace sealane::emu {
 
 class Gpu {
  public:
-  Gpu(int ordinal_, DeviceMemory* memory_) : ordinal(ordinal_), memory(*memory_) {}
+  Gpu(int ordinal_, std::unique_ptr<DeviceMemory> owned)
+      : ordinal(ordinal_), memory(*owned), owned_(std::move(owned)) {}
 
   const int ordinal;
   DeviceMemory& memory;
@@ -33,6 +35,7 @@ class Gpu {
   }
 
  private:
+  const std::unique_ptr<DeviceMemory> owned_;
   std::atomic<uint32_t> changes_{0};
 };
 

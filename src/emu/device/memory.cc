@@ -19,7 +19,7 @@ uint64_t rounded(uint64_t bytes) { return (bytes + kGranule - 1) & ~(kGranule - 
 
 }  // namespace
 
-Result<DeviceMemory*> DeviceMemory::create(uint64_t bytes) {
+Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* reserved = mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
   if (reserved == MAP_FAILED) return io_error("cannot reserve device addresses", errno);
@@ -28,13 +28,18 @@ Result<DeviceMemory*> DeviceMemory::create(uint64_t bytes) {
   madvise(backing, bytes, MADV_DONTFORK);
   madvise(backing, bytes, MADV_DONTDUMP);
   madvise(backing, bytes, MADV_HUGEPAGE);
-  return new DeviceMemory(reinterpret_cast<uint64_t>(reserved), static_cast<uint8_t*>(backing),
-                          bytes);
+  return std::unique_ptr<DeviceMemory>(new DeviceMemory(reinterpret_cast<uint64_t>(reserved),
+                                                        static_cast<uint8_t*>(backing), bytes));
 }
 
 DeviceMemory::DeviceMemory(uint64_t base, uint8_t* backing, uint64_t bytes)
     : base_(base), backing_(backing), bytes_(bytes) {
   gaps_[base] = bytes;
+}
+
+DeviceMemory::~DeviceMemory() {
+  munmap(reinterpret_cast<void*>(base_), bytes_);
+  munmap(backing_, bytes_);
 }
 
 std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes, uint64_t owner, const void* pool) {

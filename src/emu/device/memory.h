@@ -5,13 +5,14 @@
 // accessed: the range is reserved without any rights, so that dereferencing a device pointer faults
 // as it does on a real machine. The bytes live in a second mapping whose address no program learns.
 //
-// Thread-safe. Translations stay valid memory for ever (the arena is never unmapped), so a device
-// thread that loses a race with a free reads garbage and never crashes.
+// Thread-safe. Translations stay valid memory as long as the object lives, which a GPU's does for
+// ever: a device thread that loses a race with a free reads garbage and never crashes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -30,7 +31,10 @@ class DeviceMemory {
   };
 
   // Reserves address space; fails if the system refuses it.
-  static Result<DeviceMemory*> create(uint64_t bytes);
+  static Result<std::unique_ptr<DeviceMemory>> create(uint64_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   // The address, or nothing if there is no room. bytes > 0.
   std::optional<uint64_t> allocate(uint64_t bytes, uint64_t owner, const void* pool = nullptr);

@@ -15,7 +15,8 @@ namespace sealane::emu {
 namespace {
 
 TEST(DeviceMemory, TranslatesInsideABlockOnly) {
-  DeviceMemory& memory = **DeviceMemory::create(1_MiB);
+  const auto owned = DeviceMemory::create(1_MiB);
+  DeviceMemory& memory = **owned;
   const auto address = memory.allocate(1000, 1);
   ASSERT_TRUE(address);
   EXPECT_NE(memory.translate(*address, 1000), nullptr);
@@ -30,7 +31,8 @@ TEST(DeviceMemory, TranslatesInsideABlockOnly) {
 }
 
 TEST(DeviceMemory, RetiredBlocksKeepTheirRoom) {
-  DeviceMemory& memory = **DeviceMemory::create(1_MiB);
+  const auto owned = DeviceMemory::create(1_MiB);
+  DeviceMemory& memory = **owned;
   const auto address = memory.allocate(1_MiB, 1);
   const auto block = memory.retire(*address);
   ASSERT_TRUE(block);
@@ -43,7 +45,8 @@ TEST(DeviceMemory, RetiredBlocksKeepTheirRoom) {
 // Whatever the order of allocations and frees: blocks never overlap, keep their bytes, and after
 // the last free everything is one gap again.
 RC_GTEST_PROP(DeviceMemory, KeepsBlocksApart, (const std::vector<uint16_t>& steps)) {
-  static DeviceMemory& memory = **DeviceMemory::create(256_KiB);
+  const auto owned = DeviceMemory::create(256_KiB);
+  DeviceMemory& memory = **owned;
   std::map<uint64_t, uint64_t> live;
   for (const uint16_t step : steps) {
     if (step % 3 != 0 || live.empty()) {

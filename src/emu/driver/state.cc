@@ -31,7 +31,7 @@ CUresult add_gpus(Driver& made) {
       std::fprintf(stderr, "sealane emulated GPU: %s\n", memory.error().message.c_str());
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    made.gpus.push_back(std::make_unique<Gpu>(i, *memory));
+    made.gpus.push_back(std::make_unique<Gpu>(i, std::move(*memory)));
     auto pool = std::make_shared<PoolObject>();
     pool->gpu = made.gpus.back().get();
     pool->is_default = true;
