@@ -64,7 +64,7 @@ TEST_F(RuntimeErrors, CopiesOutsideAllocations) {
 TEST_F(RuntimeErrors, DirectionsThatDoNotExist) {
   DeviceBytes device(16);
   ByteVector host(16);
-  EXPECT_EQ(cudaMemcpy(device.data(), host.data(), 16, static_cast<cudaMemcpyKind>(77)),
+  EXPECT_EQ(cudaMemcpy(device.data(), host.data(), 16, static_cast<cudaMemcpyKind>(7)),
             cudaErrorInvalidMemcpyDirection);
 }
 
