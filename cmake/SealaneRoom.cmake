@@ -38,6 +38,8 @@ function(sealane_test_headers)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_headers.cc CONTENT "int main() {}\n")
   add_executable(sealane-test-headers EXCLUDE_FROM_ALL
                  ${PROJECT_BINARY_DIR}/generated/test_headers.cc)
+  set_target_properties(sealane-test-headers PROPERTIES
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(sealane-test-headers PRIVATE sealane-flags GTest::gtest rapidcheck
                         Threads::Threads)
   target_compile_options(sealane-test-headers PRIVATE -O1)
