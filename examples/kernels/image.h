@@ -4,8 +4,8 @@
 
 namespace examples {
 
-// The module with the kernels: only their names for the emulated GPU
-// (image_emulated.cc), or what nvcc made of kernels.cu (image_embedded.cc).
+// The module with the kernels: their names, for the emulated GPU (image_emulated.cc), or what nvcc
+// made of kernels.cu (image_embedded.cc).
 const void* kernel_image();
 
 }  // namespace examples

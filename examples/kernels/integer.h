@@ -75,7 +75,7 @@ struct KvDigest {
   const uint32_t* pool;
   const int32_t* table;  // block numbers of the sequence, in order
   uint32_t* digest;
-  uint32_t pool_words;
+  size_t pool_words;
   uint32_t token_words;  // a multiple of kWords
   uint32_t block_tokens;
   uint32_t tokens;

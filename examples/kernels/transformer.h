@@ -106,7 +106,7 @@ struct Gemm {
 struct KvView {
   float* cache;           // of all blocks
   const int32_t* tables;  // [rows][table_columns]: the blocks of each row's sequence
-  uint32_t cache_floats;
+  size_t cache_floats;
   uint32_t table_columns;
   uint32_t block_tokens;
   uint32_t block_floats;

@@ -84,10 +84,9 @@ class Blocks {
   }
 
   void read(const gpu::DeviceBuffer<uint32_t>& pool, const int32_t* table, Reading reading) {
-    gpu::launch(
-        KvDigest{pool.data(), table, digest_.data(), static_cast<uint32_t>(pool.size()),
-                 token_words(), static_cast<uint32_t>(settings_.block_tokens), reading.tokens},
-        compute_);
+    gpu::launch(KvDigest{pool.data(), table, digest_.data(), pool.size(), token_words(),
+                         static_cast<uint32_t>(settings_.block_tokens), reading.tokens},
+                compute_);
     gpu::copy_out(digests_.data() + readings_.size() * settings_.token_words, digest_.data(),
                   digest_.bytes(), compute_);
     readings_.push_back(reading);

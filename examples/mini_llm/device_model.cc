@@ -24,7 +24,7 @@ KvCache::KvCache(const Shape& shape, size_t blocks)
 KvView KvCache::layer(uint32_t index, const int32_t* tables, uint32_t columns) const {
   return {memory_.data(),
           tables,
-          static_cast<uint32_t>(memory_.size()),
+          memory_.size(),
           columns,
           kBlockTokens,
           static_cast<uint32_t>(block_floats_),

@@ -5,34 +5,12 @@
 // use. Prints what it reached in device time, and a hash of its tokens or losses that does not
 // depend on how the bytes travelled.
 
-#include <bit>
-
 #include "mini_llm/schedule.h"
 #include "support/fail.h"
 #include "support/gpu.h"
 #include "support/options.h"
-#include "support/random.h"
 
 namespace examples {
-
-std::vector<int32_t> make_prompt(const Settings& settings, const Shape& shape, size_t request,
-                                 size_t tokens) {
-  Random random(settings.seed * 1000003 + request);
-  std::vector<int32_t> prompt(tokens);
-  for (int32_t& token : prompt) token = static_cast<int32_t>(random.below(shape.vocabulary));
-  return prompt;
-}
-
-std::string hash_of(const std::vector<Generation>& generations) {
-  Hash hash;
-  for (const Generation& generation : generations) {
-    for (const Choice& choice : generation.choices) {
-      hash.add(static_cast<uint64_t>(choice.token));
-      hash.add(std::bit_cast<uint32_t>(choice.logit));
-    }
-  }
-  return hash.text();
-}
 
 namespace {
 

@@ -13,7 +13,7 @@ namespace examples {
 namespace {
 
 using Row = std::vector<double>;
-using Rows2 = std::vector<Row>;
+using RowList = std::vector<Row>;
 
 Row normalise(const Row& x, const float* gain) {
   double squares = 0;
@@ -38,7 +38,7 @@ void add(Row& to, const Row& from, double scale = 1) {
 }
 
 // Attention of the newest row of keys and values over all of them.
-Row attend(const Shape& shape, const Row& query, const Rows2& keys, const Rows2& values) {
+Row attend(const Shape& shape, const Row& query, const RowList& keys, const RowList& values) {
   Row out(shape.hidden);
   const size_t last = keys.size() - 1;
   for (uint32_t head = 0; head < shape.heads(); ++head) {
@@ -70,12 +70,12 @@ void adapt(Row& to, const Row& x, const AdapterValues& adapters, const double* d
   add(to, multiply(up, multiply(down, x, adapters.rank), x.size()), adapters.scale);
 }
 
-void run_layer(const Model& model, size_t index, const AdapterValues* adapters, Rows2& rows) {
+void run_layer(const Model& model, size_t index, const AdapterValues* adapters, RowList& rows) {
   const Shape& shape = model.shape();
   const LayerView weights = model.layer(index);
   const float* const gains = model.gains().data() + 2 * index * shape.hidden;
-  Rows2 keys;
-  Rows2 values;
+  RowList keys;
+  RowList values;
   for (Row& x : rows) {
     const Row normed = normalise(x, gains);
     Row query = multiply(weights[Matrix::query], normed, shape.hidden);
@@ -102,7 +102,7 @@ std::vector<double> reference_logits(const Model& model, const std::vector<int32
                                      const AdapterValues* adapters) {
   const Shape& shape = model.shape();
   const float* const embedding = model.embedding().data();
-  Rows2 rows;
+  RowList rows;
   for (const int32_t token : tokens) {
     const float* const first = embedding + static_cast<size_t>(token) * shape.hidden;
     rows.emplace_back(first, first + shape.hidden);

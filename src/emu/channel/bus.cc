@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "emu/channel/attacker.h"
-#include "emu/device/pace.h"
 
 namespace sealane::emu {
 namespace {
@@ -54,8 +53,8 @@ BusMessage* Bus::produce(uint32_t index) {
   return &slot(index);
 }
 
-void Bus::publish(uint32_t index) {
-  slot(index).published_at = real_ns();
+void Bus::publish(uint32_t index, uint64_t at) {
+  slot(index).published_at = at;
   const bool more = index + 1 < count_;
   const bool hold = Attacker::get().strike(direction_, *this, index, more && slots_.size() > 1);
   if (!hold) advance(published_, index + 1);

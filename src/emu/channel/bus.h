@@ -19,7 +19,7 @@ struct BusMessage {
   uint8_t* data = nullptr;  // message_bytes_max of them
   uint64_t bytes = 0;
   GcmTag tag{};
-  uint64_t published_at = 0;  // real ns, for pacing
+  uint64_t published_at = 0;  // see Bus::publish
 };
 
 class Bus {
@@ -32,7 +32,8 @@ class Bus {
   void begin(uint32_t message_count);  // a new transfer; both sides are idle
 
   BusMessage* produce(uint32_t index);  // waits for a free slot; nullptr: aborted
-  void publish(uint32_t index);
+  // `at`: when it is published on the modelled machine (real ns), for the link's pacing.
+  void publish(uint32_t index, uint64_t at);
   BusMessage* consume(uint32_t index);  // waits for the message; nullptr: aborted
   void release(uint32_t index);
 

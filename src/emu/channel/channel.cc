@@ -90,9 +90,9 @@ bool SealedChannel::refuse() {
   return false;
 }
 
-void SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, RealNs began,
-                              uint64_t answered) {
-  if (!config()->paced) return;
+RealNs SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
+                                uint64_t answered) {
+  if (!config()->paced) return 0;
   const Model& model = config()->model;
   const auto bytes = static_cast<double>(piece.bytes);
   const bool cold = static_cast<double>(transfer.bytes) > model.host_cache_bytes;
@@ -100,7 +100,9 @@ void SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, Real
   double cost = ns_at(cold ? model_.cc_aead_cold_gb_per_s : model_.cc_aead_gb_per_s, charged);
   cost += ns_from_us(model_.cc_message_us) * std::min(1.0, bytes / model.message_ramp_bytes);
   if (transfer.pageable) cost += ns_at(model_.cc_staging_gb_per_s, piece.bytes);
-  core_.serve(began, cost);
+  const RealNs end = core_.reserve(arrival, cost);
+  sleep_until(end);
+  return end;
 }
 
 bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
@@ -108,7 +110,6 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     const Piece& piece = transfer.pieces[i];
     BusMessage* slot = bus_.produce(i);
     if (slot == nullptr) return false;
-    const RealNs began = real_ns();
     if (!host_advance(piece.bytes)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
@@ -127,11 +128,11 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     if (!sealer_->seal(message, answered)) return refuse();
     std::copy(std::begin(message.tag), std::end(message.tag), slot->tag.begin());
     slot->bytes = piece.bytes;
-    pace_core(transfer, piece, began, answered);
+    const RealNs sealed_at = pace_core(transfer, piece, transfer.start, answered);
     ++counters_.messages;
     counters_.own_messages += piece.own ? 1 : 0;
     counters_.sealed_bytes += piece.own ? 0 : piece.bytes;
-    bus_.publish(i);
+    bus_.publish(i, sealed_at);
   }
   return true;
 }
@@ -167,7 +168,8 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
     const Piece& piece = transfer.pieces[i];
     BusMessage* slot = bus_.produce(i);
     if (slot == nullptr) return false;
-    const RealNs link_end = link_.reserve(real_ns(), ns_at(model_.cc_link_gb_per_s, piece.bytes));
+    const RealNs link_end =
+        link_.reserve(transfer.start, ns_at(model_.cc_link_gb_per_s, piece.bytes));
     device_advance(piece.bytes);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
     const uint8_t* in = nullptr;
@@ -185,7 +187,7 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
     ++counters_.messages;
     counters_.own_messages += piece.own ? 1 : 0;
     counters_.sealed_bytes += piece.own ? 0 : piece.bytes;
-    bus_.publish(i);
+    bus_.publish(i, link_end);
   }
   return true;
 }
@@ -195,7 +197,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     const Piece& piece = transfer.pieces[i];
     const BusMessage* slot = bus_.consume(i);
     if (slot == nullptr) return false;
-    const RealNs began = std::max<RealNs>(slot->published_at, 1);
+    const RealNs arrived_at = slot->published_at;
     if (!host_advance(piece.bytes)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
@@ -214,7 +216,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     }
     if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, message.out);
     counters_.verified_bytes += piece.own ? 0 : piece.bytes;
-    pace_core(transfer, piece, began, answered);
+    pace_core(transfer, piece, arrived_at, answered);
     bus_.release(i);
   }
   return true;

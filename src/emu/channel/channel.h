@@ -42,6 +42,9 @@ struct Transfer {
   std::vector<Piece> pieces;
   uint64_t bytes = 0;
   bool pageable = false;
+  // When its first message may begin on the modelled machine (real ns). Every later time of a paced
+  // transfer is counted from here, not from when a thread happened to wake up.
+  RealNs start = 0;
 };
 
 class SealedChannel {
@@ -64,8 +67,9 @@ class SealedChannel {
   bool host_open(const sealane_emu_message& message);
   void fill(sealane_emu_message& message, const BusMessage& slot, uint64_t bytes);
   bool refuse();
-  // The modelled time of a message on the caller's core; `began` is when its work did.
-  void pace_core(const Transfer& transfer, const Piece& piece, RealNs began, uint64_t answered);
+  // Sleeps out a message's work on the caller's core, which could begin at `arrival`; returns its
+  // end.
+  RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival, uint64_t answered);
 
   const Direction direction_;
   const PathModel& model_;

@@ -123,17 +123,26 @@ CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Loca
     return genuine ? CUDA_SUCCESS : static_cast<CUresult>(kRefused);
   };
   abandon.reset();
+  const RealNs asked_at = real_ns();
+  const bool drained = stream.stream->idle();
   const Fence fence = context.submit(stream.stream, std::move(command));
   if (!rendezvous->await_reached()) return finish(context, fence);
 
-  const std::lock_guard lock(context.copy_mutex());
+  // On the modelled machine a copy begins when it is asked for, or when what it waits for ends.
+  RealNs start = drained ? asked_at : real_ns();
+  std::unique_lock lock(context.copy_mutex(), std::try_to_lock);
+  if (!lock.owns_lock()) {
+    lock.lock();
+    start = real_ns();
+  }
   if (context.over()) {  // the copy before us failed
     rendezvous->abandon();
     return finish(context, fence);
   }
   Transfer transfer = channel.plan(from.bytes.bytes(), pageable);
+  transfer.start = start + real_ns_of(toll_ns(model, pageable));
   rendezvous->plan(transfer);
-  sleep_until(real_ns() + real_ns_of(toll_ns(model, pageable)));
+  if (config()->paced) sleep_until(transfer.start);
   const bool genuine =
       inbound ? channel.host_send(transfer, from.bytes) : channel.host_receive(transfer, to.bytes);
   if (!genuine) context.fail(static_cast<CUresult>(kRefused));
