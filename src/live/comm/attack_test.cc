@@ -144,7 +144,9 @@ Status sum_until_error(Communicator& comm) {
 class Tampered : public testing::TestWithParam<std::tuple<TransportKind, uint32_t, Algorithm>> {};
 
 TEST_P(Tampered, EveryRankHearsOfItAndNobodyGetsAWrongSum) {
-  const auto [transport, size, algorithm] = GetParam();
+  const TransportKind transport = std::get<0>(GetParam());
+  const uint32_t size = std::get<1>(GetParam());
+  const Algorithm algorithm = std::get<2>(GetParam());
   SeededRandom random(size);
   for (const Tamper tamper : kTampers) {
     GroupSetup setup;
@@ -206,7 +208,7 @@ class RacingFabric final : public Fabric {
 
  private:
   // The race is the point of the test.
-  [[gnu::no_sanitize("thread")]] void scribble() {
+  __attribute__((no_sanitize("thread"))) void scribble() {
     uint8_t value = 0;
     while (!end_) {
       uint8_t* at = target_;
