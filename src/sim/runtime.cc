@@ -20,7 +20,6 @@ constexpr Duration kWakeLane{2'000};  // a lane's thread that was asleep
 constexpr Duration kPoll{2'000};      // until a thread of ours sees that the device is done
 constexpr uint64_t kOpenInline = 64_KiB;
 constexpr uint64_t kSplitBytesMin = 256_KiB;  // worth the help of other cores
-constexpr uint32_t kHelpersMax = 3;
 constexpr Duration kJoin{3'000};
 
 HostMemory host_memory(MemoryKind kind) {
@@ -33,6 +32,12 @@ std::unique_ptr<GuessSource> make_source(Foresight foresight) {
   if (foresight == Foresight::tournament) return std::make_unique<Tournament>(limits);
   if (foresight == Foresight::paper) return std::make_unique<PaperPredictor>(4096);
   return nullptr;
+}
+
+// No more than there are cores beside the lane's thread.
+uint32_t workers_for(const Setup& setup) {
+  const uint64_t cores = std::max<uint64_t>(setup.platform.host.cores, 2);
+  return static_cast<uint32_t>(std::min<uint64_t>(setup.workers, cores - 1));
 }
 
 PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
@@ -55,8 +60,8 @@ PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
   costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
   costs.guard_check_ns_per_byte = platform.guard.check_us_per_mib * kNsPerByte;
   costs.digest_ns_per_byte = 1 / platform.guard.digest_gb_per_s;
-  costs.workers = setup.workers;
-  costs.shared_core = threads + setup.workers > platform.host.cores ? 1 : 0;
+  costs.workers = workers_for(setup);
+  costs.shared_core = threads + costs.workers > platform.host.cores ? 1 : 0;
   return options;
 }
 
@@ -77,7 +82,8 @@ Runtime::Runtime(World& world, Threads& threads)
       pipeline_(pipeline_options(world.setup, world.threads), source_.get()),
       order_(order_options(world.setup)),
       lanes_(world.setup.policy.separate_lanes ? 2 : 1),
-      workers_(world.setup.workers),
+      workers_(workers_for(world.setup)),
+      helpers_max_(pipeline_.options().costs.helpers()),
       of_flight_(Pipeline::kFlightsMax),
       slots_(SlotPool::kSlotsMax) {}
 
@@ -420,7 +426,7 @@ uint64_t Runtime::content_of(const Publish& out) const {
 Duration Runtime::publish_time(Lane& lane, uint64_t bytes) {
   const Duration alone = memcpy_time(world_.setup.platform.host, bytes);
   if (bytes < kSplitBytesMin || !world_.setup.policy.parallel) return alone;
-  while (lane.helpers < kHelpersMax && busy_workers_ < workers_.size()) {
+  while (lane.helpers < helpers_max_ && busy_workers_ < workers_.size()) {
     ++lane.helpers;
     ++busy_workers_;
   }

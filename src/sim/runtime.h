@@ -157,6 +157,7 @@ class Runtime {
   Order order_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
+  uint32_t helpers_max_;                             // workers that do not seal
   std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
   std::vector<Carried> carried_;                     // by call
   std::vector<std::vector<CallId>> of_flight_;       // copies of a flight
