@@ -410,15 +410,16 @@ const SealedPath& Runtime::path(Direction direction) const {
 }
 
 void Runtime::publish(const Publish& out) {
-  lanes_[out.lane].queue.push_back({.publish = out, .pad = {}});
+  lanes_[out.lane].queue.push_back({.publish = out, .pad = {}, .copies = of_flight_[out.flight]});
   start_lane(out.lane);
 }
 
 // What the record will hold if it is made now.
-uint64_t Runtime::content_of(const Publish& out) const {
+uint64_t Runtime::content_of(const Outgoing& job) const {
+  const Publish& out = *job.publish;
   if (out.slot != kNone) return slots_[out.slot].sealed.content;
   if (out.reopen != kNone) return slots_[out.reopen].sealed.content;
-  const Carried& record = carried_[of_flight_[out.flight][0]];
+  const Carried& record = carried_[job.copies[0]];
   return record.small ? 0 : world_.memory.fingerprint(part(record, out.message));
 }
 
@@ -446,15 +447,15 @@ void Runtime::start_lane(uint32_t id) {
     work = toll_time(cc, HostMemory::pinned) * static_cast<int64_t>(job.pad.count);
   } else {
     const Publish& out = *job.publish;
-    const Carried& record = carried(of_flight_[out.flight][0]);
+    const Carried& record = carried(job.copies[0]);
     uint64_t bytes = 0;
     if (record.small) {
-      for (const CallId call : of_flight_[out.flight]) bytes += carried(call).copy.host.bytes;
+      for (const CallId call : job.copies) bytes += carried(call).copy.host.bytes;
     } else {
       bytes = part(record, out.message).bytes;
     }
     const HostMemory memory = record.small ? HostMemory::pinned : host_memory(record.copy.memory);
-    job.content = content_of(out);
+    job.content = content_of(job);
     if (!out.same_crossing) work += toll_time(cc, memory);
     work += message_time(platform.cc, cc, bytes);
     work += out.slot != kNone ? publish_time(lane, bytes) : seal_time(bytes);
@@ -492,14 +493,14 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
   } else {
     const Publish& out = *job.publish;
     const bool from_memory =
-        out.slot == kNone && out.reopen == kNone && !carried(of_flight_[out.flight][0]).small;
-    if (from_memory && content_of(out) != job.content) job.content = world_.memory.garbage();
+        out.slot == kNone && out.reopen == kNone && !carried(job.copies[0]).small;
+    if (from_memory && content_of(job) != job.content) job.content = world_.memory.garbage();
     Oracle::Sealed record{out.epoch.number, out.position, job.content};
     if (out.slot != kNone) record = slots_[out.slot].sealed;
     world_.log("lane {} exposes position {}: flight {} message {}{}", id, out.position, out.flight,
                out.message, out.slot == kNone ? ", sealed by the lane" : "");
     world_.oracle.exposes(id, out.position, &record);
-    for (const CallId call : of_flight_[out.flight]) {
+    for (const CallId call : job.copies) {
       const Carried& each = carried(call);
       world_.oracle.starts(call);
       busy += link_time(path(Direction::to_device),
@@ -509,7 +510,7 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
                                each.small ? each.content : job.content);
       }
     }
-    const size_t copies = of_flight_[out.flight].size();
+    const size_t copies = job.copies.size();
     if (copies > 1)
       scatter = from_us(platform.gpu.device_copy_cc_us) * static_cast<int64_t>(copies);
   }

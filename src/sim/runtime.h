@@ -91,6 +91,7 @@ class Runtime {
   struct Outgoing {  // a lane's job: a message or pads
     std::optional<Publish> publish;
     Pad pad{};
+    std::vector<CallId> copies{};
     uint64_t content = 0;
     bool tampered = false;
   };
@@ -145,7 +146,7 @@ class Runtime {
   Worker* idle_worker(uint32_t& index);
   Duration crowded(Duration work) const;
   Range part(const Carried& carried, uint32_t message) const;
-  uint64_t content_of(const Publish& publish) const;
+  uint64_t content_of(const Outgoing& job) const;
   Duration seal_time(uint64_t bytes) const;
   const SealedPath& path(Direction direction) const;
   Carried& carried(CallId call);

@@ -259,7 +259,7 @@ void Pipeline::handle_synchronise(Instant) {
 // --- 3. seal
 
 bool Pipeline::dispatch(Instant) {
-  if (!options_.policy.parallel) return false;
+  if (!options_.policy.parallel || !slots_pay_) return false;
   if (sealing_.size() >= sealers_) return false;
   for (LaneState& lane : lanes_) {
     if (dispatch_from(lane, false)) return true;
@@ -279,8 +279,6 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
-    // Somebody waits for the release, or nobody should be asked.
-    if (!ahead && !slots_pay_ && flights_[message.flight].released) continue;
     if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
@@ -385,8 +383,8 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
     return true;
   }
   if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
-  // No worker has begun. The lane seals it itself, unless it is still busy with the one before and a
-  // worker is free.
+  // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
+  // a worker is free.
   const bool worker_free = options_.policy.parallel && slots_pay_ && sealing_.size() < sealers_;
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
