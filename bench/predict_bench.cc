@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -69,6 +70,29 @@ void print_hit_rates() {
       kSeed, kLeeway, kLeeway, kLeeway, kLeeway, table.text());
 }
 
+// How far the figure for two loops holds when their lengths (8-120) and paces (1-6 to 1-3) vary.
+void print_two_loops() {
+  constexpr uint64_t kDraws = 200;
+  constexpr uint64_t kFirstSeed = 30'000;
+  report::Table table(
+      {{"two loops", report::Align::left}, {"worst"}, {"5 %"}, {"median"}, {"below 95"}});
+  for (const bool regular : {true, false}) {
+    std::vector<double> rates;
+    for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kDraws; ++seed) {
+      Tournament tournament({.transfers_max = 1 << 13});
+      const HitMeter meter =
+          patterns::measure(tournament, patterns::any_two_loops(seed, regular), kLeeway);
+      if (meter.copies() > 0) rates.push_back(meter.hit_rate());
+    }
+    std::sort(rates.begin(), rates.end());
+    const auto low = std::count_if(rates.begin(), rates.end(), [](double r) { return r < 0.95; });
+    table.add_row({regular ? "in turns" : "at random", percent(rates.front()),
+                   percent(rates[rates.size() / 20]), percent(rates[rates.size() / 2]),
+                   fmt::format("{} of {}", low, rates.size())});
+  }
+  fmt::print("Two loops of random lengths and paces, in {}:\n\n{}\n", kLeeway, table.text());
+}
+
 // Shuffled, so that neither memory order nor allocation order helps the caches.
 std::vector<Range> many_buffers(size_t count) {
   return patterns::scattered(count, 1_MiB, patterns::kWeightsBase, kSeed);
@@ -123,6 +147,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   sealane::print_hit_rates();
+  sealane::print_two_loops();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -139,20 +139,46 @@ inline Pattern forward_backward(uint64_t seed, size_t controls = 0) {
   return pattern;
 }
 
-// Two loops over equally large blocks. Their lengths have no common divisor, so the joint sequence
-// repeats only after their product.
-inline Pattern two_loops(uint64_t seed, bool regular) {
-  Pattern pattern{regular ? "two loops, 3 to 2" : "two loops, at random", {}};
-  const auto a = scattered(61, 2_MiB, kWeightsBase, seed);
-  const auto b = scattered(37, 2_MiB, kOtherBase, seed + 1);
+// Two loops over equally large blocks, so many steps of the first to so many of the second, in
+// turns or at random. With lengths that have no common divisor the joint sequence repeats only
+// after their product.
+struct TwoLoops {
+  size_t first_length = 61;
+  size_t second_length = 37;
+  size_t first_steps = 3;
+  size_t second_steps = 2;
+  bool regular = true;
+};
+
+inline Pattern two_loops(uint64_t seed, const TwoLoops& loops) {
+  Pattern pattern{loops.regular ? "two loops, 3 to 2" : "two loops, at random", {}};
+  const auto a = scattered(loops.first_length, 2_MiB, kWeightsBase, seed);
+  const auto b = scattered(loops.second_length, 2_MiB, kOtherBase, seed + 1);
   SeededRandom random(seed);
+  const size_t steps = loops.first_steps + loops.second_steps;
   size_t at_a = 0, at_b = 0;
-  for (int i = 0; i < 5000; ++i) {
-    const bool is_a = regular ? i % 5 < 3 : random.chance(0.6);
+  for (size_t i = 0; i < 6000; ++i) {
+    const size_t turn = loops.regular ? i % steps : random.below(steps);
     const bool counts = at_a >= 3 * a.size() && at_b >= 3 * b.size();
-    pattern.to_device(is_a ? a[at_a++ % a.size()] : b[at_b++ % b.size()], counts);
+    pattern.to_device(turn < loops.first_steps ? a[at_a++ % a.size()] : b[at_b++ % b.size()],
+                      counts);
   }
   return pattern;
+}
+
+inline Pattern two_loops(uint64_t seed, bool regular) {
+  return two_loops(seed, TwoLoops{.regular = regular});
+}
+
+// Lengths and pace drawn at random.
+inline Pattern any_two_loops(uint64_t seed, bool regular) {
+  SeededRandom random(seed);
+  TwoLoops loops{.regular = regular};
+  loops.first_length = random.between(8, 120);
+  loops.second_length = random.between(8, 120);
+  loops.first_steps = random.between(1, 6);
+  loops.second_steps = random.between(1, 3);
+  return two_loops(seed, loops);
 }
 
 // Sampled tokens go to the host all the time and never return.
@@ -225,7 +251,7 @@ inline Pattern with_control(uint64_t seed, bool recurring) {
           pattern.to_device(control, false);
         }
       }
-      pattern.to_device(layer, period >= 3);
+      pattern.to_device(layer, period >= 2);
     }
   }
   return pattern;
