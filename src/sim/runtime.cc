@@ -20,7 +20,6 @@ constexpr Duration kWakeLane{2'000};  // a lane's thread that was asleep
 constexpr Duration kPoll{2'000};      // until a thread of ours sees that the device is done
 constexpr uint64_t kOpenInline = 64_KiB;
 constexpr uint64_t kSplitBytesMin = 256_KiB;  // worth the help of other cores
-constexpr uint32_t kHelpersMax = 3;
 constexpr Duration kJoin{3'000};
 
 HostMemory host_memory(MemoryKind kind) {
@@ -33,6 +32,12 @@ std::unique_ptr<GuessSource> make_source(Foresight foresight) {
   if (foresight == Foresight::tournament) return std::make_unique<Tournament>(limits);
   if (foresight == Foresight::paper) return std::make_unique<PaperPredictor>(4096);
   return nullptr;
+}
+
+// No more than there are cores beside the lane's thread.
+uint32_t workers_for(const Setup& setup) {
+  const uint64_t cores = std::max<uint64_t>(setup.platform.host.cores, 2);
+  return static_cast<uint32_t>(std::min<uint64_t>(setup.workers, cores - 1));
 }
 
 PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
@@ -55,8 +60,8 @@ PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
   costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
   costs.guard_check_ns_per_byte = platform.guard.check_us_per_mib * kNsPerByte;
   costs.digest_ns_per_byte = 1 / platform.guard.digest_gb_per_s;
-  costs.workers = setup.workers;
-  costs.shared_core = threads + setup.workers > platform.host.cores ? 1 : 0;
+  costs.workers = workers_for(setup);
+  costs.shared_core = threads + costs.workers > platform.host.cores ? 1 : 0;
   return options;
 }
 
@@ -77,7 +82,8 @@ Runtime::Runtime(World& world, Threads& threads)
       pipeline_(pipeline_options(world.setup, world.threads), source_.get()),
       order_(order_options(world.setup)),
       lanes_(world.setup.policy.separate_lanes ? 2 : 1),
-      workers_(world.setup.workers),
+      workers_(workers_for(world.setup)),
+      helpers_max_(pipeline_.options().costs.helpers()),
       of_flight_(Pipeline::kFlightsMax),
       slots_(SlotPool::kSlotsMax) {}
 
@@ -404,15 +410,16 @@ const SealedPath& Runtime::path(Direction direction) const {
 }
 
 void Runtime::publish(const Publish& out) {
-  lanes_[out.lane].queue.push_back({.publish = out, .pad = {}});
+  lanes_[out.lane].queue.push_back({.publish = out, .pad = {}, .copies = of_flight_[out.flight]});
   start_lane(out.lane);
 }
 
 // What the record will hold if it is made now.
-uint64_t Runtime::content_of(const Publish& out) const {
+uint64_t Runtime::content_of(const Outgoing& job) const {
+  const Publish& out = *job.publish;
   if (out.slot != kNone) return slots_[out.slot].sealed.content;
   if (out.reopen != kNone) return slots_[out.reopen].sealed.content;
-  const Carried& record = carried_[of_flight_[out.flight][0]];
+  const Carried& record = carried_[job.copies[0]];
   return record.small ? 0 : world_.memory.fingerprint(part(record, out.message));
 }
 
@@ -420,7 +427,7 @@ uint64_t Runtime::content_of(const Publish& out) const {
 Duration Runtime::publish_time(Lane& lane, uint64_t bytes) {
   const Duration alone = memcpy_time(world_.setup.platform.host, bytes);
   if (bytes < kSplitBytesMin || !world_.setup.policy.parallel) return alone;
-  while (lane.helpers < kHelpersMax && busy_workers_ < workers_.size()) {
+  while (lane.helpers < helpers_max_ && busy_workers_ < workers_.size()) {
     ++lane.helpers;
     ++busy_workers_;
   }
@@ -440,15 +447,15 @@ void Runtime::start_lane(uint32_t id) {
     work = toll_time(cc, HostMemory::pinned) * static_cast<int64_t>(job.pad.count);
   } else {
     const Publish& out = *job.publish;
-    const Carried& record = carried(of_flight_[out.flight][0]);
+    const Carried& record = carried(job.copies[0]);
     uint64_t bytes = 0;
     if (record.small) {
-      for (const CallId call : of_flight_[out.flight]) bytes += carried(call).copy.host.bytes;
+      for (const CallId call : job.copies) bytes += carried(call).copy.host.bytes;
     } else {
       bytes = part(record, out.message).bytes;
     }
     const HostMemory memory = record.small ? HostMemory::pinned : host_memory(record.copy.memory);
-    job.content = content_of(out);
+    job.content = content_of(job);
     if (!out.same_crossing) work += toll_time(cc, memory);
     work += message_time(platform.cc, cc, bytes);
     work += out.slot != kNone ? publish_time(lane, bytes) : seal_time(bytes);
@@ -486,14 +493,14 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
   } else {
     const Publish& out = *job.publish;
     const bool from_memory =
-        out.slot == kNone && out.reopen == kNone && !carried(of_flight_[out.flight][0]).small;
-    if (from_memory && content_of(out) != job.content) job.content = world_.memory.garbage();
+        out.slot == kNone && out.reopen == kNone && !carried(job.copies[0]).small;
+    if (from_memory && content_of(job) != job.content) job.content = world_.memory.garbage();
     Oracle::Sealed record{out.epoch.number, out.position, job.content};
     if (out.slot != kNone) record = slots_[out.slot].sealed;
     world_.log("lane {} exposes position {}: flight {} message {}{}", id, out.position, out.flight,
                out.message, out.slot == kNone ? ", sealed by the lane" : "");
     world_.oracle.exposes(id, out.position, &record);
-    for (const CallId call : of_flight_[out.flight]) {
+    for (const CallId call : job.copies) {
       const Carried& each = carried(call);
       world_.oracle.starts(call);
       busy += link_time(path(Direction::to_device),
@@ -503,7 +510,7 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
                                each.small ? each.content : job.content);
       }
     }
-    const size_t copies = of_flight_[out.flight].size();
+    const size_t copies = job.copies.size();
     if (copies > 1)
       scatter = from_us(platform.gpu.device_copy_cc_us) * static_cast<int64_t>(copies);
   }

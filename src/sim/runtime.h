@@ -91,6 +91,7 @@ class Runtime {
   struct Outgoing {  // a lane's job: a message or pads
     std::optional<Publish> publish;
     Pad pad{};
+    std::vector<CallId> copies{};
     uint64_t content = 0;
     bool tampered = false;
   };
@@ -145,7 +146,7 @@ class Runtime {
   Worker* idle_worker(uint32_t& index);
   Duration crowded(Duration work) const;
   Range part(const Carried& carried, uint32_t message) const;
-  uint64_t content_of(const Publish& publish) const;
+  uint64_t content_of(const Outgoing& job) const;
   Duration seal_time(uint64_t bytes) const;
   const SealedPath& path(Direction direction) const;
   Carried& carried(CallId call);
@@ -157,6 +158,7 @@ class Runtime {
   Order order_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
+  uint32_t helpers_max_;                             // workers that do not seal
   std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
   std::vector<Carried> carried_;                     // by call
   std::vector<std::vector<CallId>> of_flight_;       // copies of a flight

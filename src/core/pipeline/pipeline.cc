@@ -177,7 +177,9 @@ void Pipeline::make_room(LaneState& lane) {
 // A request gets its positions when it may go. The one that will probably be next gets them at
 // once, so that it is sealed while its stream still works.
 bool Pipeline::may_place(const LaneState& lane, FlightId id) const {
-  return flights_[id].ready || lane.early == id || (lane.early == kNone && !flights_[id].bypassed);
+  const Flight& flight = flights_[id];
+  if (flight.ready || lane.early == id) return true;
+  return lane.early == kNone && slots_pay_ && !flight.bypassed;
 }
 
 uint64_t Pipeline::placeable(const LaneState& lane) const {
@@ -257,7 +259,7 @@ void Pipeline::handle_synchronise(Instant) {
 // --- 3. seal
 
 bool Pipeline::dispatch(Instant) {
-  if (!options_.policy.parallel) return false;
+  if (!options_.policy.parallel || !slots_pay_) return false;
   if (sealing_.size() >= sealers_) return false;
   for (LaneState& lane : lanes_) {
     if (dispatch_from(lane, false)) return true;
@@ -277,8 +279,6 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
-    // Somebody waits for the release, or nobody should be asked.
-    if (!ahead && !slots_pay_ && flights_[message.flight].released) continue;
     if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
@@ -383,8 +383,10 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
     return true;
   }
   if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
-  // No worker has begun. The lane seals it itself, unless it is still busy with the one before.
-  if (options_.policy.parallel && !lane.under_way.empty()) return false;
+  // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
+  // a worker is free.
+  const bool worker_free = options_.policy.parallel && slots_pay_ && sealing_.size() < sealers_;
+  if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
   publish(lane, message);
   return true;

@@ -106,6 +106,7 @@ class Pipeline {
     uint64_t inline_sealed = 0;  // messages the lane sealed itself
   };
   const Stats& stats() const { return stats_; }
+  const PipelineOptions& options() const { return options_; }
   const SlotPool& slots() const { return slots_; }
   const LaneState& lane(LaneId id) const { return lanes_[id]; }
   size_t memory_bytes() const;
