@@ -28,15 +28,36 @@ function(sealane_room name)
   endif()
 endfunction()
 
+# Tests are compiled once and run once: GoogleTest and RapidCheck are parsed for all of them together,
+# and optimising for longer than the test runs buys nothing.
+function(sealane_test_headers)
+  if(TARGET sealane-test-headers)
+    return()
+  endif()
+  # A program, because the headers must be compiled with the flags of the programs that use them.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_headers.cc CONTENT "int main() {}\n")
+  add_executable(sealane-test-headers EXCLUDE_FROM_ALL
+                 ${PROJECT_BINARY_DIR}/generated/test_headers.cc)
+  set_target_properties(sealane-test-headers PROPERTIES
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(sealane-test-headers PRIVATE sealane-flags GTest::gtest rapidcheck
+                        Threads::Threads)
+  target_compile_options(sealane-test-headers PRIVATE -O1)
+  target_precompile_headers(sealane-test-headers PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h>)
+endfunction()
+
 # sealane_test(NAME SOURCES... [LINK target...] [LABELS...] [TIMEOUT seconds])
 function(sealane_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
+  sealane_test_headers()
   add_executable(${name} ${TEST_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_compile_options(${name} PRIVATE -O1)
   target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main rapidcheck Threads::Threads)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  target_precompile_headers(${name} REUSE_FROM sealane-test-headers)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
                        PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
 endfunction()

@@ -14,3 +14,14 @@ step "What this machine has (sealane doctor)"
 
 step "How fast it seals (sealane bench seal --quick)"
 "$sealane" bench seal --quick
+
+step "A sealed all-reduce beside plain ones (sealane bench allreduce)"
+baselines=""
+[ -x "$(dirname "$sealane")/sealane-bench-mpi" ] && command -v mpirun >/dev/null && baselines="mpi"
+if /usr/bin/python3 "$(dirname "$sealane")/sealane-bench-gloo" --probe 2>/dev/null; then
+  baselines="${baselines:+$baselines,}gloo"
+fi
+"$sealane" bench allreduce --ranks 2 -b 64K -e 25M -f 20 ${baselines:+--baseline "$baselines"}
+
+step "One bit changed on its way (sealane bench allreduce --tamper)"
+"$sealane" bench allreduce --ranks 2 -b 1M --tamper

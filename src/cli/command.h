@@ -22,8 +22,7 @@ struct Invocation {
 void add_doctor(CLI::App& root, Invocation& invocation);
 void add_bench(CLI::App& root, Invocation& invocation);
 void add_sim(CLI::App& root, Invocation& invocation);
-
-// Parses, runs, reports. The whole program but for main().
-int run(int argc, const char* const* argv);
+void add_run(CLI::App& root, Invocation& invocation);
+void add_keygen(CLI::App& root, Invocation& invocation);
 
 }  // namespace sealane::cli

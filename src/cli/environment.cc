@@ -19,6 +19,25 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_DEBUG",      // log level
       "SEALANE_PLATFORMS",  // directory of platform files
       "SEALANE_NO_APT",     // the Makefile's: never install packages
+      // The emulated GPU's; docs/emulator.md says what each does.
+      "SEALANE_EMU_CC", "SEALANE_EMU_GPUS", "SEALANE_EMU_MEMORY", "SEALANE_EMU_NAME",
+      "SEALANE_EMU_REACH", "SEALANE_EMU_STAGED", "SEALANE_EMU_AAD", "SEALANE_EMU_UPDATES",
+      "SEALANE_EMU_FRESH_CONTEXTS", "SEALANE_EMU_SEAL_THREAD", "SEALANE_EMU_CHATTER",
+      "SEALANE_EMU_QUEUES", "SEALANE_EMU_MEMOPS", "SEALANE_EMU_MESSAGE", "SEALANE_EMU_SLOTS",
+      "SEALANE_EMU_ROTATE", "SEALANE_EMU_CONTEXTS", "SEALANE_EMU_ADVERSARY", "SEALANE_EMU_PACING",
+      "SEALANE_EMU_DILATION", "SEALANE_EMU_MODEL", "SEALANE_EMU_KERNELS", "SEALANE_EMU_STATS",
+      "SEALANE_ALGORITHM",       // of collectives
+      "SEALANE_ATTEST_BINDING",  // given to the attestation command
+      "SEALANE_ATTEST_CMD",      // who contributes and checks evidence
+      "SEALANE_ATTEST_RANK",     // given to the attestation command
+      "SEALANE_CA_FILE",         // whose certificates count
+      "SEALANE_CERT_FILE",       // this rank's certificate
+      "SEALANE_CERT_KEY_FILE",   // and its private key
+      "SEALANE_KEY_FILE",        // the pre-shared key of a group
+      "SEALANE_RANK",            // of this process in its group
+      "SEALANE_RENDEZVOUS",      // where ranks meet
+      "SEALANE_SIZE",            // of the group
+      "SEALANE_TRANSPORT",       // shm, tcp or auto
   };
   std::vector<std::string> warnings;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/program.h"
 #include "cli/suggest.h"
 #include "sealane_version.h"
 
@@ -102,6 +103,8 @@ int run(int argc, const char* const* argv) {
       "  sealane bench seal                 how fast it seals, next to memcpy and OpenSSL\n"
       "  sealane bench seal --json -        the same for programs\n"
       "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
+      "  sealane run --emulate -- CMD       a CUDA program on the emulated confidential GPU\n"
+      "  sealane bench allreduce --ranks 2  a sealed all-reduce next to a plain one\n"
       "\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage. Environment: SEALANE_AEAD=ipsec-mb|openssl,\n"
       "SEALANE_DEBUG=WARN|INFO|TRACE.");
@@ -110,6 +113,8 @@ int run(int argc, const char* const* argv) {
   add_doctor(root, invocation);
   add_bench(root, invocation);
   add_sim(root, invocation);
+  add_run(root, invocation);
+  add_keygen(root, invocation);
 
   try {
     root.parse(argc, argv);

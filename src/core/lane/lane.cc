@@ -24,20 +24,39 @@ Result<Position> SendLane::reserve(size_t payload_bytes) {
 
 SealedRecord SendLane::seal(Position position, RecordHeader header, Bytes plaintext,
                             MutableBytes out) const {
-  SEALANE_CHECK(out.size() == record_bytes(plaintext.size()), "record buffer has another size");
   SEALANE_CHECK(position.epoch() == ledger_.epoch(), "position of an earlier key");
+  write(position.number(), header, plaintext, out);
+  return SealedRecord(std::move(position), out);
+}
+
+void SendLane::write(uint64_t position, RecordHeader header, Bytes plaintext,
+                     MutableBytes out) const {
+  SEALANE_CHECK(out.size() == record_bytes(plaintext.size()), "record buffer has another size");
   header.length = static_cast<uint32_t>(plaintext.size());
   header.lane = id_;
-  header.epoch = position.epoch().number;
-  header.position = position.number();
+  header.epoch = ledger_.epoch().number;
+  header.position = position;
   const auto encoded = header.encode();
 
   std::copy(encoded.begin(), encoded.end(), out.begin());
   Tag tag;
-  secret_.aead->seal(secret_.iv_law.iv(position.number()), encoded, plaintext,
+  secret_.aead->seal(secret_.iv_law.iv(position), encoded, plaintext,
                      out.subspan(RecordHeader::kBytes, plaintext.size()), tag);
   std::copy(tag.begin(), tag.end(), out.end() - kTagBytes);
-  return SealedRecord(std::move(position), out);
+}
+
+Status SendLane::seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed) {
+  auto position = reserve(plaintext.size());
+  if (!position) return position.error();
+  const uint64_t number = position->number();
+  if (Status status = ledger_.publish(std::move(*position)); !status) return status;
+  write(number, header, plaintext, exposed);
+  return {};
+}
+
+bool SendLane::exhausted(size_t payload_bytes) const {
+  return ledger_.messages_left() == 0 ||
+         ledger_.blocks_left() < blocks_of(payload_bytes, RecordHeader::kBytes);
 }
 
 Result<Bytes> SendLane::publish(SealedRecord record) {

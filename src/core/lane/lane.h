@@ -7,6 +7,7 @@
 //                      2. seal()     parallel  consumes the position
 //                      3. publish()  serial    in position order, before a byte is exposed;
 //                         or revoke(): the record is wiped and its position is free again
+//                      or seal_exposed(), which is all three, straight into shared memory
 // Receiving:           open()        serial    header, order, tag; the first error is final
 //
 // Pure. seal() may run on several threads at once, also beside reserve() and publish(), but not
@@ -67,11 +68,21 @@ class SendLane {
   Result<Bytes> publish(SealedRecord record);
 
   void revoke(SealedRecord record);
+
+  // The three steps at once, for records nobody could want back: `exposed` may be memory the other
+  // side reads and writes already. The position is published before the first byte is written.
+  Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
+
+  // True if the key cannot carry one more record of that size: rotate() first.
+  bool exhausted(size_t payload_bytes) const;
+
   void rotate(LaneSecret secret);
 
   const Ledger& ledger() const { return ledger_; }
 
  private:
+  void write(uint64_t position, RecordHeader header, Bytes plaintext, MutableBytes out) const;
+
   uint32_t id_;
   LaneSecret secret_;
   Ledger ledger_;

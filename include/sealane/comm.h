@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sealed collectives between the ranks of a group: what leaves a process is encrypted and
+// authenticated, between processes of one host (shared memory) and between hosts (TCP).
+//
+//   sealane::CommOptions options;                 // rank, size, key: from the environment
+//   sealane::Comm comm(options);
+//   comm.all_reduce(gradients, gradients, count, sealane::DataType::float32,
+//   sealane::ReduceOp::sum);
+//
+// Order:       all ranks make the same calls in the same order.
+// Results:     identical bits on all ranks, whatever the timing.
+// Failure:     CommError names the rank at fault. The first error of a group is final; result
+// buffers
+//              then hold no unverified data, and are otherwise undefined.
+// Concurrency: a Comm can be used from several threads; buffers belong to it until the call returns
+//              or the Work is done.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sealane/export.h"
+
+namespace sealane {
+
+enum class DataType : uint8_t { float32 = 1, float64, float16, bfloat16, int32, int64, uint8 };
+enum class ReduceOp : uint8_t { sum = 1, avg, min, max };
+
+SEALANE_API size_t size_of(DataType type);
+
+// plain encrypts nothing; it exists to measure what sealing costs, and says so on stderr.
+enum class Mode { sealed, plain };
+enum class Transport { automatic, shm, tcp };
+
+class SEALANE_API CommError : public std::runtime_error {
+ public:
+  enum class Kind { usage = 1, io, peer, crypto, internal };
+  CommError(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Kind kind() const { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+// What is left unset comes from the environment: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT as
+// torchrun sets them, OMPI_COMM_WORLD_* of mpirun, SEALANE_RANK, SEALANE_SIZE, SEALANE_RENDEZVOUS,
+// SEALANE_KEY_FILE and the certificate variables (docs/collectives.md).
+struct CommOptions {
+  int rank = -1;
+  int size = 0;
+  std::string group = "default";  // several groups can live side by side, each with its own keys
+  std::string rendezvous;         // "file:DIRECTORY" or "tcp:HOST:PORT"
+  Mode mode = Mode::sealed;
+  Transport transport = Transport::automatic;
+  std::string algorithm = "auto";  // exchange, direct, ring, hub
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  std::string key_file;
+  std::string certificate_file;
+  std::string certificate_key_file;
+  std::string authorities_file;
+  std::string attest_command;
+
+  // A key-value store to meet through instead of a rendezvous. It is not trusted. Both may throw.
+  std::function<void(const std::string& key, const std::string& value)> store_set;
+  std::function<std::string(const std::string& key, std::chrono::milliseconds timeout)> store_get;
+};
+
+// An operation under way. Copies refer to the same one.
+class SEALANE_API Work {
+ public:
+  bool done() const;
+  void wait() const;  // throws CommError if the operation failed
+
+ private:
+  friend class Comm;
+  struct State;
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+// Memory of one tensor, for calls that take several at once.
+struct Tensor {
+  void* data = nullptr;
+  size_t count = 0;
+};
+
+// Called on the communicator's thread when an operation has ended; the text is empty on success.
+using WorkCallback = std::function<void(const std::string& error)>;
+
+class SEALANE_API Comm {
+ public:
+  explicit Comm(const CommOptions& options);  // joins; throws CommError
+  Comm(Comm&&) noexcept;
+  Comm& operator=(Comm&&) noexcept;
+  ~Comm();  // waits for what was started
+
+  int rank() const;
+  int size() const;
+  uint64_t memory_bytes() const;  // held beyond the caller's buffers
+
+  // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of
+  // one rank's result for reduce_scatter.
+  void all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op);
+  void reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op, int root);
+  void reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op);
+  void all_gather(const void* in, void* out, size_t count, DataType type);
+  void broadcast(const void* in, void* out, size_t count, DataType type, int root);
+  void send(const void* in, size_t count, DataType type, int peer);
+  void receive(void* out, size_t count, DataType type, int peer);
+  void barrier();
+
+  // Many tensors as if they were one, in place.
+  void all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op);
+
+  Work start_all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                        WorkCallback callback = {});
+  Work start_all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op,
+                        WorkCallback callback = {});
+  Work start_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op, int root,
+                    WorkCallback callback = {});
+  Work start_reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                            WorkCallback callback = {});
+  Work start_all_gather(const void* in, void* out, size_t count, DataType type,
+                        WorkCallback callback = {});
+  Work start_broadcast(const void* in, void* out, size_t count, DataType type, int root,
+                       WorkCallback callback = {});
+  Work start_send(const void* in, size_t count, DataType type, int peer,
+                  WorkCallback callback = {});
+  Work start_receive(void* out, size_t count, DataType type, int peer, WorkCallback callback = {});
+  Work start_barrier(WorkCallback callback = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sealane

@@ -1,0 +1,371 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sealane bench allreduce`, `reduce_scatter`, `all_gather`, `broadcast`: nccl-tests' flags and
+// columns. Starts local ranks (and those of the baselines), or is itself a rank under mpirun or
+// torchrun.
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/byte_count.h"
+#include "cli/collective_trial.h"
+#include "cli/collective_worker.h"
+#include "cli/tamper.h"
+#include "live/comm/key_file.h"
+#include "report/output.h"
+#include "report/table.h"
+
+namespace sealane::cli {
+namespace {
+
+constexpr uint64_t kBytesMax = 4_GiB;
+constexpr uint32_t kLocalRanksMax = 64;
+
+struct Flags {
+  std::string min_bytes = "64K";
+  std::string max_bytes = "64M";
+  uint32_t factor = 4;
+  uint32_t iterations = 20;
+  uint32_t warmup = 1;
+  uint32_t check = 1;
+  uint32_t ranks = 0;
+  std::string transport = "shm";
+  std::string algorithm = "auto";
+  std::vector<std::string> modes = {"sealed", "plain"};
+  std::vector<std::string> baselines;
+  std::string json;
+  bool tamper = false;
+};
+
+struct Plan {
+  CollectivePlan collective;
+  std::vector<uint64_t> sizes;
+  TransportKind transport = TransportKind::shm;
+  Algorithm algorithm = Algorithm::automatic;
+  std::vector<CommMode> modes;
+  std::vector<std::string> baselines;
+};
+
+Result<Plan> make_plan(const std::string& op, const Flags& flags) {
+  Plan plan;
+  plan.collective = {op,           flags.transport, flags.ranks, flags.iterations,
+                     flags.warmup, flags.check != 0};
+  const auto first = parse_byte_count(flags.min_bytes, kBytesMax);
+  if (!first) return usage_error("-b: " + first.error().message);
+  const auto last = parse_byte_count(flags.max_bytes, kBytesMax);
+  if (!last) return usage_error("-e: " + last.error().message);
+  if (flags.factor < 2) return usage_error("-f: sizes must grow by a factor of 2 or more");
+  if (flags.iterations == 0) return usage_error("-n: at least one iteration is needed");
+  for (uint64_t bytes = *first; bytes <= *last; bytes *= flags.factor) {
+    plan.sizes.push_back(bytes / sizeof(float) * sizeof(float));
+  }
+  if (plan.sizes.empty()) return usage_error("-e is smaller than -b: there is nothing to measure");
+  auto transport = parse_transport(flags.transport);
+  if (!transport) return usage_error("--transport: " + transport.error().message);
+  plan.transport = *transport;
+  auto algorithm = parse_algorithm(flags.algorithm);
+  if (!algorithm) return usage_error("--algorithm: " + algorithm.error().message);
+  plan.algorithm = *algorithm;
+  for (const std::string& mode : flags.modes) {
+    if (mode != "sealed" && mode != "plain") {
+      return usage_error(fmt::format("--mode: '{}' is neither sealed nor plain", mode));
+    }
+    plan.modes.push_back(mode == "sealed" ? CommMode::sealed : CommMode::plain);
+  }
+  for (const std::string& baseline : flags.baselines) {
+    if (baseline != "mpi" && baseline != "gloo") {
+      return usage_error(fmt::format("--baseline: '{}' is neither mpi nor gloo", baseline));
+    }
+    plan.baselines.push_back(baseline);
+  }
+  if (flags.ranks > kLocalRanksMax) {
+    return usage_error(fmt::format("--ranks: at most {} on one machine", kLocalRanksMax));
+  }
+  return plan;
+}
+
+std::string program_directory() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+// Pipes, keys and meeting points of one run; gone afterwards.
+class Workshop {
+ public:
+  Workshop() {
+    char pattern[] = "/tmp/sealane-bench-XXXXXX";
+    if (const char* made = mkdtemp(pattern)) path_ = made;
+  }
+  ~Workshop() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+JoinOptions own_options(const Plan& plan, CommMode mode, const std::string& directory) {
+  JoinOptions options;
+  options.self.group = fmt::format("bench-{}", to_string(mode));
+  options.self.size = plan.collective.ranks;
+  if (!directory.empty()) {
+    options.rendezvous = fmt::format("file:{}/meet-{}", directory, to_string(mode));
+    options.key_file = directory + "/key";
+  }
+  options.mode = mode;
+  options.transport = plan.transport;
+  options.algorithm = plan.algorithm;
+  return options;
+}
+
+Result<std::unique_ptr<Team>> start_baseline(const std::string& name, const Plan& plan,
+                                             const std::string& base) {
+  const uint32_t ranks = plan.collective.ranks;
+  const std::string programs = program_directory();
+  if (name == "mpi") {
+    const std::string program = programs + "/sealane-bench-mpi";
+    if (access(program.c_str(), X_OK) != 0) {
+      return usage_error("--baseline mpi: not built; install libopenmpi-dev and build again");
+    }
+    const char* btl = plan.transport == TransportKind::tcp ? "self,tcp" : "self,vader";
+    return Team::start_programs(base, ranks,
+                                {{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np",
+                                  std::to_string(ranks), "--mca", "btl", btl, program, base}});
+  }
+  const std::string script = programs + "/sealane-bench-gloo";
+  std::vector<std::vector<std::string>> lines;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    lines.push_back(
+        {"/usr/bin/python3", script, base, std::to_string(rank), std::to_string(ranks)});
+  }
+  auto team = Team::start_programs(base, ranks, lines);
+  if (team) return team;
+  return usage_error("--baseline gloo: does not start; install python3-torch (" +
+                     team.error().message + ")");
+}
+
+using Rows = std::vector<CollectiveRow>;
+
+Result<Rows> measure_all(const Plan& plan, std::vector<Contestant>& contestants) {
+  Rows rows;
+  for (const uint64_t bytes : plan.sizes) {
+    auto measured = measure_collective(plan.collective, bytes, contestants);
+    if (!measured) return measured.error();
+    rows.insert(rows.end(), measured->begin(), measured->end());
+  }
+  return rows;
+}
+
+Result<Rows> run_locally(const Plan& plan) {
+  const Workshop workshop;
+  if (Status status = write_key_file(workshop.path() + "/key"); !status) return status.error();
+  std::vector<std::unique_ptr<Team>> teams;
+  std::vector<Contestant> contestants;
+  const auto enter = [&](std::string system, std::string mode, std::unique_ptr<Team> team) {
+    teams.push_back(std::move(team));
+    Team* runner = teams.back().get();
+    contestants.push_back(
+        {std::move(system), std::move(mode),
+         [runner](const WorkerCommand& command) { return runner->run(command); }});
+  };
+  for (const CommMode mode : plan.modes) {
+    const JoinOptions options = own_options(plan, mode, workshop.path());
+    auto team = Team::fork_ranks(fmt::format("{}/{}", workshop.path(), to_string(mode)),
+                                 plan.collective.ranks, [&](WorkerPipes& pipes, uint32_t rank) {
+                                   JoinOptions mine = options;
+                                   mine.self.rank = rank;
+                                   serve_collectives(pipes, mine);
+                                 });
+    if (!team) return team.error();
+    enter("sealane", std::string(to_string(mode)), std::move(*team));
+  }
+  for (const std::string& name : plan.baselines) {
+    if (name == "gloo" && plan.collective.op == "reduce_scatter") continue;  // it has none
+    auto team = start_baseline(name, plan, fmt::format("{}/{}", workshop.path(), name));
+    if (!team) return team.error();
+    enter(name, "plain", std::move(*team));
+  }
+  return measure_all(plan, contestants);
+}
+
+Status run_tampered(const Plan& plan) {
+  const Workshop workshop;
+  if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
+  JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
+  options.timeout = std::chrono::seconds(10);
+  return show_tampering(options, plan.sizes.front());
+}
+
+// Every rank does the same; rank 0's figures are shown.
+Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
+  plan.collective.lockstep = true;
+  std::vector<std::unique_ptr<Communicator>> groups;
+  std::vector<std::unique_ptr<CollectiveJob>> jobs;
+  std::vector<Contestant> contestants;
+  for (const CommMode mode : plan.modes) {
+    JoinOptions options = own_options(plan, mode, "");
+    options.self.size = 0;  // who we are is the launcher's to say
+    auto group = Communicator::create(std::move(options));
+    if (!group) return group.error();
+    plan.collective.ranks = (*group)->self().size;
+    first_rank = (*group)->self().rank == 0;
+    groups.push_back(std::move(*group));
+    jobs.push_back(std::make_unique<CollectiveJob>(*groups.back()));
+    CollectiveJob* job = jobs.back().get();
+    contestants.push_back({"sealane", std::string(to_string(mode)),
+                           [job](const WorkerCommand& command) -> Result<Team::Slice> {
+                             auto measured = job->run(command);
+                             if (!measured) return measured.error();
+                             return Team::Slice{measured->wrong, std::move(measured->times_ns)};
+                           }});
+  }
+  return measure_all(plan, contestants);
+}
+
+// ---- What people see ----
+
+std::string ratio_cell(const CollectiveRow& row, const char* base) {
+  const auto found = row.ratio.find(base);
+  return found == row.ratio.end() ? "" : fmt::format("{:.2f}x", found->second);
+}
+
+std::string table_of(const Rows& rows) {
+  using report::Align;
+  report::Table table({{"size"},
+                       {"count"},
+                       {"type", Align::left},
+                       {"redop", Align::left},
+                       {"system", Align::left},
+                       {"mode", Align::left},
+                       {"time us"},
+                       {"p99 us"},
+                       {"algbw GB/s"},
+                       {"busbw GB/s"},
+                       {"#wrong"},
+                       {"of plain"},
+                       {"of mpi"},
+                       {"of gloo"}});
+  uint64_t last = rows.empty() ? 0 : rows.front().bytes;
+  for (const CollectiveRow& row : rows) {
+    if (row.bytes != last) table.add_rule();
+    last = row.bytes;
+    const bool reduces = row.op == "allreduce" || row.op == "reduce_scatter";
+    table.add_row({std::to_string(row.bytes), std::to_string(row.bytes / sizeof(float)), "float",
+                   reduces ? "sum" : "none", row.system, row.mode,
+                   fmt::format("{:.1f}", row.time_us), fmt::format("{:.1f}", row.p99_us),
+                   fmt::format("{:.2f}", row.algbw_gb_s()), fmt::format("{:.2f}", row.busbw_gb_s()),
+                   std::to_string(row.wrong), ratio_cell(row, "plain"), ratio_cell(row, "mpi"),
+                   ratio_cell(row, "gloo")});
+  }
+  const CollectiveRow& any = rows.front();
+  return fmt::format(
+      "# {} over {}, {} ranks. MEASURED. Time is the median of slices; \"of X\" is the median "
+      "ratio "
+      "of times within rounds.\n{}",
+      any.op, any.transport, any.ranks, table.text());
+}
+
+nlohmann::json json_of(const Rows& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CollectiveRow& row : rows) {
+    list.push_back({{"op", row.op},
+                    {"bytes", row.bytes},
+                    {"ranks", row.ranks},
+                    {"transport", row.transport},
+                    {"system", row.system},
+                    {"mode", row.mode},
+                    {"time_us", row.time_us},
+                    {"p99_us", row.p99_us},
+                    {"algbw_gb_s", row.algbw_gb_s()},
+                    {"busbw_gb_s", row.busbw_gb_s()},
+                    {"wrong", row.wrong},
+                    {"ratio", row.ratio}});
+  }
+  return {{"rows", list}};
+}
+
+Status bench_collective(const std::string& op, const Flags& flags) {
+  auto plan = make_plan(op, flags);
+  if (!plan) return plan.error();
+  if (!flags.json.empty()) {
+    if (Status status = report::check_writable(flags.json); !status) return status;
+  }
+  const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
+                        getenv("SEALANE_RANK") != nullptr;
+  bool first_rank = true;
+  if (plan->collective.ranks == 0 && !launched) plan->collective.ranks = 2;
+  const bool local = plan->collective.ranks > 0;
+  if (!local && !plan->baselines.empty()) {
+    return usage_error("--baseline needs local ranks: use --ranks N without mpirun or torchrun");
+  }
+  if (flags.tamper) return run_tampered(*plan);
+  auto rows = local ? run_locally(*plan) : run_as_rank(*plan, first_rank);
+  if (!rows) return rows.error();
+  uint64_t wrong = 0;
+  for (const CollectiveRow& row : *rows) wrong += row.wrong;
+  if (first_rank && flags.json != "-") {
+    if (Status status = report::write_file("-", table_of(*rows)); !status) return status;
+  }
+  if (first_rank && !flags.json.empty()) {
+    if (Status status = report::write_json(flags.json, json_of(*rows)); !status) return status;
+  }
+  if (wrong > 0) return internal_error(fmt::format("{} elements of results were wrong", wrong));
+  return {};
+}
+
+}  // namespace
+
+void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,
+                          const std::string& what) {
+  auto* command = bench.add_subcommand(op, what);
+  auto flags = std::make_shared<Flags>();
+  command->add_option("-b,--minbytes", flags->min_bytes, "Smallest message [64K]")
+      ->type_name("N[K|M|G]");
+  command->add_option("-e,--maxbytes", flags->max_bytes, "Largest message [64M]")
+      ->type_name("N[K|M|G]");
+  command->add_option("-f,--stepfactor", flags->factor, "Sizes grow by this factor [4]")
+      ->type_name("N");
+  command->add_option("-n,--iters", flags->iterations, "Iterations per size, at least [20]")
+      ->type_name("N");
+  command->add_option("-w,--warmup_iters", flags->warmup, "Untimed iterations [1]")->type_name("N");
+  command->add_option("-c,--check", flags->check, "Check results, 0 or 1 [1]")->type_name("0|1");
+  command->add_option("--ranks", flags->ranks, "Start this many local ranks [2]")->type_name("N");
+  command->add_option("--transport", flags->transport, "shm, tcp or auto [shm]")->type_name("NAME");
+  command->add_option("--algorithm", flags->algorithm, "auto, exchange, direct, ring or hub [auto]")
+      ->type_name("NAME");
+  command->add_option("--mode", flags->modes, "sealed, plain or both [sealed,plain]")
+      ->delimiter(',')
+      ->type_name("NAME[,NAME]");
+  command->add_option("--baseline", flags->baselines, "Also measure mpi and gloo, if installed")
+      ->delimiter(',')
+      ->type_name("NAME[,NAME]");
+  command->add_flag("--tamper", flags->tamper,
+                    "Measure nothing; change one bit of one record and show who notices");
+  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
+      ->type_name("FILE");
+  command->footer(
+      fmt::format("Examples:\n"
+                  "  sealane bench {0} --ranks 2 --baseline mpi,gloo\n"
+                  "  sealane bench {0} -b 1M -e 100M -f 10 --transport tcp\n"
+                  "  SEALANE_KEY_FILE=key torchrun --nproc-per-node 4 --no-python sealane bench "
+                  "{0} --mode sealed",
+                  op));
+  command->callback([op, flags, &invocation] {
+    invocation.job = [op, flags] { return bench_collective(op, *flags); };
+  });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who a rank says it is, what it proves that with, and who may judge its evidence.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "seal/key.h"
+
+namespace sealane {
+
+// Ranks that one group can have: a rank has 10 bits in a record's chunk number.
+constexpr uint32_t kRanksMax = 1024;
+
+struct Identity {
+  std::string group;
+  uint32_t size = 0;
+  uint32_t rank = 0;
+
+  // As certificates carry it: "sealane://group/rank".
+  std::string uri() const;
+
+  bool operator==(const Identity&) const = default;
+};
+
+// A usage error if the group name is empty, too long or has other characters than letters, digits,
+// '-', '_' and '.', or if the rank is not of the group.
+Status check_identity(const Identity& identity);
+
+// One secret that all ranks share. It proves membership and nothing more: any holder can pose as
+// any rank.
+struct PresharedKey {
+  Key key;
+};
+
+// Binds a rank: the subject alternative name of each certificate is the rank's uri(). PEM texts.
+struct Certificates {
+  std::string certificate;  // own, followed by intermediates if there are any
+  std::string private_key;
+  std::string authorities;   // whose signatures count
+  int64_t unix_seconds = 0;  // what "expired" is judged by: the core has no clock
+};
+
+using Credentials = std::variant<PresharedKey, Certificates>;
+
+// Contributes and checks attestation evidence. `binding` is unique to the session and the rank that
+// produces: evidence that contains it cannot be taken from another session.
+class Attestor {
+ public:
+  virtual ~Attestor() = default;
+  virtual Result<std::vector<uint8_t>> produce(Bytes binding) = 0;
+  virtual Status check(uint32_t peer, Bytes binding, Bytes evidence) = 0;
+};
+
+}  // namespace sealane

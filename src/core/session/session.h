@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The authenticated channel between two ranks: TLS 1.3 (OpenSSL through memory buffers), by
+// pre-shared key with a Diffie-Hellman exchange or by mutual certificates.
+//
+//   1. TLS      the lower rank is the server; group, size and both ranks are bound into it
+//   2. identity each side names its group, size and rank inside, and checks the other's
+//   3. evidence each side sends attestation evidence bound to the session, and checks the other's
+//   4. secret   whoever passed gets this rank's broadcast secret; the pair's own come from the
+//               TLS exporter
+//   5. messages small control messages, until the end
+//
+// Use: handle_received() with what arrives, then send poll_transmit() until it is empty; complete()
+// tells when keys may be taken. The first failure() is final, but what poll_transmit() still
+// returns should be sent: it tells the peer. Pure, not synchronised; allocates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/session/identity.h"
+#include "seal/key.h"
+
+namespace sealane {
+
+class TlsEnd;
+
+// Lane secrets of one pair, for KeyChain.
+struct SessionKeys {
+  Key send;            // this rank to the peer
+  Key receive;         // the peer to this rank
+  Key peer_broadcast;  // the peer to everybody
+};
+
+class Session {
+ public:
+  struct Setup {
+    Identity self;
+    std::optional<uint32_t> peer;              // known if this side connected; a server learns it
+    const Credentials* credentials = nullptr;  // not null; outlives the session
+    const Key* broadcast = nullptr;            // not null; used during the handshake only
+    Attestor* attestor = nullptr;              // null: no evidence is sent, any is refused
+  };
+
+  // The rank with the higher number connects, the other accepts. A usage error if the credentials
+  // cannot be used.
+  static Result<std::unique_ptr<Session>> create(const Setup& setup);
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  void handle_received(Bytes bytes);
+  std::vector<uint8_t> poll_transmit();
+
+  bool complete() const { return complete_ && !failure_; }
+  const std::optional<Error>& failure() const { return failure_; }
+  // Known once it was claimed in a well-formed way, true once complete().
+  std::optional<uint32_t> peer() const { return peer_; }
+
+  SessionKeys take_keys();  // once, when complete()
+
+  void send_message(Bytes message);  // does nothing once there is a failure()
+  std::optional<std::vector<uint8_t>> poll_message();
+
+ private:
+  enum class Frame : uint8_t { identity = 1, evidence, secret, message };
+
+  Session(const Setup& setup, std::unique_ptr<TlsEnd> tls);
+
+  void advance();
+  Status step();
+  Status read_frames();
+  Status begin();  // TLS is done: identity and evidence go out
+  Status handle_frame(Frame type, Bytes payload);
+  Status handle_identity(Bytes payload);
+  Status handle_evidence(Bytes payload);
+  Status handle_secret(Bytes payload);
+  Status write_frame(Frame type, Bytes payload);
+  Key export_key(std::string_view label, uint32_t from, uint32_t to) const;
+  bool is_server() const { return !setup_.peer.has_value(); }
+
+  Setup setup_;
+  std::unique_ptr<TlsEnd> tls_;
+  std::optional<uint32_t> peer_;
+  std::optional<Key> peer_broadcast_;
+  std::optional<Error> failure_;
+  std::vector<uint8_t> plaintext_;  // of frames that are not whole yet
+  std::vector<std::vector<uint8_t>> messages_;
+  bool tls_done_ = false;
+  bool identity_checked_ = false;
+  bool evidence_checked_ = false;
+  bool complete_ = false;
+};
+
+}  // namespace sealane

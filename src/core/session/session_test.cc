@@ -1,0 +1,416 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Do two ranks get the same keys, and nobody else any, whatever an attacker on the wire does?
+
+#include "core/session/session.h"
+
+#include <gtest/gtest.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "core/session/key_chain.h"
+
+namespace sealane {
+namespace {
+
+Key key_of(uint8_t fill) {
+  const std::vector<uint8_t> bytes(Key::kBytes, fill);
+  return *Key::from_bytes(bytes);
+}
+bool same(const Key& a, const Key& b) { return constant_time_equal(a.secret(), b.secret()); }
+
+// One end with everything it needs.
+struct End {
+  End(Credentials credentials_, Identity self, std::optional<uint32_t> peer, uint8_t broadcast_fill,
+      Attestor* attestor = nullptr)
+      : credentials(std::move(credentials_)), broadcast(key_of(broadcast_fill)) {
+    auto made = Session::create({std::move(self), peer, &credentials, &broadcast, attestor});
+    if (made) {
+      session = std::move(*made);
+    } else {
+      error = made.error().message;
+    }
+  }
+  Credentials credentials;
+  Key broadcast;
+  std::unique_ptr<Session> session;
+  std::string error;
+};
+
+// What the network does with a flight of bytes.
+using Wire = std::function<std::vector<uint8_t>(std::vector<uint8_t>)>;
+std::vector<uint8_t> honest(std::vector<uint8_t> bytes) { return bytes; }
+
+void talk(Session& a, Session& b, const Wire& to_b = honest, const Wire& to_a = honest) {
+  for (int round = 0; round < 20; ++round) {
+    const auto from_a = to_b(a.poll_transmit());
+    const auto from_b = to_a(b.poll_transmit());
+    if (from_a.empty() && from_b.empty()) return;
+    if (!from_a.empty()) b.handle_received(from_a);
+    if (!from_b.empty()) a.handle_received(from_b);
+  }
+}
+
+Credentials psk(uint8_t fill) { return PresharedKey{key_of(fill)}; }
+
+std::string failure(const End& end) {
+  if (!end.error.empty()) return end.error;
+  return end.session->failure() ? end.session->failure()->message : "";
+}
+
+TEST(Session, BothEndsGetTheSameKeys) {
+  End client(psk(1), {"g", 4, 3}, 1, 30);
+  End server(psk(1), {"g", 4, 1}, std::nullopt, 10);
+  talk(*client.session, *server.session);
+  ASSERT_TRUE(client.session->complete()) << failure(client);
+  ASSERT_TRUE(server.session->complete()) << failure(server);
+  EXPECT_EQ(server.session->peer(), 3u);
+  SessionKeys at_client = client.session->take_keys();
+  SessionKeys at_server = server.session->take_keys();
+  EXPECT_TRUE(same(at_client.send, at_server.receive));
+  EXPECT_TRUE(same(at_client.receive, at_server.send));
+  EXPECT_FALSE(same(at_client.send, at_client.receive));
+  EXPECT_TRUE(same(at_client.peer_broadcast, server.broadcast));
+  EXPECT_TRUE(same(at_server.peer_broadcast, client.broadcast));
+}
+
+TEST(Session, EverySessionHasOtherKeys) {
+  End client1(psk(1), {"g", 2, 1}, 0, 1), server1(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  End client2(psk(1), {"g", 2, 1}, 0, 1), server2(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  talk(*client1.session, *server1.session);
+  talk(*client2.session, *server2.session);
+  EXPECT_FALSE(same(client1.session->take_keys().send, client2.session->take_keys().send));
+}
+
+TEST(Session, MessagesPassAndAreAuthenticated) {
+  End client(psk(1), {"g", 2, 1}, 0, 1), server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  talk(*client.session, *server.session);
+  client.session->send_message(as_bytes("hello"));
+  auto flight = client.session->poll_transmit();
+  auto tampered = flight;
+  tampered.back() ^= 1;
+  server.session->handle_received(flight);
+  const auto message = server.session->poll_message();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::string(message->begin(), message->end()), "hello");
+  server.session->handle_received(flight);  // replayed
+  EXPECT_TRUE(server.session->failure());
+}
+
+struct Mismatch {
+  const char* name;
+  uint8_t client_key;
+  Identity client;
+  uint32_t towards;
+  const char* complaint;  // of either end
+};
+
+TEST(Session, RefusesAWrongKeyGroupSizeOrRank) {
+  const Mismatch cases[] = {
+      {"key", 2, {"g", 4, 2}, 1, "pre-shared keys differ"},
+      {"group", 1, {"h", 4, 2}, 1, "another group"},
+      {"size", 1, {"g", 5, 2}, 1, "another group"},
+      {"rank of server", 1, {"g", 4, 2}, 0, "another group"},
+  };
+  for (const Mismatch& c : cases) {
+    SCOPED_TRACE(c.name);
+    End client(psk(c.client_key), c.client, c.towards, 1);
+    End server(psk(1), {"g", 4, 1}, std::nullopt, 2);
+    talk(*client.session, *server.session);
+    EXPECT_FALSE(client.session->complete());
+    EXPECT_FALSE(server.session->complete());
+    const std::string heard = failure(client) + failure(server);
+    EXPECT_NE(heard.find(c.complaint), std::string::npos) << heard;
+  }
+}
+
+TEST(Session, AnyFlippedBitEndsIt) {
+  SeededRandom random(5);
+  for (int trial = 0; trial < 200; ++trial) {
+    End client(psk(1), {"g", 2, 1}, 0, 1), server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+    uint64_t countdown = random.below(1200);
+    bool flipped = false;
+    const auto flip = [&](std::vector<uint8_t> bytes) {
+      if (!flipped && countdown < bytes.size()) {
+        bytes[countdown] ^= static_cast<uint8_t>(1 << random.below(8));
+        flipped = true;
+      }
+      countdown -= std::min<uint64_t>(countdown, bytes.size());
+      return bytes;
+    };
+    talk(*client.session, *server.session, flip, flip);
+    if (!flipped) continue;
+    // Never both: whoever completes without the other gets nothing through. Equal keys on both
+    // sides after tampering would be the one unforgivable outcome, unless the bit did not matter
+    // to TLS (a record-layer version number).
+    if (client.session->complete() && server.session->complete()) {
+      EXPECT_TRUE(same(client.session->take_keys().send, server.session->take_keys().receive));
+    }
+  }
+}
+
+TEST(Session, ReflectionLeadsNowhere) {
+  End client(psk(1), {"g", 4, 2}, 1, 1);
+  End self_as_server(psk(1), {"g", 4, 2}, std::nullopt, 1);  // the same rank's other door
+  talk(*client.session, *self_as_server.session);
+  EXPECT_FALSE(client.session->complete());
+  EXPECT_FALSE(self_as_server.session->complete());
+
+  End mirror(psk(1), {"g", 4, 2}, 1, 1);
+  const auto own = mirror.session->poll_transmit();
+  mirror.session->handle_received(own);
+  EXPECT_TRUE(mirror.session->failure());
+}
+
+TEST(Session, AReplayedHandshakeGivesNoSession) {
+  std::vector<std::vector<uint8_t>> recorded;
+  End client(psk(1), {"g", 2, 1}, 0, 1), server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  talk(*client.session, *server.session, [&](std::vector<uint8_t> bytes) {
+    recorded.push_back(bytes);
+    return bytes;
+  });
+  ASSERT_TRUE(server.session->complete());
+  End fresh(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  for (const auto& flight : recorded) fresh.session->handle_received(flight);
+  EXPECT_FALSE(fresh.session->complete());
+}
+
+TEST(Session, TruncatedInputWaitsAndNeverCompletes) {
+  for (const size_t keep : {0, 1, 5, 50, 300}) {
+    End client(psk(1), {"g", 2, 1}, 0, 1), server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+    size_t left = keep;
+    talk(*client.session, *server.session, [&](std::vector<uint8_t> bytes) {
+      bytes.resize(std::min(left, bytes.size()));
+      left -= bytes.size();
+      return bytes;
+    });
+    EXPECT_FALSE(client.session->complete());
+    EXPECT_FALSE(server.session->complete());
+  }
+}
+
+TEST(Session, GarbageIsRefusedAndADowngradeToo) {
+  SeededRandom random(3);
+  for (int trial = 0; trial < 100; ++trial) {
+    End server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+    std::vector<uint8_t> garbage(random.below(600));
+    random.fill(garbage);
+    server.session->handle_received(garbage);
+    EXPECT_FALSE(server.session->complete());
+  }
+  // A TLS 1.2 client hello with nothing of 1.3 in it.
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  std::vector<uint8_t> hello = {0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3};
+  hello.resize(hello.size() + 32, 7);
+  hello.insert(hello.end(), {0, 0, 2, 0xc0, 0x2f, 1, 0});
+  server.session->handle_received(hello);
+  EXPECT_TRUE(server.session->failure());
+}
+
+// ---- Certificates ----
+
+using PrivateKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+constexpr int64_t kNow = 1'700'000'000;
+
+std::string pem_of(const std::function<void(BIO*)>& write) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), BIO_free);
+  write(bio.get());
+  char* data = nullptr;
+  const long length = BIO_get_mem_data(bio.get(), &data);
+  return {data, static_cast<size_t>(length)};
+}
+
+class Authority {
+ public:
+  Authority() : key_(EVP_EC_gen("P-256"), EVP_PKEY_free) {
+    certificate_ = make(key_.get(), "CN", "", kNow - 1000, kNow + 100000);
+  }
+
+  std::string pem() const {
+    return pem_of([&](BIO* bio) { PEM_write_bio_X509(bio, certificate_.get()); });
+  }
+
+  Certificates issue(const std::string& uri, const std::string& trusted, int64_t until) const {
+    const PrivateKey key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+    const Certificate made = make(key.get(), "rank", uri, kNow - 1000, until);
+    Certificates out;
+    out.certificate = pem_of([&](BIO* bio) { PEM_write_bio_X509(bio, made.get()); });
+    out.private_key = pem_of([&](BIO* bio) {
+      PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    });
+    out.authorities = trusted;
+    out.unix_seconds = kNow;
+    return out;
+  }
+
+ private:
+  Certificate make(EVP_PKEY* key, const char* name, const std::string& uri, int64_t from,
+                   int64_t until) const {
+    Certificate made(X509_new(), X509_free);
+    X509_set_version(made.get(), 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(made.get()), uri.empty() ? 1 : 2);
+    ASN1_TIME_set(X509_getm_notBefore(made.get()), from);
+    ASN1_TIME_set(X509_getm_notAfter(made.get()), until);
+    X509_set_pubkey(made.get(), key);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+    X509* issuer = certificate_ ? certificate_.get() : made.get();
+    X509_set_issuer_name(made.get(), X509_get_subject_name(issuer));
+    const auto extend = [&](int kind, const std::string& value) {
+      X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, kind, value.c_str());
+      X509_add_ext(made.get(), extension, -1);
+      X509_EXTENSION_free(extension);
+    };
+    extend(NID_basic_constraints, uri.empty() ? "critical,CA:TRUE" : "CA:FALSE");
+    if (!uri.empty()) extend(NID_subject_alt_name, "URI:" + uri);
+    X509_sign(made.get(), key_.get(), EVP_sha256());
+    return made;
+  }
+
+  PrivateKey key_;
+  Certificate certificate_{nullptr, X509_free};
+};
+
+TEST(SessionCertificates, NameTheRank) {
+  const Authority authority;
+  const auto issue = [&](const char* uri) {
+    return authority.issue(uri, authority.pem(), kNow + 1000);
+  };
+  End client(issue("sealane://g/3"), {"g", 4, 3}, 1, 1);
+  End server(issue("sealane://g/1"), {"g", 4, 1}, std::nullopt, 2);
+  ASSERT_EQ(failure(client) + failure(server), "");
+  talk(*client.session, *server.session);
+  ASSERT_TRUE(client.session->complete()) << failure(client);
+  ASSERT_TRUE(server.session->complete()) << failure(server);
+  EXPECT_EQ(server.session->peer(), 3u);
+}
+
+TEST(SessionCertificates, RefuseAnotherRankGroupAuthorityOrTime) {
+  const Authority authority;
+  const Authority foreign;
+  struct Case {
+    const char* name;
+    Certificates client;
+    const char* complaint;
+  };
+  const Case cases[] = {
+      {"rank", authority.issue("sealane://g/2", authority.pem(), kNow + 1000), "does not carry"},
+      {"group", authority.issue("sealane://h/3", authority.pem(), kNow + 1000), "does not carry"},
+      {"expired", authority.issue("sealane://g/3", authority.pem(), kNow - 10), "expired"},
+      {"foreign", foreign.issue("sealane://g/3", authority.pem(), kNow + 1000), "not accepted"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    End client(c.client, {"g", 4, 3}, 1, 1);
+    End server(authority.issue("sealane://g/1", authority.pem(), kNow + 1000), {"g", 4, 1},
+               std::nullopt, 2);
+    talk(*client.session, *server.session);
+    EXPECT_FALSE(server.session->complete());
+    EXPECT_NE(failure(server).find(c.complaint), std::string::npos) << failure(server);
+  }
+}
+
+TEST(SessionCertificates, AndPresharedKeysDoNotMix) {
+  const Authority authority;
+  End client(psk(1), {"g", 2, 1}, 0, 1);
+  End server(authority.issue("sealane://g/0", authority.pem(), kNow + 1000), {"g", 2, 0},
+             std::nullopt, 2);
+  talk(*client.session, *server.session);
+  EXPECT_FALSE(client.session->complete());
+  EXPECT_FALSE(server.session->complete());
+}
+
+// ---- Attestation ----
+
+class TestAttestor final : public Attestor {
+ public:
+  Result<std::vector<uint8_t>> produce(Bytes binding) override {
+    return std::vector<uint8_t>(binding.begin(), binding.end());
+  }
+  Status check(uint32_t, Bytes binding, Bytes evidence) override {
+    if (!lenient_ && !constant_time_equal(binding, evidence)) return peer_error("wrong binding");
+    seen_.assign(evidence.begin(), evidence.end());
+    return refuse_ ? Status(peer_error("not today")) : Status();
+  }
+  bool refuse_ = false;
+  bool lenient_ = false;
+  std::vector<uint8_t> seen_;
+};
+
+TEST(SessionAttestation, IsBoundToSessionAndRank) {
+  TestAttestor at_client, at_server;
+  End client(psk(1), {"g", 2, 1}, 0, 1, &at_client);
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2, &at_server);
+  talk(*client.session, *server.session);
+  ASSERT_TRUE(client.session->complete()) << failure(client);
+  ASSERT_TRUE(server.session->complete()) << failure(server);
+  EXPECT_NE(at_client.seen_, at_server.seen_);
+}
+
+TEST(SessionAttestation, ARefusedPeerGetsNoSecret) {
+  TestAttestor at_client, at_server;
+  at_server.refuse_ = true;
+  End client(psk(1), {"g", 2, 1}, 0, 1, &at_client);
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2, &at_server);
+  talk(*client.session, *server.session);
+  EXPECT_FALSE(client.session->complete());
+  EXPECT_NE(failure(server).find("attestation of rank 1 refused"), std::string::npos);
+}
+
+TEST(SessionAttestation, EvidenceNobodyChecksIsRefused) {
+  TestAttestor at_client;
+  End client(psk(1), {"g", 2, 1}, 0, 1, &at_client);
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  talk(*client.session, *server.session);
+  EXPECT_FALSE(server.session->complete());
+}
+
+// ---- Re-keying ----
+
+TEST(KeyChain, LanesRekeyBeforeTheLimitAndStayInStep) {
+  const Engine& engine = **chosen_engine();
+  KeyLimits tiny;
+  tiny.messages = 3;
+  RekeyingSendLane sender(7, KeyChain(key_of(1), engine), tiny);
+  RekeyingReceiveLane receiver(7, KeyChain(key_of(1), engine));
+  std::vector<std::vector<uint8_t>> records;
+  for (uint8_t i = 0; i < 20; ++i) {
+    const std::vector<uint8_t> plaintext(100, i);
+    std::vector<uint8_t> record(record_bytes(plaintext.size())), opened(100);
+    ASSERT_TRUE(sender.seal_exposed({}, plaintext, record).ok());
+    ASSERT_TRUE(receiver.open(record, opened).ok());
+    EXPECT_EQ(opened, plaintext);
+    records.push_back(record);
+  }
+  EXPECT_EQ(sender.epoch().number, 6u);
+  EXPECT_EQ(receiver.epoch().number, 6u);
+  std::vector<uint8_t> opened(100);
+  EXPECT_FALSE(receiver.open(records[0], opened).ok()) << "an old epoch came back";
+  EXPECT_EQ(opened, std::vector<uint8_t>(100, 0));
+}
+
+TEST(KeyChain, AForgedEpochKillsTheLaneAndNothingElse) {
+  const Engine& engine = **chosen_engine();
+  RekeyingSendLane sender(7, KeyChain(key_of(1), engine));
+  RekeyingReceiveLane receiver(7, KeyChain(key_of(1), engine));
+  const std::vector<uint8_t> plaintext(100, 5);
+  std::vector<uint8_t> record(record_bytes(100)), opened(100);
+  ASSERT_TRUE(sender.seal_exposed({}, plaintext, record).ok());
+  record[12] = 1;  // epoch
+  EXPECT_FALSE(receiver.open(record, opened).ok());
+  EXPECT_EQ(opened, std::vector<uint8_t>(100, 0));
+}
+
+}  // namespace
+}  // namespace sealane

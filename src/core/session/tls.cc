@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/session/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "core/session/key_chain.h"
+
+namespace sealane {
+namespace {
+
+constexpr const char* kCipherSuite = "TLS_AES_256_GCM_SHA384";
+constexpr unsigned char kCipherSuiteId[] = {0x13, 0x02};
+constexpr unsigned char kSessionContext[] = "sealane";
+
+std::string reason() {
+  const unsigned long code = ERR_peek_last_error();
+  const char* text = code == 0 ? nullptr : ERR_reason_error_string(code);
+  return text == nullptr ? "no reason given" : text;
+}
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+Bio bio_of(const std::string& pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+}
+
+Status use_certificates(SSL_CTX* context, const Certificates& files) {
+  const Bio own = bio_of(files.certificate);
+  const Certificate certificate(PEM_read_bio_X509(own.get(), nullptr, nullptr, nullptr), X509_free);
+  if (certificate == nullptr || SSL_CTX_use_certificate(context, certificate.get()) != 1) {
+    return usage_error(concat("the certificate cannot be used: ", reason()));
+  }
+  while (X509* extra = PEM_read_bio_X509(own.get(), nullptr, nullptr, nullptr)) {
+    SSL_CTX_add0_chain_cert(context, extra);
+  }
+  const Bio key_bio = bio_of(files.private_key);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
+      SSL_CTX_check_private_key(context) != 1) {
+    return usage_error(concat("the private key does not fit the certificate: ", reason()));
+  }
+  const Bio authorities = bio_of(files.authorities);
+  int added = 0;
+  while (X509* authority = PEM_read_bio_X509(authorities.get(), nullptr, nullptr, nullptr)) {
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority);
+    X509_free(authority);
+    ++added;
+  }
+  if (added == 0) return usage_error("the file of authorities has no certificate");
+  X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(context), files.unix_seconds);
+  return {};
+}
+
+// "sealane-1/group/size/server/client": fields of the claim, if it is one.
+std::optional<uint32_t> client_of(std::string_view claim, std::string_view expected_prefix) {
+  if (!claim.starts_with(expected_prefix)) return std::nullopt;
+  claim.remove_prefix(expected_prefix.size());
+  uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(claim.data(), claim.data() + claim.size(), rank);
+  if (error != std::errc() || end != claim.data() + claim.size()) return std::nullopt;
+  return rank;
+}
+
+std::string claim_prefix(const Identity& server) {
+  return concat("sealane-1/", server.group, "/", server.size, "/", server.rank, "/");
+}
+
+}  // namespace
+
+std::string psk_identity(const Identity& server, uint32_t client) {
+  return concat(claim_prefix(server), client);
+}
+
+Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Identity& self,
+                                               std::optional<uint32_t> peer,
+                                               const Credentials& credentials) {
+  ERR_clear_error();
+  std::unique_ptr<TlsEnd> end(new TlsEnd);
+  end->role_ = role;
+  end->self_ = self;
+  end->peer_ = peer;
+  end->context_.reset(SSL_CTX_new(TLS_method()));
+  SSL_CTX* context = end->context_.get();
+  SEALANE_CHECK(context != nullptr, "OpenSSL has no TLS");
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_ciphersuites(context, kCipherSuite);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // An accepted key counts as a resumed session, which must belong to some context.
+  SSL_CTX_set_session_id_context(context, kSessionContext, sizeof kSessionContext - 1);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  // With a pre-shared key no certificate is trusted, so a server without the key finds no way in.
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+
+  Status ready;
+  if (const auto* preshared = std::get_if<PresharedKey>(&credentials)) {
+    ready = end->use_preshared_key(context, *preshared);
+  } else {
+    ready = use_certificates(context, std::get<Certificates>(credentials));
+  }
+  if (!ready) return ready.error();
+
+  end->ssl_.reset(SSL_new(context));
+  SSL* ssl = end->ssl_.get();
+  SEALANE_CHECK(ssl != nullptr, "out of memory");
+  SSL_set_app_data(ssl, end.get());
+  SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+  role == Role::server ? SSL_set_accept_state(ssl) : SSL_set_connect_state(ssl);
+  return end;
+}
+
+Status TlsEnd::use_preshared_key(SSL_CTX* context, const PresharedKey& preshared) {
+  // Another group with the same file has another key.
+  std::array<uint8_t, Key::kBytes> derived;
+  hkdf_expand(preshared.key.secret(), concat("sealane psk 1 ", self_.group), derived);
+  psk_ = *Key::from_bytes(derived);
+  wipe(derived);
+  if (role_ == Role::client) {
+    Identity server = self_;
+    server.rank = *peer_;
+    psk_identity_ = psk_identity(server, self_.rank);
+    SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
+  } else {
+    SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
+  }
+  return {};
+}
+
+SSL_SESSION* TlsEnd::psk_session() const {
+  SSL_SESSION* session = SSL_SESSION_new();
+  const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl_.get(), kCipherSuiteId);
+  const bool made =
+      session != nullptr && cipher != nullptr &&
+      SSL_SESSION_set1_master_key(session, psk_->secret().data(), Key::kBytes) == 1 &&
+      SSL_SESSION_set_cipher(session, cipher) == 1 &&
+      SSL_SESSION_set1_id_context(session, kSessionContext, sizeof kSessionContext - 1) == 1 &&
+      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
+  SEALANE_CHECK(made, "OpenSSL refused a pre-shared key");
+  return session;
+}
+
+int TlsEnd::on_use_psk(SSL* ssl, const EVP_MD* digest, const unsigned char** id, size_t* id_length,
+                       SSL_SESSION** session) {
+  const auto* end = static_cast<TlsEnd*>(SSL_get_app_data(ssl));
+  *session = end->psk_session();
+  if (digest != nullptr &&
+      digest != SSL_CIPHER_get_handshake_digest(SSL_SESSION_get0_cipher(*session))) {
+    SSL_SESSION_free(*session);
+    *session = nullptr;  // the server asked for a hash the key is not for: continue without it
+    return 1;
+  }
+  *id = reinterpret_cast<const unsigned char*>(end->psk_identity_.data());
+  *id_length = end->psk_identity_.size();
+  return 1;
+}
+
+int TlsEnd::on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
+                        SSL_SESSION** session) {
+  auto* end = static_cast<TlsEnd*>(SSL_get_app_data(ssl));
+  *session = nullptr;
+  const std::string_view claim(reinterpret_cast<const char*>(id), id_length);
+  const auto client = client_of(claim, claim_prefix(end->self_));
+  if (!client || *client <= end->self_.rank || *client >= end->self_.size) {
+    end->refusal_ = "it claims another group, size or rank than this one expects";
+    return 1;
+  }
+  end->claimed_client_ = client;
+  *session = end->psk_session();
+  return 1;
+}
+
+void TlsEnd::handle_received(Bytes bytes) {
+  while (!bytes.empty()) {
+    const int count = static_cast<int>(std::min<size_t>(bytes.size(), 1_MiB));
+    const int written = BIO_write(SSL_get_rbio(ssl_.get()), bytes.data(), count);
+    SEALANE_CHECK(written == count, "out of memory");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+std::vector<uint8_t> TlsEnd::poll_transmit() {
+  BIO* bio = SSL_get_wbio(ssl_.get());
+  std::vector<uint8_t> out(BIO_ctrl_pending(bio));
+  if (!out.empty()) BIO_read(bio, out.data(), static_cast<int>(out.size()));
+  return out;
+}
+
+Result<bool> TlsEnd::handshake() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result == 1) {
+    // OpenSSL counts an accepted external key as a resumption.
+    if (psk_ && SSL_session_reused(ssl_.get()) != 1) {
+      return crypto_error("the handshake did not use the pre-shared key");
+    }
+    return true;
+  }
+  const int error = SSL_get_error(ssl_.get(), result);
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return false;
+  return explain(result);
+}
+
+Error TlsEnd::explain(int result) const {
+  const unsigned long code = ERR_peek_error();
+  const int why = ERR_GET_REASON(code);
+  const bool wrong_key = psk_ && (why == SSL_R_BINDER_DOES_NOT_VERIFY || why == SSL_R_BAD_PSK ||
+                                  why == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER ||
+                                  why == SSL_R_TLSV1_ALERT_DECRYPT_ERROR);
+  if (wrong_key) {
+    return crypto_error("the pre-shared keys differ: give every rank the same key file");
+  }
+  if (!refusal_.empty()) return crypto_error(concat("handshake refused: ", refusal_));
+  if (psk_ && why == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
+    return crypto_error(
+        "handshake refused by the peer: its group, size, rank or kind of key is "
+        "another than this rank's");
+  }
+  const long verified = SSL_get_verify_result(ssl_.get());
+  if (!psk_ && verified != X509_V_OK) {
+    return crypto_error(concat("the peer's certificate is not accepted: ",
+                               X509_verify_cert_error_string(verified)));
+  }
+  static_cast<void>(result);
+  return crypto_error(concat("TLS handshake failed: ", reason()));
+}
+
+Status TlsEnd::write(Bytes plaintext) {
+  ERR_clear_error();
+  const int written = SSL_write(ssl_.get(), plaintext.data(), static_cast<int>(plaintext.size()));
+  if (written == static_cast<int>(plaintext.size())) return {};
+  return peer_error(concat("the session is broken: ", reason()));
+}
+
+Status TlsEnd::read(std::vector<uint8_t>& plaintext) {
+  ERR_clear_error();
+  std::array<uint8_t, 16_KiB> piece;
+  while (true) {
+    const int count = SSL_read(ssl_.get(), piece.data(), piece.size());
+    if (count > 0) {
+      plaintext.insert(plaintext.end(), piece.begin(), piece.begin() + count);
+      continue;
+    }
+    wipe(piece);
+    switch (SSL_get_error(ssl_.get(), count)) {
+      case SSL_ERROR_WANT_READ:
+        return {};
+      case SSL_ERROR_ZERO_RETURN:
+        return peer_error("the peer closed the session");
+      default:
+        return explain(count);
+    }
+  }
+}
+
+void TlsEnd::export_secret(std::string_view label, Bytes context, MutableBytes out) const {
+  const int done = SSL_export_keying_material(ssl_.get(), out.data(), out.size(), label.data(),
+                                              label.size(), context.data(), context.size(), 1);
+  SEALANE_CHECK(done == 1, "TLS exporter failed");
+}
+
+bool TlsEnd::peer_has_uri(const std::string& uri) const {
+  const Certificate certificate(SSL_get1_peer_certificate(ssl_.get()), X509_free);
+  if (certificate == nullptr) return false;
+  auto* names = static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr));
+  bool found = false;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* text = name->d.uniformResourceIdentifier;
+    const std::string_view value(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                                 static_cast<size_t>(ASN1_STRING_length(text)));
+    found = found || value == uri;
+  }
+  GENERAL_NAMES_free(names);
+  return found;
+}
+
+}  // namespace sealane

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emu/config/config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "base/bytes.h"
+#include "base/text.h"
+
+namespace sealane::emu {
+namespace {
+
+// Reads variables one by one and remembers the first that makes no sense.
+class Reader {
+ public:
+  explicit Reader(Lookup lookup) : lookup_(lookup) {}
+
+  std::optional<std::string_view> text(const char* name) {
+    const char* value = lookup_(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  }
+
+  void flag(const char* name, bool& out) {
+    const auto value = text(name);
+    if (!value) return;
+    if (*value == "on" || *value == "1") {
+      out = true;
+    } else if (*value == "off" || *value == "0") {
+      out = false;
+    } else {
+      complain(name, *value, "on or off");
+    }
+  }
+
+  // A whole number, with an optional K, M or G for powers of 1024.
+  template <typename Int>
+  void number(const char* name, Int& out, uint64_t least, uint64_t most) {
+    const auto value = text(name);
+    if (!value) return;
+    const auto parsed = parse_bytes(*value);
+    if (!parsed || *parsed < least || *parsed > most) {
+      return complain(name, *value, concat("a number from ", least, " to ", most));
+    }
+    out = static_cast<Int>(*parsed);
+  }
+
+  template <typename Enum, size_t N>
+  void word(const char* name, Enum& out, const std::pair<std::string_view, Enum> (&words)[N]) {
+    const auto value = text(name);
+    if (!value) return;
+    std::string known;
+    for (const auto& [word, meaning] : words) {
+      if (word == *value) {
+        out = meaning;
+        return;
+      }
+      known += known.empty() ? concat(word) : concat(", ", word);
+    }
+    complain(name, *value, concat("one of ", known));
+  }
+
+  void complain(const char* name, std::string_view value, std::string_view wanted) {
+    if (problem_.empty()) problem_ = concat(name, " is '", value, "', it must be ", wanted);
+  }
+
+  static std::optional<uint64_t> parse_bytes(std::string_view word) {
+    uint64_t value = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (parsed.ec != std::errc() || parsed.ptr == word.data()) return std::nullopt;
+    const std::string_view unit(parsed.ptr, static_cast<size_t>(word.end() - parsed.ptr));
+    constexpr std::string_view kUnits = "KMG";
+    if (unit.empty()) return value;
+    const size_t power = kUnits.find(unit);
+    if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
+    const uint64_t scale = uint64_t{1} << (10 * (power + 1));
+    if (value > UINT64_MAX / scale) return std::nullopt;
+    return value * scale;
+  }
+
+  const std::string& problem() const { return problem_; }
+
+ private:
+  Lookup lookup_;
+  std::string problem_;
+};
+
+constexpr std::pair<std::string_view, Reach> kReaches[] = {{"helper", Reach::helper},
+                                                           {"deepbind", Reach::deepbind},
+                                                           {"dlsym", Reach::dlsym},
+                                                           {"linked", Reach::linked}};
+constexpr std::pair<std::string_view, Attack> kAttacks[] = {
+    {"flip", Attack::flip}, {"drop", Attack::drop},         {"duplicate", Attack::duplicate},
+    {"swap", Attack::swap}, {"truncate", Attack::truncate}, {"replay", Attack::replay}};
+
+// flip@3 or flip@3:to_host
+void read_adversary(Reader& reader, Adversary& out) {
+  constexpr const char* kName = "SEALANE_EMU_ADVERSARY";
+  constexpr std::string_view kWanted =
+      "ACTION@N[:to_device|:to_host] with an action of flip, drop, duplicate, swap, truncate, "
+      "replay";
+  const auto value = reader.text(kName);
+  if (!value) return;
+  const size_t at = value->find('@');
+  const size_t colon = std::min(value->find(':'), value->size());
+  if (at == std::string_view::npos || at > colon) return reader.complain(kName, *value, kWanted);
+  const std::string_view action = value->substr(0, at);
+  const auto known = std::find_if(std::begin(kAttacks), std::end(kAttacks),
+                                  [&](const auto& attack) { return attack.first == action; });
+  const auto message = Reader::parse_bytes(value->substr(at + 1, colon - at - 1));
+  const std::string_view side = value->substr(colon);
+  const bool side_known = side.empty() || side == ":to_device" || side == ":to_host";
+  if (known == std::end(kAttacks) || !message || *message == 0 || !side_known) {
+    return reader.complain(kName, *value, kWanted);
+  }
+  out = {known->second, *message, side == ":to_host" ? Direction::to_host : Direction::to_device};
+}
+
+void read_time(Reader& reader, Config& out) {
+  const auto pacing = reader.text("SEALANE_EMU_PACING");
+  if (pacing && *pacing != "none" && *pacing != "model") {
+    reader.complain("SEALANE_EMU_PACING", *pacing, "none or model");
+  }
+  out.paced = pacing && *pacing == "model";
+  out.dilation = out.paced ? automatic_dilation(std::thread::hardware_concurrency()) : 1;
+  const auto dilation = reader.text("SEALANE_EMU_DILATION");
+  if (!dilation || *dilation == "auto") return;
+  double value = 0;
+  const auto parsed = std::from_chars(dilation->data(), dilation->data() + dilation->size(), value);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == dilation->data() + dilation->size();
+  if (!whole || !(value >= 1) || !(value <= 10000)) {
+    return reader.complain("SEALANE_EMU_DILATION", *dilation, "auto or a number from 1 to 10000");
+  }
+  if (out.paced) out.dilation = value;
+}
+
+// Engines take most of what a GPU says it has, so it must not have more than this machine can give.
+uint64_t default_memory(const Config& config) {
+  const auto pages = static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+  const auto page = static_cast<uint64_t>(std::max(4096L, sysconf(_SC_PAGESIZE)));
+  const uint64_t share = pages * page / 2 / static_cast<uint64_t>(std::max(1, config.gpus));
+  const auto modelled = static_cast<uint64_t>(config.model.gpu_memory_bytes);
+  return std::max<uint64_t>(64_MiB, std::min(modelled, share)) & ~(2_MiB - 1);
+}
+
+}  // namespace
+
+double automatic_dilation(unsigned cores) {
+  // One real core seals, moves and verifies roughly 2 GB/s end to end; a modelled link of 55 GB/s
+  // with headroom for kernels needs twenty of them.
+  return std::max(2.0, std::ceil(40.0 / std::max(1u, cores)));
+}
+
+Result<Config> read_config(Lookup lookup) {
+  Reader reader(lookup);
+  Config out;
+  const auto words = reader.text("SEALANE_EMU_MODEL");
+  auto model = parse_model(words.value_or(std::string_view()));
+  if (!model) return model.error();
+  out.model = *model;
+  out.queues = static_cast<int>(std::clamp(out.model.gpu_queues, 1.0, 32.0));
+  out.message_bytes_max = static_cast<uint64_t>(std::max(64.0, out.model.message_bytes_max));
+  out.rotation_bytes = static_cast<uint64_t>(out.model.key_rotation_bytes);
+  out.contexts_max = static_cast<uint64_t>(std::max(1.0, out.model.contexts_max));
+
+  reader.flag("SEALANE_EMU_CC", out.cc);
+  reader.number("SEALANE_EMU_GPUS", out.gpus, 0, 16);
+  reader.number("SEALANE_EMU_MEMORY", out.memory_bytes, 1_MiB, uint64_t{1} << 42);
+  if (const auto name = reader.text("SEALANE_EMU_NAME")) out.gpu_name = *name;
+  reader.word("SEALANE_EMU_REACH", out.reach, kReaches);
+  reader.flag("SEALANE_EMU_STAGED", out.staged);
+  reader.flag("SEALANE_EMU_AAD", out.additional_data);
+  reader.number("SEALANE_EMU_UPDATES", out.updates, 1, 64);
+  reader.flag("SEALANE_EMU_FRESH_CONTEXTS", out.fresh_contexts);
+  reader.flag("SEALANE_EMU_SEAL_THREAD", out.seal_thread);
+  reader.number("SEALANE_EMU_CHATTER", out.chatter, 0, 1000000);
+  reader.number("SEALANE_EMU_QUEUES", out.queues, 1, 32);
+  reader.flag("SEALANE_EMU_MEMOPS", out.stream_memory_operations);
+  reader.number("SEALANE_EMU_MESSAGE", out.message_bytes_max, 64, 64_MiB);
+  reader.number("SEALANE_EMU_SLOTS", out.bounce_slots, 1, 64);
+  reader.number("SEALANE_EMU_ROTATE", out.rotation_bytes, 1, uint64_t{1} << 50);
+  reader.number("SEALANE_EMU_CONTEXTS", out.contexts_max, 1, 1024);
+  read_adversary(reader, out.adversary);
+  read_time(reader, out);
+  if (const auto kernels = reader.text("SEALANE_EMU_KERNELS")) out.kernels = *kernels;
+  if (const auto stats = reader.text("SEALANE_EMU_STATS")) out.stats = *stats;
+  if (!reader.problem().empty()) return usage_error(reader.problem());
+  if (out.memory_bytes == 0) out.memory_bytes = default_memory(out);
+  return out;
+}
+
+const Config* config() {
+  static const Config* const read = []() -> const Config* {
+    auto parsed = read_config([](const char* name) -> const char* { return std::getenv(name); });
+    if (parsed) return new Config(std::move(*parsed));
+    std::fprintf(stderr, "sealane emulated GPU: %s\n", parsed.error().message.c_str());
+    return nullptr;
+  }();
+  return read;
+}
+
+}  // namespace sealane::emu

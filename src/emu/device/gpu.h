@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One emulated GPU: its memory, its links and its compute engine, shared by all contexts on it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "emu/device/memory.h"
+#include "emu/device/pace.h"
+
+namespace sealane::emu {
+
+class Gpu {
+ public:
+  Gpu(int ordinal_, std::unique_ptr<DeviceMemory> owned)
+      : ordinal(ordinal_), memory(*owned), owned_(std::move(owned)) {}
+
+  const int ordinal;
+  DeviceMemory& memory;
+  Server link_to_device;
+  Server link_to_host;
+  std::mutex compute;  // one kernel at a time: the kernels that matter fill a GPU
+
+  // Waits until something changes in device memory. Use: read changes(), look at memory, then
+  // await_change() with what was read.
+  uint32_t changes() const { return changes_.load(); }
+  void await_change(uint32_t seen) const { changes_.wait(seen); }
+  void announce_change() {
+    changes_.fetch_add(1);
+    changes_.notify_all();
+  }
+
+ private:
+  const std::unique_ptr<DeviceMemory> owned_;
+  std::atomic<uint32_t> changes_{0};
+};
+
+}  // namespace sealane::emu

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emu/device/stream.h"
+
+#include "emu/device/thread.h"
+
+namespace sealane::emu {
+
+bool Fence::passed() const { return !stream || stream->completed_.load() >= command; }
+
+void Fence::wait() const {
+  if (!stream) return;
+  for (uint64_t now = stream->completed_.load(); now < command; now = stream->completed_.load()) {
+    stream->completed_.wait(now);
+  }
+}
+
+Fence Stream::submit(Command command) {
+  const uint64_t number = submitted_.load() + 1;
+  submitted_.store(number);
+  queue_->push(shared_from_this(), number, std::move(command));
+  return {shared_from_this(), number};
+}
+
+void Stream::complete(uint64_t number) {
+  completed_.store(number);
+  completed_.notify_all();
+}
+
+void HardwareQueue::push(std::shared_ptr<Stream> stream, uint64_t number, Command command) {
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({std::move(stream), number, std::move(command)});
+  if (started_) {
+    arrived_.notify_one();
+    return;
+  }
+  started_ = true;
+  start_thread("sealane-emu-gpu", [self = shared_from_this()] { self->work(); });
+}
+
+void HardwareQueue::stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  arrived_.notify_one();
+}
+
+void HardwareQueue::work() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return stopping_ || !entries_.empty(); });
+    if (entries_.empty()) return;
+    Entry entry = std::move(entries_.front());
+    entries_.pop_front();
+    lock.unlock();
+    run(entry);
+  }
+}
+
+void HardwareQueue::run(Entry& entry) {
+  for (const Fence& fence : entry.command.after) fence.wait();
+  if (entry.command.run && (!health_->over() || entry.command.even_if_failed)) {
+    const CUresult result = entry.command.run();
+    if (result != CUDA_SUCCESS) health_->fail(result);
+  }
+  entry.command = {};  // what it holds is gone before anybody learns that it is complete
+  entry.stream->complete(entry.number);
+}
+
+}  // namespace sealane::emu

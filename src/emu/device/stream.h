@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams and the hardware queues they feed.
+//
+// A stream numbers its commands; `completed` follows. A hardware queue is a thread that runs the
+// commands of its streams in the order they were submitted, each after the fences it was given. Two
+// streams on one queue are therefore ordered by accident, as on a GPU: a command that waits for
+// memory starves whatever stands behind it. Fences only name commands submitted earlier, so they
+// cannot deadlock.
+//
+// A context that failed runs nothing more: its commands complete without effect.
+//
+// Threads: submit() of one context is serialised by its owner (Context::order_mutex_). Everything
+// else is safe from any thread. Waiting is on futexes: an idle device uses no CPU.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "emu/abi/cuda_types.h"
+
+namespace sealane::emu {
+
+// What the commands of one context share.
+struct Health {
+  std::atomic<int> failure{CUDA_SUCCESS};  // sticky
+  std::atomic<bool> closing{false};
+
+  bool over() const { return failure.load() != CUDA_SUCCESS || closing.load(); }
+  // The first failure stands.
+  void fail(CUresult result) {
+    int none = CUDA_SUCCESS;
+    failure.compare_exchange_strong(none, result);
+  }
+};
+
+class Stream;
+
+struct Fence {
+  std::shared_ptr<Stream> stream;
+  uint64_t command = 0;
+
+  bool passed() const;
+  void wait() const;
+};
+
+struct Command {
+  std::vector<Fence> after;
+  std::function<CUresult()> run;
+  bool even_if_failed = false;  // bookkeeping that others wait for
+};
+
+class HardwareQueue : public std::enable_shared_from_this<HardwareQueue> {
+ public:
+  explicit HardwareQueue(std::shared_ptr<Health> health) : health_(std::move(health)) {}
+
+  void push(std::shared_ptr<Stream> stream, uint64_t number, Command command);
+  void stop();  // the thread ends when it has drained
+
+ private:
+  struct Entry {
+    std::shared_ptr<Stream> stream;
+    uint64_t number;
+    Command command;
+  };
+  void work();
+  void run(Entry& entry);
+
+  const std::shared_ptr<Health> health_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Entry> entries_;
+  bool started_ = false;
+  bool stopping_ = false;
+};
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(std::shared_ptr<HardwareQueue> queue, unsigned flags, int priority, uint64_t id)
+      : queue_(std::move(queue)), flags_(flags), priority_(priority), id_(id) {}
+
+  Fence submit(Command command);
+  Fence tail() { return {shared_from_this(), submitted_.load()}; }
+  bool idle() const { return completed_.load() >= submitted_.load(); }
+
+  unsigned flags() const { return flags_; }
+  int priority() const { return priority_; }
+  uint64_t id() const { return id_; }
+  bool blocking() const { return (flags_ & CU_STREAM_NON_BLOCKING) == 0; }
+
+ private:
+  friend struct Fence;
+  friend class HardwareQueue;
+  void complete(uint64_t number);
+
+  const std::shared_ptr<HardwareQueue> queue_;
+  const unsigned flags_;
+  const int priority_;
+  const uint64_t id_;
+  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> completed_{0};
+};
+
+}  // namespace sealane::emu

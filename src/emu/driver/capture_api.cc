@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stream capture: while a stream captures, what is submitted to it becomes nodes of a graph.
+// Another stream joins by waiting for an event recorded in the capture, and must be waited for in
+// turn before the capture ends. All state is guarded by Driver::capture_mutex.
+
+#include <algorithm>
+
+#include "emu/driver/api.h"
+#include "emu/driver/thread_state.h"
+
+namespace sealane::emu {
+namespace {
+
+std::atomic<uint64_t> captures_made{0};
+
+GraphNode* add_node(Graph& graph, CUgraphNodeType type, Operation operation,
+                    std::vector<GraphNode*> after) {
+  auto node = std::make_unique<GraphNode>();
+  node->type = type;
+  node->operation = std::move(operation);
+  for (GraphNode* before : after) before->has_successor = true;
+  node->after = std::move(after);
+  const std::lock_guard lock(graph.mutex);
+  graph.nodes.push_back(std::move(node));
+  return graph.nodes.back().get();
+}
+
+CUgraphNodeType type_of(const Operation& operation) {
+  if (std::holds_alternative<CopyOperation>(operation)) return CU_GRAPH_NODE_TYPE_MEMCPY;
+  if (std::holds_alternative<FillOperation>(operation)) return CU_GRAPH_NODE_TYPE_MEMSET;
+  if (std::holds_alternative<HostOperation>(operation)) return CU_GRAPH_NODE_TYPE_HOST;
+  if (std::holds_alternative<LaunchOperation>(operation)) return CU_GRAPH_NODE_TYPE_KERNEL;
+  return CU_GRAPH_NODE_TYPE_EMPTY;
+}
+
+// A stream outside waits for an event of a capture: it joins. Inside: one more predecessor.
+CUresult capture_await(StreamObject& stream, EventObject& event) {
+  if (!event.capture) {
+    // Waiting inside a capture for something outside it would tie the graph to this moment.
+    if (stream.capture) stream.capture->broken = true;
+    return stream.capture ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_NOT_READY;
+  }
+  if (!stream.capture) {
+    stream.capture = event.capture;
+    stream.capture->streams.push_back(&stream);
+    stream.capture_tail = event.capture_tail;
+    return CUDA_SUCCESS;
+  }
+  if (stream.capture != event.capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  for (GraphNode* node : event.capture_tail) {
+    node->has_successor = true;
+    auto& tail = stream.capture_tail;
+    if (std::find(tail.begin(), tail.end(), node) == tail.end()) tail.push_back(node);
+  }
+  return CUDA_SUCCESS;
+}
+
+void end(Driver& d, Capture& capture) {
+  for (StreamObject* stream : capture.streams) {
+    stream->capture = nullptr;
+    stream->capture_tail.clear();
+  }
+  d.captures -= 1;
+}
+
+bool all_joined(const Capture& capture) {
+  return std::all_of(capture.streams.begin(), capture.streams.end(), [&](const StreamObject* s) {
+    if (s == capture.origin) return true;
+    return std::all_of(s->capture_tail.begin(), s->capture_tail.end(),
+                       [](const GraphNode* node) { return node->has_successor; });
+  });
+}
+
+}  // namespace
+
+CUresult capture_operation(Driver& d, ResolvedStream& stream, Operation& operation) {
+  const std::lock_guard lock(d.capture_mutex);
+  const bool capturing = stream.object && stream.object->capture;
+  if (const auto* await = std::get_if<AwaitOperation>(&operation); await && stream.object) {
+    return capture_await(*stream.object, *await->event);
+  }
+  if (!capturing) {
+    if (auto* record = std::get_if<RecordOperation>(&operation)) record->event->capture = nullptr;
+    return CUDA_ERROR_NOT_READY;
+  }
+  StreamObject& object = *stream.object;
+  if (object.capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (auto* record = std::get_if<RecordOperation>(&operation)) {
+    record->event->capture = object.capture;
+    record->event->capture_tail = object.capture_tail;
+    return CUDA_SUCCESS;
+  }
+  const CUgraphNodeType type = type_of(operation);
+  object.capture_tail = {
+      add_node(*object.capture->graph, type, std::move(operation), object.capture_tail)};
+  return CUDA_SUCCESS;
+}
+
+CUresult allow_synchronising(Driver& d, const ResolvedStream* stream) {
+  if (d.captures.load() == 0) return CUDA_SUCCESS;
+  const std::lock_guard lock(d.capture_mutex);
+  if (stream != nullptr && stream->object && stream->object->capture) {
+    stream->object->capture->broken = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  const ThreadState& me = thread_state();
+  if (me.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  for (const auto& object : d.streams.all()) {
+    Capture* capture = object->capture.get();
+    if (capture == nullptr || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    const bool mine = capture->thread == &me;
+    if (!mine && capture->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) continue;
+    if (!mine && me.capture_mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) continue;
+    capture->broken = true;
+    const bool implicit = stream != nullptr && stream->stream == stream->context->legacy();
+    return implicit ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult begin_capture(CUstream handle, DefaultStream mode, CUstreamCaptureMode capture_mode) {
+  return on_stream(handle, mode, [&](Driver& d, ResolvedStream& s) {
+    if (capture_mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (!s.object) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    const std::lock_guard lock(d.capture_mutex);
+    if (s.object->capture) return CUDA_ERROR_ILLEGAL_STATE;
+    auto capture = std::make_shared<Capture>();
+    capture->origin = s.object.get();
+    capture->mode = capture_mode;
+    capture->thread = &thread_state();
+    capture->id = ++captures_made;
+    capture->streams = {s.object.get()};
+    s.object->capture = std::move(capture);
+    s.object->capture_tail.clear();
+    d.captures += 1;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult end_capture(CUstream handle, DefaultStream mode, CUgraph* out) {
+  return on_stream(handle, mode, [&](Driver& d, ResolvedStream& s) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = nullptr;
+    const std::lock_guard lock(d.capture_mutex);
+    const auto capture = s.object ? s.object->capture : nullptr;
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != s.object.get()) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    const bool wrong_thread =
+        capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread_state();
+    if (wrong_thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    const bool joined = all_joined(*capture);
+    end(d, *capture);
+    if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!joined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    *out = d.graphs.add(capture->graph);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult capture_info(CUstream handle, DefaultStream mode, CUstreamCaptureStatus* status,
+                      cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
+                      size_t* count) {
+  return on_stream(handle, mode, [&](Driver& d, ResolvedStream& s) {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(d.capture_mutex);
+    const auto capture = s.object ? s.object->capture : nullptr;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!capture) return CUDA_SUCCESS;
+    *status =
+        capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (id != nullptr) *id = capture->id;
+    if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(capture->graph.get());
+    if (dependencies != nullptr) {
+      *dependencies = reinterpret_cast<CUgraphNode*>(s.object->capture_tail.data());
+    }
+    if (count != nullptr) *count = s.object->capture_tail.size();
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+}  // namespace sealane::emu
+
+using namespace sealane::emu;
+
+EMU_TWINS(cuStreamBeginCapture, _ptsz, (CUstream stream),
+          begin_capture(stream, mode, CU_STREAM_CAPTURE_MODE_GLOBAL))
+EMU_TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode capture_mode),
+          begin_capture(stream, mode, capture_mode))
+EMU_TWINS(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph* graph),
+          end_capture(stream, mode, graph))
+EMU_TWINS(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus* status),
+          capture_info(stream, mode, status, nullptr, nullptr, nullptr, nullptr))
+EMU_TWINS(cuStreamGetCaptureInfo, _ptsz,
+          (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id),
+          capture_info(stream, mode, status, id, nullptr, nullptr, nullptr))
+EMU_TWINS(cuStreamGetCaptureInfo_v2, _ptsz,
+          (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+           const CUgraphNode** dependencies, size_t* count),
+          capture_info(stream, mode, status, id, graph, dependencies, count))
+EMU_TWINS(cuStreamGetCaptureInfo_v3, _ptsz,
+          (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+           const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count),
+          (edges != nullptr ? * edges = nullptr : nullptr,
+           capture_info(stream, mode, status, id, graph, dependencies, count)))
+
+EMU_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(*mode, thread_state().capture_mode);
+  return CUDA_SUCCESS;
+}

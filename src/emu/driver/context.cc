@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emu/driver/context.h"
+
+#include <algorithm>
+
+#include "emu/driver/thread_state.h"
+
+namespace sealane::emu {
+namespace {
+
+std::atomic<uint64_t> contexts_made{0};
+
+}  // namespace
+
+Context::Context(Gpu& gpu, unsigned flags) : gpu_(gpu), id_(++contexts_made), flags_(flags) {
+  for (int i = 0; i < config()->queues; ++i) {
+    queues_.push_back(std::make_shared<HardwareQueue>(health_));
+  }
+  legacy_ = create_stream_locked(CU_STREAM_DEFAULT, 0);
+  ++counters().contexts;
+}
+
+std::shared_ptr<Context> Context::create(Gpu& gpu, unsigned flags) {
+  std::shared_ptr<Context> made(new Context(gpu, flags));
+  if (!config()->cc) return made;
+  made->to_device_ = SealedChannel::create(Direction::to_device, 2 * made->id_, gpu.link_to_device);
+  made->to_host_ = SealedChannel::create(Direction::to_host, 2 * made->id_ + 1, gpu.link_to_host);
+  return made->to_device_ && made->to_host_ ? made : nullptr;
+}
+
+void Context::close() {
+  health_->closing.store(true);
+  gpu_.announce_change();  // whoever waits for a value gives up
+  synchronise();
+  const std::lock_guard lock(order_mutex_);
+  for (const auto& queue : queues_) queue->stop();
+}
+
+void Context::fail(CUresult result) {
+  if (failure() == CUDA_SUCCESS) ++counters().contexts_failed;
+  health_->fail(result);
+  gpu_.announce_change();
+}
+
+std::shared_ptr<Stream> Context::create_stream_locked(unsigned flags, int priority) {
+  const auto& queue = queues_[next_queue_++ % queues_.size()];
+  auto stream = std::make_shared<Stream>(queue, flags, priority, next_stream_id_++);
+  streams_.push_back(stream);
+  return stream;
+}
+
+std::shared_ptr<Stream> Context::create_stream(unsigned flags, int priority) {
+  const std::lock_guard lock(order_mutex_);
+  return create_stream_locked(flags, priority);
+}
+
+std::shared_ptr<Stream> Context::per_thread() {
+  const std::lock_guard lock(order_mutex_);
+  auto& mine = thread_streams_[&thread_state()];
+  if (!mine) mine = create_stream_locked(CU_STREAM_DEFAULT, 0);
+  return mine;
+}
+
+void Context::forget_stream(const std::shared_ptr<Stream>& stream) {
+  const std::lock_guard lock(order_mutex_);
+  std::erase(streams_, stream);
+  std::erase_if(ending_, [](const auto& other) { return other->idle(); });
+  if (!stream->idle()) ending_.push_back(stream);
+}
+
+std::vector<Fence> Context::tails_locked(bool blocking_only) {
+  std::vector<Fence> tails;
+  for (const auto& stream : streams_) {
+    if (!stream->idle() && (!blocking_only || stream->blocking())) tails.push_back(stream->tail());
+  }
+  for (const auto& stream : ending_) {
+    if (!stream->idle()) tails.push_back(stream->tail());
+  }
+  return tails;
+}
+
+Fence Context::submit(const std::shared_ptr<Stream>& stream, Command command) {
+  const std::lock_guard lock(order_mutex_);
+  if (stream == legacy_) {
+    for (Fence& tail : tails_locked(true)) command.after.push_back(std::move(tail));
+  } else if (stream->blocking() && !legacy_->idle()) {
+    command.after.push_back(legacy_->tail());
+  }
+  // What a command did to device memory may be what another stream waits for.
+  command.run = [this, run = std::move(command.run)] {
+    const CUresult result = run ? run() : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) fail(result);
+    gpu_.announce_change();
+    return result;
+  };
+  return stream->submit(std::move(command));
+}
+
+void Context::synchronise() {
+  std::vector<Fence> tails;
+  {
+    const std::lock_guard lock(order_mutex_);
+    tails = tails_locked(false);
+  }
+  for (const Fence& tail : tails) tail.wait();
+}
+
+bool Context::idle() {
+  const std::lock_guard lock(order_mutex_);
+  return tails_locked(false).empty();
+}
+
+}  // namespace sealane::emu

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a copy is carried out.
+//
+//   1. locate   both sides: device memory, pinned or pageable host memory; wild ranges end here
+//   2. route    host and device side decide: open or sealed crossing, device copy, host copy, peer
+//   3. run      open: the stream's queue moves the bytes, the caller waits only if CUDA says so
+//               sealed: the caller waits until its stream has drained, then seals (or opens)
+//               message by message while the queue's thread does the other end
+// In CC mode every copy of a context holds its copy mutex in stage 3: they are serialised, and
+// positions follow in the order of their use.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "emu/driver/api.h"
+
+namespace sealane::emu {
+namespace {
+
+constexpr uint64_t kSnapshotMax = 64_KiB;  // a pageable source this small is staged at once
+constexpr uint64_t kPeerChunk = 16_MiB;
+
+struct Located {
+  Strided bytes;
+  Gpu* gpu = nullptr;  // nullptr: host
+  bool pinned = false;
+};
+
+CUresult locate(Driver& d, const CopyOperation& copy, const CopySide& side, bool writes,
+                Located& out) {
+  const bool rows_fit =
+      (copy.height <= 1 || side.pitch >= copy.width) &&
+      (copy.depth <= 1 || side.slice >= side.pitch * (copy.height - 1) + copy.width);
+  if (side.address == 0 || !rows_fit) return CUDA_ERROR_INVALID_VALUE;
+  out.bytes = {nullptr, copy.width, copy.height, copy.depth, side.pitch, side.slice};
+  const uint64_t extent = out.bytes.extent();
+  out.gpu = d.gpu_of(side.address);
+  if (out.gpu != nullptr) {
+    if (side.side == Side::host) return CUDA_ERROR_INVALID_VALUE;
+    out.bytes.base = out.gpu->memory.translate(side.address, extent);
+    return out.bytes.base != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  auto* memory = reinterpret_cast<uint8_t*>(side.address);
+  out.pinned = d.host.covers(side.address, extent);
+  if (!out.pinned) {
+    if (side.side == Side::device || d.host.find(side.address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!host_range_usable(memory, extent, writes)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  out.bytes.base = memory;
+  return CUDA_SUCCESS;
+}
+
+// The caller's wait for the queue to reach its copy, and the queue's for the caller's plan.
+class Rendezvous {
+ public:
+  enum State : uint32_t { queued, reached, planned, abandoned };
+
+  bool await_reached() { return await(queued) != abandoned; }
+  const Transfer* await_planned() { return await(reached) == planned ? &transfer_ : nullptr; }
+  void reach() { set(reached); }
+  void abandon() { set(abandoned); }
+  void plan(Transfer transfer) {
+    transfer_ = std::move(transfer);
+    set(planned);
+  }
+
+ private:
+  uint32_t await(uint32_t not_this) {
+    uint32_t now = state_.load();
+    while (now == not_this) {
+      state_.wait(now);
+      now = state_.load();
+    }
+    return now;
+  }
+  void set(State state) {
+    state_.store(state);
+    state_.notify_all();
+  }
+
+  std::atomic<uint32_t> state_{queued};
+  Transfer transfer_;
+};
+
+// Lives in the command: when the command goes without having been run, so does the wait for it.
+struct Abandon {
+  explicit Abandon(std::shared_ptr<Rendezvous> r) : rendezvous(std::move(r)) {}
+  ~Abandon() {
+    if (!ran) rendezvous->abandon();
+  }
+  Abandon(const Abandon&) = delete;
+  Abandon& operator=(const Abandon&) = delete;
+  std::shared_ptr<Rendezvous> rendezvous;
+  bool ran = false;
+};
+
+double toll_ns(const PathModel& model, bool pageable) {
+  return ns_from_us(pageable ? model.cc_pageable_toll_us : model.cc_toll_us);
+}
+
+CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Located& to) {
+  Context& context = *stream.context;
+  const bool inbound = to.gpu != nullptr;
+  SealedChannel& channel = inbound ? *context.to_device() : *context.to_host();
+  const PathModel& model = inbound ? config()->model.to_device : config()->model.to_host;
+  const bool pageable = inbound ? !from.pinned : !to.pinned;
+
+  auto rendezvous = std::make_shared<Rendezvous>();
+  auto abandon = std::make_shared<Abandon>(rendezvous);
+  Command command;
+  command.run = [abandon, &channel, inbound, from = from.bytes, to = to.bytes] {
+    abandon->ran = true;
+    abandon->rendezvous->reach();
+    const Transfer* transfer = abandon->rendezvous->await_planned();
+    if (transfer == nullptr) return CUDA_SUCCESS;
+    const bool genuine =
+        inbound ? channel.device_receive(*transfer, to) : channel.device_send(*transfer, from);
+    return genuine ? CUDA_SUCCESS : static_cast<CUresult>(kRefused);
+  };
+  abandon.reset();
+  const RealNs asked_at = real_ns();
+  const bool drained = stream.stream->idle();
+  const Fence fence = context.submit(stream.stream, std::move(command));
+  if (!rendezvous->await_reached()) return finish(context, fence);
+
+  // On the modelled machine a copy begins when it is asked for, or when what it waits for ends.
+  RealNs start = drained ? asked_at : real_ns();
+  std::unique_lock lock(context.copy_mutex(), std::try_to_lock);
+  if (!lock.owns_lock()) {
+    lock.lock();
+    start = real_ns();
+  }
+  if (context.over()) {  // the copy before us failed
+    rendezvous->abandon();
+    return finish(context, fence);
+  }
+  Transfer transfer = channel.plan(from.bytes.bytes(), pageable);
+  transfer.start = start + real_ns_of(toll_ns(model, pageable));
+  rendezvous->plan(transfer);
+  if (config()->paced) sleep_until(transfer.start);
+  const bool genuine =
+      inbound ? channel.host_send(transfer, from.bytes) : channel.host_receive(transfer, to.bytes);
+  if (!genuine) context.fail(static_cast<CUresult>(kRefused));
+  return finish(context, fence);
+}
+
+CUresult open_crossing(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
+  Context& context = *stream.context;
+  const bool inbound = to.gpu != nullptr;
+  const bool pageable = inbound ? !from.pinned : !to.pinned;
+  const uint64_t bytes = from.bytes.bytes();
+  const PathModel& model = inbound ? config()->model.to_device : config()->model.to_host;
+  double cost = ns_at(model.off_link_gb_per_s, bytes);
+  cost += ns_from_us(pageable ? model.off_pageable_latency_us : model.off_latency_us);
+  if (pageable) cost += ns_at(model.off_staging_gb_per_s, bytes);
+  Server& link = inbound ? context.gpu().link_to_device : context.gpu().link_to_host;
+
+  Strided source = from.bytes;
+  std::shared_ptr<uint8_t[]> snapshot;
+  if (pageable && !wait) {
+    if (inbound && bytes <= kSnapshotMax) {
+      snapshot.reset(new uint8_t[bytes]);
+      source.gather(0, bytes, snapshot.get());
+      source.base = snapshot.get();
+      source.pitch = source.width;
+      source.slice = source.width * source.height;
+    } else {
+      wait = true;
+    }
+  }
+  Command command;
+  command.run = [source, snapshot, target = to.bytes, cost, &link] {
+    const RealNs began = real_ns();
+    copy_strided(source, target);
+    link.serve(began, cost);
+    return CUDA_SUCCESS;
+  };
+  const Fence fence = context.submit(stream.stream, std::move(command));
+  return wait ? finish(context, fence) : CUDA_SUCCESS;
+}
+
+// Within one device, between two of them with CC off, or within the host.
+CUresult plain_copy(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
+  const Model& model = config()->model;
+  const bool in_host = from.gpu == nullptr && to.gpu == nullptr;
+  const uint64_t bytes = from.bytes.bytes();
+  double cost = 0;
+  if (in_host) {
+    cost = ns_at(model.host_memcpy_gb_per_s, bytes);
+    wait = wait || !from.pinned || !to.pinned;
+  } else if (from.gpu != to.gpu) {
+    cost = ns_at(model.to_host.off_link_gb_per_s, bytes);
+  } else {
+    cost = ns_from_us(stream.context->sealed() ? model.gpu_copy_cc_us : model.gpu_copy_off_us) +
+           ns_at(model.gpu_copy_gb_per_s, bytes);
+  }
+  Command command;
+  command.run = [source = from.bytes, target = to.bytes, cost] {
+    const RealNs began = real_ns();
+    copy_strided(source, target);
+    sleep_until(began + real_ns_of(cost));
+    return CUDA_SUCCESS;
+  };
+  const Fence fence = stream.context->submit(stream.stream, std::move(command));
+  return wait ? finish(*stream.context, fence) : CUDA_SUCCESS;
+}
+
+// Between two GPUs in CC mode: out sealed, in sealed, through private memory of the driver.
+CUresult sealed_peer_copy(ResolvedStream& stream, const Located& from, const Located& to) {
+  const uint64_t bytes = from.bytes.bytes();
+  const auto buffer = std::make_unique<uint8_t[]>(std::min(bytes, kPeerChunk));
+  if (!from.bytes.contiguous() || !to.bytes.contiguous()) return CUDA_ERROR_NOT_SUPPORTED;
+  for (uint64_t offset = 0; offset < bytes; offset += kPeerChunk) {
+    const uint64_t chunk = std::min(kPeerChunk, bytes - offset);
+    const Located here{Strided::flat(buffer.get(), chunk), nullptr, true};
+    const Located source{Strided::flat(from.bytes.base + offset, chunk), from.gpu, false};
+    const Located target{Strided::flat(to.bytes.base + offset, chunk), to.gpu, false};
+    CUresult result = sealed_crossing(stream, source, here);
+    if (result == CUDA_SUCCESS) result = sealed_crossing(stream, here, target);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cross(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
+  DirectionCounters& truth = to.gpu != nullptr ? counters().to_device : counters().to_host;
+  const RealNs began = real_ns();
+  const CUresult result = stream.context->sealed() ? sealed_crossing(stream, from, to)
+                                                   : open_crossing(stream, from, to, wait);
+  ++truth.copies;
+  truth.bytes += from.bytes.bytes();
+  truth.blocked_ns += real_ns() - began;
+  return result;
+}
+
+}  // namespace
+
+CUresult run_copy(Driver& d, ResolvedStream& stream, const CopyOperation& copy, bool wait) {
+  if (copy.bytes() == 0) return CUDA_SUCCESS;
+  Located from;
+  Located to;
+  CUresult result = locate(d, copy, copy.from, false, from);
+  if (result == CUDA_SUCCESS) result = locate(d, copy, copy.to, true, to);
+  if (result != CUDA_SUCCESS) return result;
+  if ((from.gpu == nullptr) != (to.gpu == nullptr)) return cross(stream, from, to, wait);
+  if (from.gpu != nullptr) {
+    ++counters().device_copies;
+    counters().device_copy_bytes += copy.bytes();
+  }
+  if (from.gpu == to.gpu) return plain_copy(stream, from, to, wait);
+  ++counters().peer_copies;
+  return stream.context->sealed() ? sealed_peer_copy(stream, from, to)
+                                  : plain_copy(stream, from, to, wait);
+}
+
+}  // namespace sealane::emu

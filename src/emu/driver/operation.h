@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a stream can be asked to do, as values: submitted at once, or kept as nodes of a graph and
+// submitted at each launch. Addresses are checked when an operation is submitted, not before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "emu/abi/cuda_types.h"
+#include "emu/device/kernels.h"
+
+namespace sealane::emu {
+
+struct EventObject;
+struct Graph;
+
+enum class Side : uint8_t { any, host, device };
+
+// One side of a copy, in bytes. pitch: from row to row, slice: from slice to slice.
+struct CopySide {
+  uint64_t address = 0;
+  uint64_t pitch = 0;
+  uint64_t slice = 0;
+  Side side = Side::any;
+};
+
+struct CopyOperation {
+  CopySide from;
+  CopySide to;
+  uint64_t width = 0;
+  uint64_t height = 1;
+  uint64_t depth = 1;
+
+  uint64_t bytes() const { return width * height * depth; }
+  static CopyOperation flat(uint64_t to, Side to_side, uint64_t from, Side from_side,
+                            uint64_t bytes) {
+    return {{from, bytes, bytes, from_side}, {to, bytes, bytes, to_side}, bytes, 1, 1};
+  }
+};
+
+struct FillOperation {
+  uint64_t address = 0;
+  uint64_t pitch = 0;
+  uint32_t value = 0;
+  unsigned element_bytes = 1;
+  uint64_t width = 0;  // elements
+  uint64_t height = 1;
+};
+
+struct HostOperation {
+  CUhostFn function = nullptr;
+  void* data = nullptr;
+  CUstreamCallback callback = nullptr;  // instead of function, told the status
+  CUstream stream = nullptr;            // for the callback
+};
+
+struct LaunchOperation {
+  std::shared_ptr<const Kernel> kernel;
+  Arguments arguments;
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+};
+
+struct RecordOperation {
+  std::shared_ptr<EventObject> event;
+};
+
+struct AwaitOperation {
+  std::shared_ptr<EventObject> event;
+};
+
+// cuStreamWaitValue and cuStreamWriteValue; several run in order.
+struct MemoryOperation {
+  bool wait = false;
+  bool wide = false;  // 64 bits
+  unsigned condition = 0;
+  uint64_t address = 0;
+  uint64_t value = 0;
+};
+struct MemoryOperations {
+  std::vector<MemoryOperation> all;
+};
+
+struct NothingOperation {};
+
+using Operation = std::variant<NothingOperation, CopyOperation, FillOperation, HostOperation,
+                               LaunchOperation, RecordOperation, AwaitOperation, MemoryOperations>;
+
+}  // namespace sealane::emu

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emu/truth/counters.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "base/text.h"
+#include "emu/config/config.h"
+#include "emu/device/pace.h"
+
+namespace sealane::emu {
+namespace {
+
+void field(std::string& out, std::string_view name, uint64_t value) {
+  if (out.back() != '{') out += ", ";
+  out += concat('"', name, "\": ", value);
+}
+
+// Fields of one direction; the names are those of the members.
+std::string direction_json(const DirectionCounters& d) {
+  std::string out = "{";
+  field(out, "copies", d.copies);
+  field(out, "bytes", d.bytes);
+  field(out, "blocked_ns", d.blocked_ns);
+  field(out, "blocked_device_ns", static_cast<uint64_t>(device_ns_of(d.blocked_ns)));
+  field(out, "messages", d.messages);
+  field(out, "own_messages", d.own_messages);
+  field(out, "sealed_bytes", d.sealed_bytes);
+  field(out, "verified_bytes", d.verified_bytes);
+  field(out, "positions", d.positions);
+  field(out, "rejected", d.rejected);
+  field(out, "rotations", d.rotations);
+  return out + "}";
+}
+
+RealNs started_at() {
+  static const RealNs started = real_ns();
+  return started;
+}
+
+}  // namespace
+
+Counters& counters() {
+  static Counters& made = *(started_at(), new Counters);
+  return made;
+}
+
+std::string counters_json() {
+  const Counters& c = counters();
+  const RealNs real = real_ns() - started_at();
+  std::string out = "{";
+  out += concat("\"emulated\": true, \"cc\": ", config()->cc ? "true" : "false");
+  field(out, "gpus", static_cast<uint64_t>(config()->gpus));
+  field(out, "dilation_permille", static_cast<uint64_t>(config()->dilation * 1000));
+  field(out, "real_ns", real);
+  field(out, "device_ns", static_cast<uint64_t>(device_ns_of(real)));
+  out += ", \"to_device\": " + direction_json(c.to_device);
+  out += ", \"to_host\": " + direction_json(c.to_host);
+  field(out, "device_copies", c.device_copies);
+  field(out, "device_copy_bytes", c.device_copy_bytes);
+  field(out, "peer_copies", c.peer_copies);
+  field(out, "fills", c.fills);
+  field(out, "launches", c.launches);
+  field(out, "unknown_launches", c.unknown_launches);
+  field(out, "host_functions", c.host_functions);
+  field(out, "synchronisations", c.synchronisations);
+  field(out, "answered_bytes", c.answered_bytes);
+  field(out, "contexts", c.contexts);
+  field(out, "contexts_failed", c.contexts_failed);
+  field(out, "attacks", c.attacks);
+  return out + "}\n";
+}
+
+void write_counters() {
+  const Config* current = config();
+  if (current == nullptr || current->stats.empty()) return;
+  const std::string json = counters_json();
+  std::FILE* file = std::fopen(current->stats.c_str(), "w");
+  const bool written =
+      file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (!written || !closed) {
+    std::fprintf(stderr, "sealane emulated GPU: cannot write SEALANE_EMU_STATS=%s: %s\n",
+                 current->stats.c_str(), std::strerror(errno));
+  }
+}
+
+}  // namespace sealane::emu

@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sealane/comm.h"
+
+#include <future>
+#include <utility>
+
+#include "live/comm/communicator.h"
+#include "seal/reduce.h"
+
+namespace sealane {
+namespace {
+
+[[noreturn]] void fail(const Error& error) {
+  throw CommError(static_cast<CommError::Kind>(static_cast<int>(error.kind) + 1), error.message);
+}
+static_assert(static_cast<int>(CommError::Kind::internal) ==
+              static_cast<int>(ErrorKind::internal) + 1);
+
+ElementType element(DataType type) { return static_cast<ElementType>(type); }
+static_assert(static_cast<int>(DataType::uint8) == static_cast<int>(ElementType::uint8));
+ReduceOperator operator_of(ReduceOp op) { return static_cast<ReduceOperator>(op); }
+static_assert(static_cast<int>(ReduceOp::max) == static_cast<int>(ReduceOperator::max));
+
+// Buffers the core only reads are const in the interface; one type serves both inside.
+Buffer memory(const void* data, size_t count, DataType type) {
+  return Buffer({{static_cast<uint8_t*>(const_cast<void*>(data)), count * size_of(type)}});
+}
+
+Buffer memory(const std::vector<Tensor>& tensors, DataType type) {
+  std::vector<MutableBytes> pieces;
+  pieces.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) {
+    pieces.emplace_back(static_cast<uint8_t*>(tensor.data), tensor.count * size_of(type));
+  }
+  return Buffer(std::move(pieces));
+}
+
+ExternalStore store_of(const CommOptions& options) {
+  if (!options.store_set || !options.store_get) return {};
+  ExternalStore store;
+  store.set = [set = options.store_set](const std::string& key,
+                                        const std::string& value) -> Status {
+    try {
+      set(key, value);
+      return {};
+    } catch (const std::exception& error) {
+      return io_error(error.what());
+    }
+  };
+  store.get = [get = options.store_get](const std::string& key,
+                                        Duration timeout) -> Result<std::string> {
+    try {
+      return get(key, std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+    } catch (const std::exception& error) {
+      return io_error(error.what());
+    }
+  };
+  return store;
+}
+
+JoinOptions join_options(const CommOptions& options) {
+  JoinOptions out;
+  out.self.group = options.group;
+  if (options.size > 0) {
+    if (options.rank < 0) fail(usage_error("a size was given without a rank"));
+    out.self.size = static_cast<uint32_t>(options.size);
+    out.self.rank = static_cast<uint32_t>(options.rank);
+  }
+  out.rendezvous = options.rendezvous;
+  out.store = store_of(options);
+  out.mode = options.mode == Mode::plain ? CommMode::plain : CommMode::sealed;
+  out.transport = static_cast<TransportKind>(options.transport);
+  auto algorithm = parse_algorithm(options.algorithm);
+  if (!algorithm) fail(algorithm.error());
+  out.algorithm = *algorithm;
+  out.timeout = options.timeout;
+  out.key_file = options.key_file;
+  out.certificate_file = options.certificate_file;
+  out.private_key_file = options.certificate_key_file;
+  out.authorities_file = options.authorities_file;
+  out.attest_command = options.attest_command;
+  return out;
+}
+
+}  // namespace
+
+size_t size_of(DataType type) { return element_bytes(element(type)); }
+
+struct Work::State {
+  std::shared_future<Status> future;
+};
+
+bool Work::done() const {
+  return state_->future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void Work::wait() const {
+  if (const Status& status = state_->future.get(); !status) fail(status.error());
+}
+
+struct Comm::Impl {
+  std::unique_ptr<Communicator> group;
+
+  Operation operation(Collective collective, Buffer in, Buffer out, DataType type, int root = 0,
+                      ReduceOperator op = ReduceOperator::none) const {
+    if (root < 0) fail(usage_error("a rank is not negative"));
+    return {collective,    element(type), op, static_cast<uint32_t>(root),
+            std::move(in), std::move(out)};
+  }
+  void run(Operation operation) const {
+    if (const Status status = group->run(std::move(operation)); !status) fail(status.error());
+  }
+  Work start(Operation operation, WorkCallback callback) const {
+    Communicator::OnDone on_done;
+    if (callback) {
+      on_done = [callback = std::move(callback)](const Status& status) {
+        callback(status ? std::string() : status.error().message);
+      };
+    }
+    auto future = group->start(std::move(operation), std::move(on_done));
+    return Work(std::make_shared<Work::State>(Work::State{std::move(future)}));
+  }
+
+  Operation all_reduce(Buffer in, Buffer out, DataType type, ReduceOp op) const {
+    return operation(Collective::all_reduce, std::move(in), std::move(out), type, 0,
+                     operator_of(op));
+  }
+  Operation reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                   int root) const {
+    // Only the root has a result.
+    Buffer result =
+        root == static_cast<int>(group->self().rank) ? memory(out, count, type) : Buffer();
+    return operation(Collective::reduce, memory(in, count, type), std::move(result), type, root,
+                     operator_of(op));
+  }
+  Operation reduce_scatter(const void* in, void* out, size_t count, DataType type,
+                           ReduceOp op) const {
+    return operation(Collective::reduce_scatter, memory(in, count * group->self().size, type),
+                     memory(out, count, type), type, 0, operator_of(op));
+  }
+  Operation all_gather(const void* in, void* out, size_t count, DataType type) const {
+    return operation(Collective::all_gather, memory(in, count, type),
+                     memory(out, count * group->self().size, type), type);
+  }
+  Operation broadcast(const void* in, void* out, size_t count, DataType type, int root) const {
+    const bool sends = root == static_cast<int>(group->self().rank);
+    return operation(Collective::broadcast, memory(sends ? in : out, count, type),
+                     memory(out, count, type), type, root);
+  }
+  Operation send(const void* in, size_t count, DataType type, int peer) const {
+    return operation(Collective::send, memory(in, count, type), Buffer(), type, peer);
+  }
+  Operation receive(void* out, size_t count, DataType type, int peer) const {
+    return operation(Collective::receive, Buffer(), memory(out, count, type), type, peer);
+  }
+  Operation barrier() const {
+    return operation(Collective::barrier, Buffer(), Buffer(), DataType::uint8);
+  }
+};
+
+Comm::Comm(const CommOptions& options) : impl_(std::make_unique<Impl>()) {
+  auto group = Communicator::create(join_options(options));
+  if (!group) fail(group.error());
+  impl_->group = std::move(*group);
+}
+Comm::Comm(Comm&&) noexcept = default;
+Comm& Comm::operator=(Comm&&) noexcept = default;
+Comm::~Comm() = default;
+
+int Comm::rank() const { return static_cast<int>(impl_->group->self().rank); }
+int Comm::size() const { return static_cast<int>(impl_->group->self().size); }
+uint64_t Comm::memory_bytes() const { return impl_->group->memory_bytes(); }
+
+void Comm::all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op) {
+  impl_->run(impl_->all_reduce(memory(in, count, type), memory(out, count, type), type, op));
+}
+void Comm::reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op, int root) {
+  impl_->run(impl_->reduce(in, out, count, type, op, root));
+}
+void Comm::reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op) {
+  impl_->run(impl_->reduce_scatter(in, out, count, type, op));
+}
+void Comm::all_gather(const void* in, void* out, size_t count, DataType type) {
+  impl_->run(impl_->all_gather(in, out, count, type));
+}
+void Comm::broadcast(const void* in, void* out, size_t count, DataType type, int root) {
+  impl_->run(impl_->broadcast(in, out, count, type, root));
+}
+void Comm::send(const void* in, size_t count, DataType type, int peer) {
+  impl_->run(impl_->send(in, count, type, peer));
+}
+void Comm::receive(void* out, size_t count, DataType type, int peer) {
+  impl_->run(impl_->receive(out, count, type, peer));
+}
+void Comm::barrier() { impl_->run(impl_->barrier()); }
+void Comm::all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op) {
+  impl_->run(impl_->all_reduce(memory(tensors, type), memory(tensors, type), type, op));
+}
+
+Work Comm::start_all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                            WorkCallback callback) {
+  return impl_->start(
+      impl_->all_reduce(memory(in, count, type), memory(out, count, type), type, op),
+      std::move(callback));
+}
+Work Comm::start_all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op,
+                            WorkCallback callback) {
+  return impl_->start(impl_->all_reduce(memory(tensors, type), memory(tensors, type), type, op),
+                      std::move(callback));
+}
+Work Comm::start_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                        int root, WorkCallback callback) {
+  return impl_->start(impl_->reduce(in, out, count, type, op, root), std::move(callback));
+}
+Work Comm::start_reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                                WorkCallback callback) {
+  return impl_->start(impl_->reduce_scatter(in, out, count, type, op), std::move(callback));
+}
+Work Comm::start_all_gather(const void* in, void* out, size_t count, DataType type,
+                            WorkCallback callback) {
+  return impl_->start(impl_->all_gather(in, out, count, type), std::move(callback));
+}
+Work Comm::start_broadcast(const void* in, void* out, size_t count, DataType type, int root,
+                           WorkCallback callback) {
+  return impl_->start(impl_->broadcast(in, out, count, type, root), std::move(callback));
+}
+Work Comm::start_send(const void* in, size_t count, DataType type, int peer,
+                      WorkCallback callback) {
+  return impl_->start(impl_->send(in, count, type, peer), std::move(callback));
+}
+Work Comm::start_receive(void* out, size_t count, DataType type, int peer, WorkCallback callback) {
+  return impl_->start(impl_->receive(out, count, type, peer), std::move(callback));
+}
+Work Comm::start_barrier(WorkCallback callback) {
+  return impl_->start(impl_->barrier(), std::move(callback));
+}
+
+}  // namespace sealane

@@ -1,0 +1,377 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever is done to the records on their way: does every rank hear of it in time, and does no
+// rank ever see a wrong sum? And when a rank dies, does the rest hear who it was?
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "base/random.h"
+#include "live/comm/group_fixture.h"
+
+namespace sealane {
+namespace {
+
+enum class Tamper {
+  flip_header,
+  flip_payload,
+  flip_tag,
+  truncate,
+  drop,
+  replay,
+  swap,
+  cross,
+  inject
+};
+constexpr Tamper kTampers[] = {Tamper::flip_header, Tamper::flip_payload, Tamper::flip_tag,
+                               Tamper::truncate,    Tamper::drop,         Tamper::replay,
+                               Tamper::swap,        Tamper::cross,        Tamper::inject};
+
+// Does it to the n-th record a rank sends.
+class HostileFabric final : public Fabric {
+ public:
+  HostileFabric(std::unique_ptr<Fabric> inner, uint32_t size, Tamper tamper, uint32_t when)
+      : inner_(std::move(inner)), size_(size), tamper_(tamper), left_(when) {}
+
+  bool writable(uint32_t wire) override { return inner_->writable(wire); }
+  MutableBytes slot(uint32_t wire) override { return inner_->slot(wire); }
+
+  void commit(uint32_t wire, size_t bytes) override {
+    const MutableBytes record = inner_->slot(wire).first(bytes);
+    const bool now = left_ > 0 && --left_ == 0;
+    if (!now) {
+      last_.assign(record.begin(), record.end());
+      inner_->commit(wire, bytes);
+      if (!held_.empty() && held_wire_ == wire && inner_->writable(wire)) release();
+      return;
+    }
+    switch (tamper_) {
+      case Tamper::flip_header:
+        record[24] ^= 1;
+        break;
+      case Tamper::flip_payload:
+        record[bytes > 70 ? 60 : 47] ^= 4;
+        break;
+      case Tamper::flip_tag:
+        record[bytes - 1] ^= 0x80;
+        break;
+      case Tamper::truncate:
+        bytes -= 1;
+        break;
+      case Tamper::drop:
+        return;
+      case Tamper::replay:
+        if (last_.empty()) break;
+        std::copy(last_.begin(), last_.end(), inner_->slot(wire).begin());
+        bytes = last_.size();
+        break;
+      case Tamper::swap:
+        held_.assign(record.begin(), record.end());
+        held_wire_ = wire;
+        return;
+      case Tamper::cross:
+        // The record goes to the wrong wire as well as the right one.
+        last_.assign(record.begin(), record.end());
+        for (uint32_t other = 0; other <= size_; ++other) {
+          if (other == wire || other == own_ || !inner_->writable(other)) continue;
+          std::copy(last_.begin(), last_.end(), inner_->slot(other).begin());
+          inner_->commit(other, bytes);
+          break;
+        }
+        record[44] ^= 1;  // two ranks have one other wire each: the origin lies too
+        break;
+      case Tamper::inject:
+        SeededRandom(1).fill(record);
+        break;
+    }
+    inner_->commit(wire, bytes);
+  }
+
+  bool readable(uint32_t wire) override { return inner_->readable(wire); }
+  Bytes front(uint32_t wire) override { return inner_->front(wire); }
+  void pop(uint32_t wire) override { inner_->pop(wire); }
+  Duration patience() override { return inner_->patience(); }
+  void prepare_wait() override { inner_->prepare_wait(); }
+  void wait(Duration at_most) override { inner_->wait(at_most); }
+  bool flush() override { return inner_->flush(); }
+  bool lost(uint32_t peer) const override { return inner_->lost(peer); }
+  size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  void set_own(uint32_t rank) { own_ = rank; }
+
+ private:
+  void release() {
+    std::copy(held_.begin(), held_.end(), inner_->slot(held_wire_).begin());
+    inner_->commit(held_wire_, held_.size());
+    held_.clear();
+  }
+
+  std::unique_ptr<Fabric> inner_;
+  uint32_t size_;
+  uint32_t own_ = 0;
+  Tamper tamper_;
+  uint32_t left_;
+  std::vector<uint8_t> last_;
+  std::vector<uint8_t> held_;
+  uint32_t held_wire_ = 0;
+};
+
+constexpr size_t kCount = 100'000;
+std::vector<float> ones() { return std::vector<float>(kCount, 1); }
+
+Operation sum_in_place(std::vector<float>& values) {
+  return {Collective::all_reduce, ElementType::float32, ReduceOperator::sum, 0,
+          buffer_of(values),      buffer_of(values)};
+}
+
+// Sums until an error; anything but the right sum on success is unforgivable.
+Status sum_until_error(Communicator& comm) {
+  for (int i = 0; i < 50; ++i) {
+    auto values = ones();
+    if (Status status = comm.run(sum_in_place(values)); !status) return status;
+    const auto wanted = static_cast<float>(comm.self().size);
+    if (values != std::vector<float>(kCount, wanted)) return internal_error("WRONG SUM");
+  }
+  return {};
+}
+
+class Tampered : public testing::TestWithParam<std::tuple<TransportKind, uint32_t, Algorithm>> {};
+
+TEST_P(Tampered, EveryRankHearsOfItAndNobodyGetsAWrongSum) {
+  const TransportKind transport = std::get<0>(GetParam());
+  const uint32_t size = std::get<1>(GetParam());
+  const Algorithm algorithm = std::get<2>(GetParam());
+  SeededRandom random(size);
+  for (const Tamper tamper : kTampers) {
+    GroupSetup setup;
+    setup.size = size;
+    setup.transport = transport;
+    setup.algorithm = algorithm;
+    setup.timeout = std::chrono::milliseconds(1500);
+    ThreadGroup group(setup);
+    const auto when = static_cast<uint32_t>(2 + random.below(30));
+    const auto victim = static_cast<uint32_t>(random.below(size));
+    const auto outcomes = group.run(sum_until_error, [&](JoinOptions& options) {
+      if (options.self.rank != victim) return;
+      options.wrap_fabric = [&, rank = options.self.rank](std::unique_ptr<Fabric> inner) {
+        auto hostile = std::make_unique<HostileFabric>(std::move(inner), size, tamper, when);
+        hostile->set_own(rank);
+        return hostile;
+      };
+    });
+    for (const Status& status : outcomes) {
+      ASSERT_FALSE(status.ok()) << "tamper " << static_cast<int>(tamper) << " at " << when;
+      EXPECT_NE(status.error().message.find("rank "), std::string::npos) << status.error().message;
+      EXPECT_EQ(status.error().message.find("WRONG"), std::string::npos);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Tampered,
+                         testing::Values(std::tuple(TransportKind::shm, 2u, Algorithm::automatic),
+                                         std::tuple(TransportKind::tcp, 2u, Algorithm::automatic),
+                                         std::tuple(TransportKind::shm, 3u, Algorithm::direct),
+                                         std::tuple(TransportKind::tcp, 3u, Algorithm::ring)));
+
+// Scribbles over the record that is being opened.
+class RacingFabric final : public Fabric {
+ public:
+  explicit RacingFabric(std::unique_ptr<Fabric> inner) : inner_(std::move(inner)) {
+    scribbler_ = std::thread([this] { scribble(); });
+  }
+  ~RacingFabric() override {
+    end_ = true;
+    scribbler_.join();
+  }
+  bool writable(uint32_t wire) override { return inner_->writable(wire); }
+  MutableBytes slot(uint32_t wire) override { return inner_->slot(wire); }
+  void commit(uint32_t wire, size_t bytes) override { inner_->commit(wire, bytes); }
+  bool readable(uint32_t wire) override { return inner_->readable(wire); }
+  Bytes front(uint32_t wire) override {
+    const Bytes record = inner_->front(wire);
+    if (record.size() > 1000) target_ = const_cast<uint8_t*>(record.data()) + 500;
+    return record;
+  }
+  void pop(uint32_t wire) override { inner_->pop(wire); }
+  Duration patience() override { return inner_->patience(); }
+  void prepare_wait() override { inner_->prepare_wait(); }
+  void wait(Duration at_most) override { inner_->wait(at_most); }
+  bool flush() override { return inner_->flush(); }
+  bool lost(uint32_t peer) const override { return inner_->lost(peer); }
+  size_t memory_bytes() const override { return inner_->memory_bytes(); }
+
+ private:
+  // The race is the point of the test.
+  __attribute__((no_sanitize("thread"))) void scribble() {
+    uint8_t value = 0;
+    while (!end_) {
+      uint8_t* at = target_;
+      if (at == nullptr) continue;
+      // Flip and flip back: most opens see a mixture, some see the genuine bytes.
+      volatile uint8_t& byte = *at;
+      const uint8_t genuine = byte;
+      byte = static_cast<uint8_t>(genuine ^ (++value | 1));
+      byte = genuine;
+    }
+  }
+  std::unique_ptr<Fabric> inner_;
+  std::atomic<uint8_t*> target_{nullptr};
+  std::atomic<bool> end_{false};
+  std::thread scribbler_;
+};
+
+TEST(Attack, ARacingWriterNeverGetsAWrongSumThrough) {
+  int errors = 0;
+  for (int round = 0; round < 10; ++round) {
+    GroupSetup setup;
+    setup.timeout = std::chrono::seconds(5);
+    ThreadGroup group(setup);
+    const auto outcomes = group.run(sum_until_error, [](JoinOptions& options) {
+      if (options.self.rank != 1) return;
+      options.wrap_fabric = [](std::unique_ptr<Fabric> inner) {
+        return std::make_unique<RacingFabric>(std::move(inner));
+      };
+    });
+    for (const Status& status : outcomes) {
+      if (status) continue;
+      EXPECT_EQ(status.error().message.find("WRONG"), std::string::npos);
+      ++errors;
+    }
+  }
+  EXPECT_GT(errors, 0) << "the writer never raced: the test shows nothing";
+}
+
+// ---- Who may join ----
+
+TEST(Join, AWrongKeyIsRefusedByBoth) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::seconds(3);
+  ThreadGroup group(setup);
+  TemporaryDirectory elsewhere;
+  ASSERT_TRUE(write_key_file(elsewhere.path() + "/key").ok());
+  const auto outcomes = group.run([](Communicator&) { return Status(); },
+                                  [&](JoinOptions& options) {
+                                    if (options.self.rank == 1) {
+                                      options.key_file = elsewhere.path() + "/key";
+                                    }
+                                  });
+  for (const Status& status : outcomes) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("pre-shared keys differ"), std::string::npos)
+        << status.error().message;
+  }
+}
+
+TEST(Join, SealedAndPlainDoNotMeet) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::seconds(3);
+  ThreadGroup group(setup);
+  const auto outcomes = group.run([](Communicator&) { return Status(); },
+                                  [](JoinOptions& options) {
+                                    if (options.self.rank == 1) options.mode = CommMode::plain;
+                                  });
+  EXPECT_FALSE(outcomes[0].ok());
+  EXPECT_FALSE(outcomes[1].ok());
+}
+
+TEST(Join, AKeyOthersCanReadIsRefusedWithTheRemedy) {
+  ThreadGroup group({});
+  chmod(group.key_file().c_str(), 0644);
+  const auto key = read_key_file(group.key_file());
+  ASSERT_FALSE(key.ok());
+  EXPECT_NE(key.error().message.find("chmod 600 " + group.key_file()), std::string::npos);
+  EXPECT_FALSE(write_key_file(group.key_file()).ok()) << "a key was overwritten";
+  EXPECT_NE(read_key_file("").error().message.find("sealane keygen"), std::string::npos);
+  std::ofstream(group.key_file()) << "short";
+  chmod(group.key_file().c_str(), 0600);
+  EXPECT_FALSE(read_key_file(group.key_file()).ok());
+}
+
+TEST(Join, ARankThatNeverComesIsNamed) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::milliseconds(300);
+  ThreadGroup group(setup);
+  const auto outcomes = group.run([](Communicator&) { return Status(); },
+                                  [](JoinOptions& options) {
+                                    if (options.self.rank == 1)
+                                      options.rendezvous = "file:/tmp/sealane-nobody";
+                                  });
+  ASSERT_FALSE(outcomes[0].ok());
+  EXPECT_NE(outcomes[0].error().message.find("rank 1"), std::string::npos);
+}
+
+TEST(Join, TheAttestationCommandDecides) {
+  for (const bool accept : {true, false}) {
+    GroupSetup setup;
+    setup.timeout = std::chrono::seconds(5);
+    ThreadGroup group(setup);
+    const std::string script = group.key_file() + ".attest";
+    std::ofstream(script)
+        << "#!/bin/sh\n"
+           "case $1 in\n"
+           "  produce) echo evidence $SEALANE_ATTEST_BINDING ;;\n"
+           "  check) read word binding; test \"$binding\" = \"$SEALANE_ATTEST_BINDING\" "
+        << (accept ? ";;" : "&& false ;;") << "\nesac\n";
+    chmod(script.c_str(), 0700);
+    const auto outcomes = group.run([](Communicator&) { return Status(); },
+                                    [&](JoinOptions& options) { options.attest_command = script; });
+    if (accept) {
+      EXPECT_EQ(outcome(outcomes), "ok");
+    } else {
+      EXPECT_NE(outcome(outcomes).find("attestation of rank"), std::string::npos);
+    }
+  }
+}
+
+// ---- Death ----
+
+// A rank in a process of its own: exit status 0 if the error names the dead rank.
+pid_t start_rank(const ThreadGroup& group, uint32_t rank, uint32_t victim) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  auto comm = Communicator::create(group.options(rank));
+  if (!comm) {
+    std::fprintf(stderr, "rank %u: %s\n", rank, comm.error().message.c_str());
+    _exit(3);
+  }
+  while (true) {
+    const Status status = sum_until_error(**comm);
+    if (status) continue;
+    const bool named = status.error().message.find(concat("rank ", victim)) != std::string::npos;
+    if (!named) std::fprintf(stderr, "rank %u: %s\n", rank, status.error().message.c_str());
+    _exit(named ? 0 : 4);
+  }
+}
+
+TEST(Death, OfARankIsHeardByAllWithItsName) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const uint32_t delay_ms : {100u, 113u, 127u, 150u}) {
+      GroupSetup setup;
+      setup.size = 3;
+      setup.transport = transport;
+      setup.timeout = std::chrono::seconds(10);
+      const ThreadGroup group(setup);
+      const uint32_t victim = delay_ms % 3;
+      std::vector<pid_t> ranks;
+      for (uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(start_rank(group, rank, victim));
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms * 4));
+      kill(ranks[victim], SIGKILL);
+      for (uint32_t rank = 0; rank < 3; ++rank) {
+        int status = 0;
+        waitpid(ranks[rank], &status, 0);
+        if (rank != victim) {
+          EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sealane

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attestation by a program of the user's (SEALANE_ATTEST_CMD), run by the shell:
+//   CMD produce    evidence for SEALANE_ATTEST_BINDING (hex) to standard output
+//   CMD check      evidence of rank SEALANE_ATTEST_RANK on standard input; exit 0 accepts it
+#pragma once
+
+#include <string>
+
+#include "core/session/identity.h"
+
+namespace sealane {
+
+class AttestCommand final : public Attestor {
+ public:
+  explicit AttestCommand(std::string command) : command_(std::move(command)) {}
+
+  Result<std::vector<uint8_t>> produce(Bytes binding) override;
+  Status check(uint32_t peer, Bytes binding, Bytes evidence) override;
+
+ private:
+  Result<std::vector<uint8_t>> run(const char* verb, Bytes binding, const std::string& rank,
+                                   Bytes input) const;
+
+  std::string command_;
+};
+
+}  // namespace sealane

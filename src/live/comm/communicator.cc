@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/comm/communicator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "seal/engine.h"
+#include "seal/reduce.h"
+
+namespace sealane {
+namespace {
+
+void warn_about_plain_mode() {
+  std::fputs("sealane: warning: plain mode: nothing is encrypted or authenticated\n", stderr);
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) {
+  if (Status status = fill_from_environment(options); !status) return status.error();
+  if (Status status = check_identity(options.self); !status) return status.error();
+  if (options.record_bytes < 64 || options.record_bytes % 64 != 0 || options.record_bytes > 1_MiB) {
+    return usage_error("records have 64 bytes to 1 MiB, a multiple of 64");
+  }
+  const auto engine = chosen_engine();
+  if (!engine) return engine.error();
+  if (options.mode == CommMode::plain && options.self.rank == 0) warn_about_plain_mode();
+
+  std::unique_ptr<Communicator> made(new Communicator(std::move(options)));
+  if (made->options_.self.size == 1) return made;
+  auto group = join(made->options_);
+  if (!group) return group.error();
+  auto lanes =
+      made->options_.mode == CommMode::plain
+          ? make_plain_lanes()
+          : make_sealed_lanes(made->options_.self.rank, std::move(group->keys),
+                              std::move(*group->broadcast), **engine, made->options_.key_limits);
+  made->runner_ = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
+  return made;
+}
+
+Communicator::~Communicator() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+}
+
+Status Communicator::check(const Operation& operation) const {
+  const uint32_t size = options_.self.size;
+  if (operation.root >= size) {
+    return usage_error(concat("rank ", operation.root, " is not of this group of ", size));
+  }
+  const bool pair =
+      operation.collective == Collective::send || operation.collective == Collective::receive;
+  if (pair && operation.root == options_.self.rank)
+    return usage_error("a rank cannot send to itself");
+  if (operation.collective == Collective::barrier) return {};
+  if (operation.type == ElementType::none) return usage_error("an element type is needed");
+  const uint64_t in = operation.in.bytes();
+  const uint64_t out = operation.out.bytes();
+  if (in % element_bytes(operation.type) != 0 || out % element_bytes(operation.type) != 0) {
+    return usage_error("buffers must hold whole elements");
+  }
+  if (reduces(operation.collective) && operation.op == ReduceOperator::none) {
+    return usage_error("an operator is needed: sum, avg, min or max");
+  }
+  bool fits = true;
+  switch (operation.collective) {
+    case Collective::all_reduce:
+      fits = in == out;
+      break;
+    case Collective::reduce:
+      fits = operation.root != options_.self.rank || in == out;
+      break;
+    case Collective::all_gather:
+      fits = in * size == out;
+      break;
+    case Collective::reduce_scatter:
+      fits = in == out * size;
+      break;
+    default:
+      break;
+  }
+  if (!fits) {
+    return usage_error(concat(to_string(operation.collective), ": ", in, " bytes in do not fit ",
+                              out, " bytes out in a group of ", size));
+  }
+  return {};
+}
+
+Status Communicator::execute(const Operation& operation) {
+  if (runner_ != nullptr) return runner_->run(operation);
+  // Alone: the result is the contribution.
+  std::vector<uint8_t> from_scratch(options_.record_bytes);
+  std::vector<uint8_t> to_scratch(options_.record_bytes);
+  const uint64_t bytes = std::min(operation.in.bytes(), operation.out.bytes());
+  for (uint64_t at = 0; at < bytes; at += options_.record_bytes) {
+    const size_t count = std::min<uint64_t>(bytes - at, options_.record_bytes);
+    const Bytes from = operation.in.read(at, count, from_scratch);
+    const MutableBytes to = operation.out.target(at, count, to_scratch);
+    std::memmove(to.data(), from.data(), count);
+    operation.out.written(at, to);
+  }
+  return {};
+}
+
+Status Communicator::run(Operation operation) {
+  if (Status status = check(operation); !status) return status;
+  {
+    std::unique_lock lock(mutex_);
+    if (busy_ || !queue_.empty()) {
+      lock.unlock();
+      return start(std::move(operation)).get();
+    }
+    busy_ = true;
+  }
+  Status status = execute(operation);
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+  }
+  changed_.notify_all();
+  return status;
+}
+
+std::shared_future<Status> Communicator::start(Operation operation, OnDone on_done) {
+  Queued queued{std::move(operation), std::move(on_done), {}};
+  std::shared_future<Status> future = queued.promise.get_future().share();
+  if (Status status = check(queued.operation); !status) {
+    if (queued.on_done) queued.on_done(status);
+    queued.promise.set_value(std::move(status));
+    return future;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(queued));
+    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+  }
+  changed_.notify_all();
+  return future;
+}
+
+void Communicator::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return (!queue_.empty() && !busy_) || (ending_ && queue_.empty()); });
+    if (queue_.empty()) return;
+    Queued next = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    Status status = execute(next.operation);
+    if (next.on_done) next.on_done(status);
+    next.promise.set_value(std::move(status));
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace sealane

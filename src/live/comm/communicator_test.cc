@@ -1,0 +1,366 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does every collective deliver the right result, on every transport, in every shape?
+
+#include "live/comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <tuple>
+
+#include "live/comm/group_fixture.h"
+#include "seal/reduce.h"
+
+namespace sealane {
+namespace {
+
+Operation all_reduce_of(std::vector<float>& in, std::vector<float>& out,
+                        ReduceOperator op = ReduceOperator::sum) {
+  return {Collective::all_reduce, ElementType::float32, op, 0, buffer_of(in), buffer_of(out)};
+}
+
+// Small integers: exact in float32 whatever the order.
+std::vector<float> contribution(uint32_t rank, size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 7 + rank * 13) % 101);
+  return values;
+}
+
+std::vector<float> expected_sum(uint32_t size, size_t count) {
+  std::vector<float> sum(count);
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    const auto values = contribution(rank, count);
+    for (size_t i = 0; i < count; ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+struct Case {
+  TransportKind transport;
+  CommMode mode;
+  Algorithm algorithm;
+  uint32_t size;
+};
+
+class AllReduce : public testing::TestWithParam<Case> {};
+
+TEST_P(AllReduce, SumsEverySizeInPlaceAndOutOfPlace) {
+  const Case& c = GetParam();
+  GroupSetup setup;
+  setup.size = c.size;
+  setup.transport = c.transport;
+  setup.mode = c.mode;
+  setup.algorithm = c.algorithm;
+  ThreadGroup group(setup);
+  const auto outcomes = group.run([&](Communicator& comm) -> Status {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{1023}, size_t{1024},
+                               size_t{16384}, size_t{16385}, size_t{700001}}) {
+      auto in = contribution(comm.self().rank, count);
+      std::vector<float> out(count, -1);
+      if (Status s = comm.run(all_reduce_of(in, out)); !s) return s;
+      if (out != expected_sum(c.size, count)) return internal_error(concat("wrong sum ", count));
+      if (Status s = comm.run(all_reduce_of(in, in)); !s) return s;
+      if (in != out) return internal_error(concat("wrong sum in place ", count));
+    }
+    return {};
+  });
+  EXPECT_EQ(outcome(outcomes), "ok");
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::exchange, Algorithm::direct,
+                                      Algorithm::ring, Algorithm::hub}) {
+      for (const uint32_t size : {2u, 3u, 5u, 9u}) {
+        if (size == 9 && algorithm != Algorithm::automatic) continue;
+        all.push_back({transport, CommMode::sealed, algorithm, size});
+      }
+    }
+    all.push_back({transport, CommMode::plain, Algorithm::automatic, 2});
+    all.push_back({transport, CommMode::plain, Algorithm::automatic, 4});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AllReduce, testing::ValuesIn(cases()), [](const auto& instance) {
+  const Case& c = instance.param;
+  return concat(c.transport == TransportKind::shm ? "shm_" : "tcp_", to_string(c.mode), "_",
+                to_string(c.algorithm), "_", c.size);
+});
+
+// ---- The other collectives, types and shapes ----
+
+template <typename T>
+T small_value(uint32_t rank, size_t index) {
+  return static_cast<T>((index + rank * 2) % 5);
+}
+
+template <typename T>
+T expected_value(ReduceOperator op, uint32_t size, size_t index) {
+  T result = small_value<T>(0, index);
+  for (uint32_t rank = 1; rank < size; ++rank) {
+    const T other = small_value<T>(rank, index);
+    if (op == ReduceOperator::min) {
+      result = std::min(result, other);
+    } else if (op == ReduceOperator::max) {
+      result = std::max(result, other);
+    } else {
+      result = static_cast<T>(result + other);
+    }
+  }
+  return op == ReduceOperator::avg ? static_cast<T>(result / static_cast<T>(size)) : result;
+}
+
+template <typename T>
+Status check_type(Communicator& comm, ElementType type) {
+  for (const ReduceOperator op :
+       {ReduceOperator::sum, ReduceOperator::avg, ReduceOperator::min, ReduceOperator::max}) {
+    for (const size_t count : {size_t{1}, size_t{4095}, size_t{20001}}) {
+      std::vector<T> in(count);
+      for (size_t i = 0; i < count; ++i) in[i] = small_value<T>(comm.self().rank, i);
+      const Status status =
+          comm.run({Collective::all_reduce, type, op, 0, buffer_of(in), buffer_of(in)});
+      if (!status) return status;
+      for (size_t i = 0; i < count; ++i) {
+        if (in[i] == expected_value<T>(op, comm.self().size, i)) continue;
+        return internal_error(
+            concat("type ", static_cast<int>(type), " op ", static_cast<int>(op), " element ", i));
+      }
+    }
+  }
+  return {};
+}
+
+TEST(Collectives, EveryTypeAndOperator) {
+  for (const uint32_t size : {2u, 3u, 4u}) {
+    GroupSetup setup;
+    setup.size = size;
+    ThreadGroup group(setup);
+    EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+                if (Status s = check_type<float>(comm, ElementType::float32); !s) return s;
+                if (Status s = check_type<double>(comm, ElementType::float64); !s) return s;
+                if (Status s = check_type<int32_t>(comm, ElementType::int32); !s) return s;
+                if (Status s = check_type<int64_t>(comm, ElementType::int64); !s) return s;
+                return check_type<uint8_t>(comm, ElementType::uint8);
+              })),
+              "ok");
+  }
+}
+
+TEST(Collectives, SixteenBitFloats) {
+  GroupSetup setup;
+  setup.size = 3;
+  ThreadGroup group(setup);
+  EXPECT_EQ(
+      outcome(group.run([](Communicator& comm) -> Status {
+        for (const auto& [type, one, three] : {std::tuple(ElementType::float16, 0x3c00, 0x4200),
+                                               std::tuple(ElementType::bfloat16, 0x3f80, 0x4040)}) {
+          std::vector<uint16_t> values(5001, static_cast<uint16_t>(one));
+          Status status = comm.run({Collective::all_reduce, type, ReduceOperator::sum, 0,
+                                    buffer_of(values), buffer_of(values)});
+          if (!status) return status;
+          const auto wanted = static_cast<uint16_t>(three);
+          if (values != std::vector<uint16_t>(5001, wanted)) return internal_error("wrong");
+        }
+        return {};
+      })),
+      "ok");
+}
+
+Status other_collectives(Communicator& comm) {
+  const uint32_t rank = comm.self().rank;
+  const uint32_t size = comm.self().size;
+  const size_t count = 50'003;
+  const auto run = [&](Collective collective, std::vector<float>& in, std::vector<float>& out,
+                       uint32_t root = 0, ReduceOperator op = ReduceOperator::none) {
+    return comm.run({collective, ElementType::float32, op, root, buffer_of(in), buffer_of(out)});
+  };
+  auto mine = contribution(rank, count);
+  std::vector<float> nothing, received(count);
+  if (rank == 0) {  // first, so that the numbers of later calls would not agree if pairs counted
+    if (Status s = run(Collective::send, mine, nothing, size - 1); !s) return s;
+  } else if (rank == size - 1) {
+    if (Status s = run(Collective::receive, nothing, received, 0); !s) return s;
+    if (received != contribution(0, count)) return internal_error("receive");
+  }
+  std::vector<float> all(count * size);
+  if (Status s = run(Collective::all_gather, mine, all); !s) return s;
+  for (uint32_t r = 0; r < size; ++r) {
+    const auto part = contribution(r, count);
+    if (!std::equal(part.begin(), part.end(), all.begin() + static_cast<ptrdiff_t>(r * count))) {
+      return internal_error("all_gather");
+    }
+  }
+  auto wide = contribution(rank, count * size);
+  std::vector<float> part(count);
+  if (Status s = run(Collective::reduce_scatter, wide, part, 0, ReduceOperator::sum); !s) return s;
+  const auto sums = expected_sum(size, count * size);
+  if (!std::equal(part.begin(), part.end(), sums.begin() + static_cast<ptrdiff_t>(rank * count))) {
+    return internal_error("reduce_scatter");
+  }
+  for (uint32_t root = 0; root < size; ++root) {
+    auto data = contribution(rank, count);
+    if (Status s = run(Collective::broadcast, data, data, root); !s) return s;
+    if (data != contribution(root, count)) return internal_error("broadcast");
+    std::vector<float> result(rank == root ? count : 0);
+    if (Status s = run(Collective::reduce, mine, result, root, ReduceOperator::sum); !s) return s;
+    if (rank == root && result != expected_sum(size, count)) return internal_error("reduce");
+  }
+  return comm.run({Collective::barrier, ElementType::none, ReduceOperator::none, 0, {}, {}});
+}
+
+TEST(Collectives, AllOfThemOnEveryTransportAndAlgorithm) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring}) {
+      for (const uint32_t size : {2u, 4u}) {
+        GroupSetup setup;
+        setup.size = size;
+        setup.transport = transport;
+        setup.algorithm = algorithm;
+        ThreadGroup group(setup);
+        EXPECT_EQ(outcome(group.run(other_collectives)), "ok") << to_string(algorithm);
+      }
+    }
+  }
+}
+
+TEST(Collectives, ManyTensorsTravelAsOne) {
+  GroupSetup setup;
+  setup.size = 3;
+  ThreadGroup group(setup);
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              std::vector<std::vector<float>> tensors;
+              std::vector<MutableBytes> pieces;
+              for (const size_t count : {1, 0, 5, 30000, 3, 17000, 1}) {
+                tensors.push_back(contribution(comm.self().rank, count));
+                pieces.emplace_back(reinterpret_cast<uint8_t*>(tensors.back().data()),
+                                    count * sizeof(float));
+              }
+              const Buffer all(pieces);
+              Status status = comm.run(
+                  {Collective::all_reduce, ElementType::float32, ReduceOperator::sum, 0, all, all});
+              if (!status) return status;
+              for (const auto& tensor : tensors) {
+                if (tensor != expected_sum(3, tensor.size())) return internal_error("wrong");
+              }
+              return {};
+            })),
+            "ok");
+}
+
+TEST(Collectives, AsynchronousOnesKeepTheirOrder) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              std::vector<std::vector<float>> data(20);
+              std::vector<std::shared_future<Status>> started;
+              std::atomic<int> called{0};
+              for (auto& values : data) {
+                values = contribution(comm.self().rank, 3000);
+                started.push_back(
+                    comm.start(all_reduce_of(values, values), [&](const Status&) { ++called; }));
+              }
+              auto last = contribution(comm.self().rank, 10);
+              if (Status s = comm.run(all_reduce_of(last, last)); !s) return s;
+              for (const auto& future : started) {
+                if (const Status& s = future.get(); !s) return s;
+              }
+              for (const auto& values : data) {
+                if (values != expected_sum(2, 3000)) return internal_error("wrong");
+              }
+              return called == 20 ? Status() : Status(internal_error("callbacks missing"));
+            })),
+            "ok");
+}
+
+TEST(Collectives, RekeyInTheMiddle) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    GroupSetup setup;
+    setup.size = 3;
+    setup.transport = transport;
+    setup.limits.messages = 4;
+    ThreadGroup group(setup);
+    EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+                for (int i = 0; i < 3; ++i) {
+                  auto values = contribution(comm.self().rank, 1'000'003);
+                  if (Status s = comm.run(all_reduce_of(values, values)); !s) return s;
+                  if (values != expected_sum(3, values.size())) return internal_error("wrong");
+                }
+                return {};
+              })),
+              "ok");
+  }
+}
+
+TEST(Collectives, MemoryStaysWithinItsBound) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    GroupSetup setup;
+    setup.size = 9;
+    setup.transport = transport;
+    ThreadGroup group(setup);
+    EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+                if (comm.memory_bytes() <= 32_MiB) return {};
+                return internal_error(concat(comm.memory_bytes(), " bytes"));
+              })),
+              "ok");
+  }
+}
+
+TEST(Collectives, AGibibyte) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              std::vector<uint8_t> values(1_GiB, static_cast<uint8_t>(comm.self().rank + 1));
+              Status status =
+                  comm.run({Collective::all_reduce, ElementType::uint8, ReduceOperator::sum, 0,
+                            buffer_of(values), buffer_of(values)});
+              if (!status) return status;
+              const auto wrong = std::count_if(values.begin(), values.end(),
+                                               [](uint8_t value) { return value != 3; });
+              return wrong == 0 ? Status() : Status(internal_error(concat(wrong, " wrong")));
+            })),
+            "ok");
+}
+
+TEST(Collectives, AloneTheResultIsTheContribution) {
+  GroupSetup setup;
+  setup.size = 1;
+  ThreadGroup group(setup);
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              auto in = contribution(0, 100'000);
+              std::vector<float> out(in.size());
+              if (Status s = comm.run(all_reduce_of(in, out)); !s) return s;
+              return out == in ? Status() : Status(internal_error("wrong"));
+            })),
+            "ok");
+}
+
+TEST(Collectives, CallsThatDifferAreNamed) {
+  ThreadGroup group({});
+  const auto outcomes = group.run([](Communicator& comm) -> Status {
+    auto values = contribution(comm.self().rank, comm.self().rank == 0 ? 100 : 200);
+    return comm.run(all_reduce_of(values, values));
+  });
+  EXPECT_FALSE(outcomes[0].ok());
+  EXPECT_FALSE(outcomes[1].ok());
+  EXPECT_NE(outcome(outcomes).find("rank 1"), std::string::npos) << outcome(outcomes);
+}
+
+TEST(Collectives, WrongArgumentsAreUsageErrorsAndHarmless) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              auto a = contribution(0, 10);
+              std::vector<float> b(11);
+              if (comm.run(all_reduce_of(a, b)).ok()) return internal_error("sizes differ");
+              if (comm.run(all_reduce_of(a, a, ReduceOperator::none)).ok()) {
+                return internal_error("no operator");
+              }
+              return comm.run(all_reduce_of(a, a));
+            })),
+            "ok");
+}
+
+}  // namespace
+}  // namespace sealane

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/comm/control.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace sealane {
+
+ControlLink::~ControlLink() {
+  for (const int descriptor : passed_) close(descriptor);
+}
+
+void ControlLink::pump() {
+  std::array<uint8_t, 16_KiB> piece;
+  while (!gone_) {
+    const ptrdiff_t count = socket_.receive(piece, &passed_);
+    if (count == 0) break;
+    if (count < 0) {
+      gone_ = true;
+      break;
+    }
+    session_->handle_received(Bytes(piece).first(static_cast<size_t>(count)));
+  }
+  transmit(-1);
+}
+
+void ControlLink::send(Bytes message, int pass_descriptor) {
+  session_->send_message(message);
+  transmit(pass_descriptor);
+}
+
+void ControlLink::transmit(int pass_descriptor) {
+  const std::vector<uint8_t> more = session_->poll_transmit();
+  unsent_.insert(unsent_.end(), more.begin(), more.end());
+  while (!gone_ && !unsent_.empty()) {
+    const ptrdiff_t count = socket_.send(unsent_, pass_descriptor);
+    if (count < 0) gone_ = true;
+    if (count <= 0) break;
+    pass_descriptor = -1;
+    unsent_.erase(unsent_.begin(), unsent_.begin() + count);
+  }
+}
+
+std::optional<int> ControlLink::take_descriptor() {
+  if (passed_.empty()) return std::nullopt;
+  const int descriptor = passed_.front();
+  passed_.erase(passed_.begin());
+  return descriptor;
+}
+
+void Control::send(uint32_t rank, Message type, Bytes payload, int pass_descriptor) {
+  std::vector<uint8_t> message(1 + payload.size());
+  message[0] = static_cast<uint8_t>(type);
+  std::copy(payload.begin(), payload.end(), message.begin() + 1);
+  links_[rank]->send(message, pass_descriptor);
+}
+
+void Control::abort(const std::string& reason) {
+  if (told_) return;
+  told_ = true;
+  for (uint32_t rank = 0; rank < links_.size(); ++rank) {
+    const auto& link = links_[rank];
+    if (link == nullptr || link->gone() || !link->session().complete()) continue;
+    send(rank, Message::abort, as_bytes(reason));
+  }
+}
+
+void Control::pump() {
+  for (uint32_t rank = 0; rank < links_.size(); ++rank) {
+    ControlLink* link = links_[rank].get();
+    if (link == nullptr) continue;
+    link->pump();
+    while (const auto message = link->poll_message()) {
+      const bool abort = !message->empty() && (*message)[0] == static_cast<uint8_t>(Message::abort);
+      if (!abort || aborted_) continue;
+      const std::string reason(message->begin() + 1, message->end());
+      aborted_ = peer_error(concat("rank ", rank, " gave up: ", reason));
+    }
+  }
+}
+
+}  // namespace sealane

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One authenticated connection to every other rank, open for the life of the group. It carries the
+// handshake, then small messages; its end tells that a rank is gone. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/session/session.h"
+#include "transport/socket.h"
+
+namespace sealane {
+
+class ControlLink {
+ public:
+  ControlLink(Socket socket, std::unique_ptr<Session> session)
+      : socket_(std::move(socket)), session_(std::move(session)) {}
+  ControlLink(ControlLink&&) = default;
+  ~ControlLink();
+
+  // Receives and sends whatever is possible without waiting.
+  void pump();
+  void send(Bytes message, int pass_descriptor = -1);
+  std::optional<std::vector<uint8_t>> poll_message() { return session_->poll_message(); }
+
+  std::optional<int> take_descriptor();  // one that the peer passed, if any
+
+  Session& session() { return *session_; }
+  bool gone() const { return gone_; }
+  bool unsent() const { return !unsent_.empty(); }
+  int descriptor() const { return socket_.descriptor(); }
+
+ private:
+  void transmit(int pass_descriptor);
+
+  Socket socket_;
+  std::unique_ptr<Session> session_;
+  std::vector<uint8_t> unsent_;
+  std::vector<int> passed_;
+  bool gone_ = false;
+};
+
+// First byte of a control message.
+enum class Message : uint8_t {
+  terms = 't',   // what both sides must agree on, as text
+  outbox = 'o',  // a descriptor of shared memory comes along
+  cookie = 'c',  // what data connections must show
+  ready = 'r',   // everything is in place
+  abort = 'a',   // why the sender gave up
+};
+
+class Control {
+ public:
+  explicit Control(uint32_t size) : links_(size) {}
+
+  std::unique_ptr<ControlLink>& link(uint32_t rank) { return links_[rank]; }
+  void send(uint32_t rank, Message type, Bytes payload, int pass_descriptor = -1);
+
+  // Tells everybody once; later calls do nothing.
+  void abort(const std::string& reason);
+
+  // Looks at all connections; what is left afterwards are aborts and ranks that are gone.
+  void pump();
+  // The first abort that was heard, naming its rank.
+  const std::optional<Error>& aborted() const { return aborted_; }
+  bool gone(uint32_t rank) const { return links_[rank] != nullptr && links_[rank]->gone(); }
+
+ private:
+  std::vector<std::unique_ptr<ControlLink>> links_;  // none for the own rank
+  std::optional<Error> aborted_;
+  bool told_ = false;
+};
+
+}  // namespace sealane

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: a group whose ranks are threads of this process.
+#pragma once
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "live/comm/communicator.h"
+#include "live/comm/key_file.h"
+
+namespace sealane {
+
+// A directory that is gone with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    char pattern[] = "/tmp/sealane-test-XXXXXX";
+    path_ = mkdtemp(pattern);
+  }
+  ~TemporaryDirectory() { static_cast<void>(std::system(("rm -rf " + path_).c_str())); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct GroupSetup {
+  uint32_t size = 2;
+  TransportKind transport = TransportKind::shm;
+  CommMode mode = CommMode::sealed;
+  Algorithm algorithm = Algorithm::automatic;
+  KeyLimits limits;
+  Duration timeout = std::chrono::seconds(20);
+  uint32_t record_bytes = 64 << 10;
+};
+
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(const GroupSetup& setup) : setup_(setup) {
+    static_cast<void>(write_key_file(key_file()));
+  }
+
+  std::string key_file() const { return directory_.path() + "/key"; }
+
+  JoinOptions options(uint32_t rank) const {
+    JoinOptions options;
+    options.self = {"test", setup_.size, rank};
+    options.rendezvous = "file:" + directory_.path() + "/meet";
+    options.key_file = key_file();
+    options.mode = setup_.mode;
+    options.transport = setup_.transport;
+    options.algorithm = setup_.algorithm;
+    options.key_limits = setup_.limits;
+    options.timeout = setup_.timeout;
+    options.record_bytes = setup_.record_bytes;
+    return options;
+  }
+
+  using Body = std::function<Status(Communicator&)>;
+  using Adjust = std::function<void(JoinOptions&)>;
+
+  // Runs the body on every rank; the outcome of each.
+  std::vector<Status> run(const Body& body, const Adjust& adjust = {}) {
+    std::vector<Status> outcomes(setup_.size);
+    std::vector<std::thread> ranks;
+    for (uint32_t rank = 0; rank < setup_.size; ++rank) {
+      ranks.emplace_back([&, rank] {
+        JoinOptions mine = options(rank);
+        if (adjust) adjust(mine);
+        auto communicator = Communicator::create(std::move(mine));
+        outcomes[rank] = communicator ? body(**communicator) : Status(communicator.error());
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+    return outcomes;
+  }
+
+ private:
+  GroupSetup setup_;
+  TemporaryDirectory directory_;
+};
+
+// First failure as text, or "ok".
+inline std::string outcome(const std::vector<Status>& statuses) {
+  for (size_t rank = 0; rank < statuses.size(); ++rank) {
+    if (!statuses[rank]) return concat("rank ", rank, ": ", statuses[rank].error().message);
+  }
+  return "ok";
+}
+
+template <typename T>
+Buffer buffer_of(std::vector<T>& values) {
+  return Buffer({{reinterpret_cast<uint8_t*>(values.data()), values.size() * sizeof(T)}});
+}
+
+}  // namespace sealane

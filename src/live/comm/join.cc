@@ -1,0 +1,449 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/comm/join.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "live/comm/attest_command.h"
+#include "live/comm/endpoint.h"
+#include "live/comm/key_file.h"
+#include "live/comm/rendezvous.h"
+#include "seal/record.h"
+#include "transport/shm_fabric.h"
+#include "transport/tcp_fabric.h"
+
+namespace sealane {
+namespace {
+
+constexpr Duration kSlice = std::chrono::milliseconds(20);
+constexpr size_t kStrangersMax = 64;
+constexpr uint8_t kHelloControl = 'C';
+constexpr uint8_t kHelloData = 'D';
+constexpr size_t kCookieBytes = 32;
+// After kHelloData: rank (4), 1 for the broadcast connection, cookie.
+constexpr size_t kDataHelloBytes = 5 + kCookieBytes;
+using Cookie = std::array<uint8_t, kCookieBytes>;
+
+uint32_t cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
+}
+
+Error named(uint32_t rank, const Error& error) {
+  return {error.kind, concat("rank ", rank, ": ", error.message)};
+}
+
+// Plain mode protects nothing, so it needs no secret; the sessions still carry control messages.
+Result<Credentials> credentials_for(const JoinOptions& options) {
+  if (options.mode == CommMode::sealed) return read_credentials(options);
+  const std::array<uint8_t, Key::kBytes> public_key{};
+  return Credentials(PresharedKey{*Key::from_bytes(public_key)});
+}
+
+class Joiner {
+ public:
+  explicit Joiner(const JoinOptions& options)
+      : options_(options),
+        deadline_(SteadyClock().now() + options.timeout),
+        peers_(options.self.size) {
+    result_.control = std::make_unique<Control>(options.self.size);
+    result_.keys.resize(options.self.size);
+  }
+
+  Result<Membership> run() {
+    const Status status = steps();
+    if (status) return std::move(result_);
+    result_.control->abort(status.error().message);
+    return status.error();
+  }
+
+ private:
+  struct Peer {
+    Endpoint endpoint;
+    bool local = false;
+    Cookie cookie{};  // data connections from this peer must show it
+    bool terms_agreed = false;
+    bool ready = false;
+    std::optional<SharedSegment> outbox;
+    TcpConnections data;
+  };
+
+  // A connection whose other end is not known yet.
+  struct Stranger {
+    Socket socket;
+    std::vector<uint8_t> hello;
+    std::unique_ptr<ControlLink> link;  // once it has asked for a session
+    bool done = false;
+  };
+
+  uint32_t size() const { return options_.self.size; }
+  uint32_t rank() const { return options_.self.rank; }
+
+  template <typename Body>
+  Status for_peers(Body body) {
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      if (Status status = body(peer); !status) return status;
+    }
+    return {};
+  }
+
+  Status steps() {
+    if (Status status = prepare(); !status) return status;
+    if (Status status = meet(); !status) return status;
+    if (Status status = connect_sessions(); !status) return status;
+    if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
+      return status;
+    }
+    if (Status status = offer_wires(); !status) return status;
+    if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
+      return status;
+    }
+    const auto say_ready = [&](uint32_t peer) {
+      result_.control->send(peer, Message::ready, {});
+      return Status();
+    };
+    if (Status status = for_peers(say_ready); !status) return status;
+    if (Status status = until([&] { return all_ready(); }, "get ready"); !status) return status;
+    rendezvous_->finish();
+    build_fabric();
+    if (options_.wrap_fabric) result_.fabric = options_.wrap_fabric(std::move(result_.fabric));
+    return {};
+  }
+
+  Status prepare() {
+    auto credentials = credentials_for(options_);
+    if (!credentials) return credentials.error();
+    credentials_.emplace(std::move(*credentials));
+    SystemRandom random;
+    result_.broadcast = Key::random(random);
+    if (!options_.attest_command.empty() && options_.mode == CommMode::sealed) {
+      attestor_ = std::make_unique<AttestCommand>(options_.attest_command);
+    }
+    for (Peer& peer : peers_) random.fill(peer.cookie);
+    WireShape& shape = result_.shape;
+    shape.size = size();
+    shape.rank = rank();
+    shape.record_bytes = static_cast<uint32_t>(record_bytes(options_.record_bytes));
+    // Within 16 MiB for the own wires, whatever the number of ranks.
+    const size_t pair_budget = 12_MiB / std::max(1u, size() - 1) / shape.slot_bytes();
+    shape.pair_slots = static_cast<uint32_t>(std::clamp<size_t>(pair_budget, 2, 8));
+    return {};
+  }
+
+  // ---- 1. Addresses ----
+
+  Status meet() {
+    auto listeners = listen_everywhere();
+    if (!listeners) return listeners.error();
+    listeners_ = std::move(*listeners);
+    auto rendezvous = make_rendezvous(options_);
+    if (!rendezvous) return rendezvous.error();
+    rendezvous_ = std::move(*rendezvous);
+    auto texts = rendezvous_->exchange(options_.self, listeners_.endpoint.encode(), deadline_);
+    if (!texts) return texts.error();
+    bool all_local = true;
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      auto endpoint = Endpoint::decode((*texts)[peer]);
+      if (!endpoint) return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
+      peers_[peer].endpoint = std::move(*endpoint);
+      peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
+      all_local = all_local && peers_[peer].local;
+    }
+    if (options_.transport == TransportKind::shm && !all_local) {
+      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+    }
+    result_.shared_memory = options_.transport != TransportKind::tcp && all_local;
+    return {};
+  }
+
+  // ---- 2. Sessions ----
+
+  Session::Setup session_setup(std::optional<uint32_t> peer) {
+    return {options_.self, peer, &*credentials_, &*result_.broadcast, attestor_.get()};
+  }
+
+  Status connect_sessions() {
+    for (uint32_t peer = 0; peer < rank(); ++peer) {
+      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
+      if (!socket) return named(peer, socket.error());
+      if (socket->send(Bytes(&kHelloControl, 1)) != 1) {
+        return peer_error(concat("rank ", peer, " does not answer"));
+      }
+      auto session = Session::create(session_setup(peer));
+      if (!session) return session.error();
+      result_.control->link(peer) =
+          std::make_unique<ControlLink>(std::move(*socket), std::move(*session));
+    }
+    return {};
+  }
+
+  bool all_sessions() {
+    return for_peers([&](uint32_t peer) {
+             const auto& link = result_.control->link(peer);
+             return link != nullptr && link->session().complete() ? Status()
+                                                                  : Status(internal_error(""));
+           })
+        .ok();
+  }
+
+  void accept_strangers() {
+    for (const Socket* listener : {&listeners_.unix_socket, &listeners_.tcp_socket}) {
+      while (auto socket = listener->accept()) {
+        if (strangers_.size() >= kStrangersMax + size()) continue;  // closed at once
+        strangers_.push_back({std::move(*socket), {}, nullptr});
+      }
+    }
+  }
+
+  Status hear_strangers() {
+    for (Stranger& stranger : strangers_) {
+      Status status = stranger.link != nullptr ? hear_session(stranger) : hear_hello(stranger);
+      if (!status) return status;
+    }
+    std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.done; });
+    return {};
+  }
+
+  Status hear_hello(Stranger& stranger) {
+    const size_t wanted =
+        stranger.hello.empty() ? 1 : (stranger.hello[0] == kHelloData ? 1 + kDataHelloBytes : 1);
+    if (stranger.hello.size() < wanted) {
+      std::array<uint8_t, 1 + kDataHelloBytes> piece;
+      const MutableBytes room = MutableBytes(piece).first(wanted - stranger.hello.size());
+      const ptrdiff_t count = stranger.socket.receive(room);
+      if (count < 0) stranger.done = true;
+      if (count <= 0) return {};
+      stranger.hello.insert(stranger.hello.end(), piece.begin(), piece.begin() + count);
+      return hear_hello(stranger);
+    }
+    if (stranger.hello[0] == kHelloData) return admit_data(stranger);
+    if (stranger.hello[0] != kHelloControl) {
+      stranger.done = true;
+      return {};
+    }
+    auto session = Session::create(session_setup(std::nullopt));
+    if (!session) return session.error();
+    stranger.link = std::make_unique<ControlLink>(std::move(stranger.socket), std::move(*session));
+    return hear_session(stranger);
+  }
+
+  // A connection that fails without naming a rank is anybody's and is dropped; one that names a
+  // rank of ours and cannot prove it ends the join with the reason.
+  Status hear_session(Stranger& stranger) {
+    ControlLink& link = *stranger.link;
+    link.pump();
+    const auto peer = link.session().peer();
+    if (const auto& failure = link.session().failure()) {
+      stranger.done = true;
+      if (peer) return named(*peer, *failure);
+      SEALANE_LOG(warn, "a connection was refused: %s", failure->message.c_str());
+      refused_ = failure->message;
+      return {};
+    }
+    if (link.gone()) stranger.done = true;
+    if (!link.session().complete()) return {};
+    stranger.done = true;
+    if (result_.control->link(*peer) != nullptr) {
+      return crypto_error(concat("rank ", *peer, " joined twice: two processes have its number"));
+    }
+    result_.control->link(*peer) = std::move(stranger.link);
+    return {};
+  }
+
+  // ---- 3., 4. Terms and wires ----
+
+  std::string terms() const {
+    return concat("mode=", to_string(options_.mode),
+                  " transport=", result_.shared_memory ? "shm" : "tcp",
+                  " record=", options_.record_bytes, " algorithm=", to_string(options_.algorithm));
+  }
+
+  Status offer_wires() {
+    if (result_.shared_memory) {
+      auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(result_.shape));
+      if (!outbox) return outbox.error();
+      peers_[rank()].outbox = std::move(*outbox);
+    }
+    return for_peers([&](uint32_t peer) -> Status {
+      result_.keys[peer] = result_.control->link(peer)->session().take_keys();
+      result_.control->send(peer, Message::terms, as_bytes(terms()));
+      if (result_.shared_memory) {
+        result_.control->send(peer, Message::outbox, {}, peers_[rank()].outbox->descriptor());
+      } else if (peer > rank()) {
+        result_.control->send(peer, Message::cookie, peers_[peer].cookie);
+      }
+      return {};
+    });
+  }
+
+  Status open_data(uint32_t peer, Bytes cookie) {
+    for (const bool broadcast : {false, true}) {
+      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, true, deadline_);
+      if (!socket) return named(peer, socket.error());
+      std::array<uint8_t, 1 + kDataHelloBytes> hello{};
+      hello[0] = kHelloData;
+      store_le(&hello[1], rank());
+      hello[5] = broadcast ? 1 : 0;
+      std::copy(cookie.begin(), cookie.end(), hello.begin() + 6);
+      if (socket->send(hello) != static_cast<ptrdiff_t>(hello.size())) {
+        return peer_error(concat("rank ", peer, " does not take a data connection"));
+      }
+      (broadcast ? peers_[peer].data.broadcast : peers_[peer].data.pair) = std::move(*socket);
+    }
+    return {};
+  }
+
+  Status admit_data(Stranger& stranger) {
+    stranger.done = true;
+    const uint32_t peer = load_le<uint32_t>(&stranger.hello[1]);
+    if (peer <= rank() || peer >= size()) return {};
+    const Bytes cookie = Bytes(stranger.hello).subspan(6);
+    if (!constant_time_equal(cookie, peers_[peer].cookie)) return {};
+    Socket& place = stranger.hello[5] != 0 ? peers_[peer].data.broadcast : peers_[peer].data.pair;
+    if (!place.valid()) place = std::move(stranger.socket);
+    return {};
+  }
+
+  Status hear_peer(uint32_t rank_of_peer) {
+    const auto& link = result_.control->link(rank_of_peer);
+    if (link == nullptr) return {};
+    link->pump();
+    if (const auto& failure = link->session().failure()) return named(rank_of_peer, *failure);
+    while (const auto message = link->poll_message()) {
+      if (Status status = handle(rank_of_peer, *message); !status) return status;
+    }
+    // One that was ready may have got all it wanted and ended.
+    if (link->gone() && !peers_[rank_of_peer].ready)
+      return peer_error(concat("rank ", rank_of_peer, " left while joining"));
+    return {};
+  }
+
+  Status handle(uint32_t from, const std::vector<uint8_t>& message) {
+    if (message.empty()) return peer_error(concat("rank ", from, " sent an empty message"));
+    const Bytes payload = Bytes(message).subspan(1);
+    const std::string text(payload.begin(), payload.end());
+    Peer& peer = peers_[from];
+    switch (static_cast<Message>(message[0])) {
+      case Message::terms:
+        peer.terms_agreed = text == terms();
+        if (peer.terms_agreed) return {};
+        return usage_error(concat("rank ", from, " wants ", text, ", this rank ", terms(),
+                                  ": give all ranks the same options"));
+      case Message::outbox: {
+        const auto descriptor = result_.control->link(from)->take_descriptor();
+        if (!descriptor) return peer_error(concat("rank ", from, " passed no shared memory"));
+        auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(result_.shape));
+        if (!segment) return named(from, segment.error());
+        peer.outbox = std::move(*segment);
+        return {};
+      }
+      case Message::cookie:
+        if (payload.size() != kCookieBytes) return peer_error("malformed cookie");
+        return open_data(from, payload);
+      case Message::ready:
+        peer.ready = true;
+        return {};
+      case Message::abort:
+        return peer_error(concat("rank ", from, " gave up: ", text));
+    }
+    return peer_error(concat("rank ", from, " sent an unknown message"));
+  }
+
+  bool all_wires() {
+    return for_peers([&](uint32_t peer) {
+             const Peer& p = peers_[peer];
+             const bool wired = result_.shared_memory
+                                    ? p.outbox.has_value()
+                                    : p.data.pair.valid() && p.data.broadcast.valid();
+             return wired && p.terms_agreed ? Status() : Status(internal_error(""));
+           })
+        .ok();
+  }
+
+  bool all_ready() {
+    return for_peers([&](uint32_t peer) {
+             return peers_[peer].ready ? Status() : Status(internal_error(""));
+           })
+        .ok();
+  }
+
+  // ---- The loop behind every step ----
+
+  template <typename Condition>
+  Status until(Condition condition, const char* what) {
+    while (true) {
+      accept_strangers();
+      if (Status status = hear_strangers(); !status) return status;
+      const auto hear = [&](uint32_t peer) { return hear_peer(peer); };
+      if (Status status = for_peers(hear); !status) return status;
+      if (condition()) return {};
+      if (SteadyClock().now() > deadline_) return timed_out(what);
+      wait_for_sockets(interests(), kSlice);
+    }
+  }
+
+  std::vector<Interest> interests() {
+    std::vector<Interest> all = {{listeners_.unix_socket.descriptor()},
+                                 {listeners_.tcp_socket.descriptor()}};
+    for (const Stranger& stranger : strangers_) {
+      all.push_back(
+          {stranger.link != nullptr ? stranger.link->descriptor() : stranger.socket.descriptor()});
+    }
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      const auto& link = result_.control->link(peer);
+      if (link != nullptr) all.push_back({link->descriptor(), link->unsent()});
+    }
+    return all;
+  }
+
+  Error timed_out(const char* what) {
+    uint32_t missing = 0;
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      const auto& link = result_.control->link(peer);
+      const bool joined = link != nullptr && link->session().complete();
+      if (peer != rank() && (!joined || !peers_[peer].ready)) missing = peer;
+    }
+    return peer_error(concat("rank ", missing, " did not ", what, " in time",
+                             refused_.empty() ? "" : "; a connection was refused: ", refused_));
+  }
+
+  void build_fabric() {
+    if (!result_.shared_memory) {
+      std::vector<TcpConnections> connections(size());
+      for (uint32_t peer = 0; peer < size(); ++peer)
+        connections[peer] = std::move(peers_[peer].data);
+      result_.fabric = std::make_unique<TcpFabric>(result_.shape, std::move(connections));
+      return;
+    }
+    std::vector<SharedSegment> outboxes;
+    for (Peer& peer : peers_) outboxes.push_back(std::move(*peer.outbox));
+    result_.fabric =
+        std::make_unique<ShmFabric>(result_.shape, std::move(outboxes), size() > cores());
+  }
+
+  const JoinOptions& options_;
+  Instant deadline_;
+  Membership result_;
+  std::vector<Peer> peers_;
+  std::vector<Stranger> strangers_;
+  std::optional<Credentials> credentials_;
+  std::unique_ptr<Attestor> attestor_;
+  Listeners listeners_;
+  std::unique_ptr<Rendezvous> rendezvous_;
+  std::string refused_;
+};
+
+}  // namespace
+
+Result<Membership> join(const JoinOptions& options) { return Joiner(options).run(); }
+
+}  // namespace sealane

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/comm/key_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/random.h"
+#include "base/text.h"
+
+namespace sealane {
+namespace {
+
+constexpr size_t kDigits = Key::kBytes * 2;
+constexpr size_t kFileBytesMax = 1_MiB;
+
+std::string to_hex(Bytes bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+int digit_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+Result<Key> key_of_hex(std::string_view text, const std::string& path) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  std::array<uint8_t, Key::kBytes> bytes{};
+  bool good = text.size() == kDigits;
+  for (size_t i = 0; good && i < kDigits; ++i) {
+    const int value = digit_value(text[i]);
+    good = value >= 0;
+    bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | (value & 15));
+  }
+  if (!good) {
+    return usage_error(concat(path, " is no key file (one line of ", kDigits,
+                              " hexadecimal digits); make one with: sealane keygen FILE"));
+  }
+  auto key = Key::from_bytes(bytes);
+  wipe(bytes);
+  return key;
+}
+
+// The descriptor is checked and read, not the name: nobody can swap the file in between.
+Result<std::string> read_private_file(const std::string& path, bool secret) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return io_error("cannot read " + path, errno);
+  struct stat status {};
+  fstat(descriptor, &status);
+  std::string text;
+  Status outcome;
+  if (secret && (status.st_mode & 077) != 0) {
+    outcome = usage_error(concat(path,
+                                 " can be read by others than its owner; fix it with: "
+                                 "chmod 600 ",
+                                 path));
+  }
+  std::array<char, 4096> piece;
+  while (outcome) {
+    const ssize_t count = read(descriptor, piece.data(), piece.size());
+    if (count < 0) outcome = io_error("cannot read " + path, errno);
+    if (count <= 0) break;
+    text.append(piece.data(), static_cast<size_t>(count));
+    if (text.size() > kFileBytesMax) outcome = usage_error(path + " is too long for what it is");
+  }
+  close(descriptor);
+  if (!outcome) return outcome.error();
+  return text;
+}
+
+}  // namespace
+
+Status write_key_file(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return io_error("cannot make the key file " + path, errno);
+  SystemRandom random;
+  const Key key = Key::random(random);
+  std::string text = to_hex(key.secret()) + "\n";
+  const bool written =
+      write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      fsync(descriptor) == 0;
+  const int error = errno;
+  wipe({reinterpret_cast<uint8_t*>(text.data()), text.size()});
+  close(descriptor);
+  if (written) return {};
+  unlink(path.c_str());
+  return io_error("cannot write the key file " + path, error);
+}
+
+Result<Key> read_key_file(const std::string& path) {
+  if (path.empty()) {
+    return usage_error(
+        "no key given; make one with 'sealane keygen FILE', copy it to every host "
+        "and set SEALANE_KEY_FILE=FILE");
+  }
+  auto text = read_private_file(path, true);
+  if (!text) return text.error();
+  auto key = key_of_hex(*text, path);
+  wipe({reinterpret_cast<uint8_t*>(text->data()), text->size()});
+  return key;
+}
+
+Result<Credentials> read_credentials(const JoinOptions& options) {
+  if (options.certificate_file.empty()) {
+    auto key = read_key_file(options.key_file);
+    if (!key) return key.error();
+    return Credentials(PresharedKey{std::move(*key)});
+  }
+  if (options.private_key_file.empty() || options.authorities_file.empty()) {
+    return usage_error(
+        "a certificate needs its private key (SEALANE_CERT_KEY_FILE) and the "
+        "authorities to trust (SEALANE_CA_FILE)");
+  }
+  Certificates certificates;
+  auto certificate = read_private_file(options.certificate_file, false);
+  auto private_key = read_private_file(options.private_key_file, true);
+  auto authorities = read_private_file(options.authorities_file, false);
+  for (const auto* file : {&certificate, &private_key, &authorities}) {
+    if (!file->ok()) return file->error();
+  }
+  certificates.certificate = std::move(*certificate);
+  certificates.private_key = std::move(*private_key);
+  certificates.authorities = std::move(*authorities);
+  certificates.unix_seconds = time(nullptr);
+  return Credentials(std::move(certificates));
+}
+
+}  // namespace sealane

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// All lanes of one rank: to and from every other rank, its own broadcast lane and those of the
+// others. Sealed, or plain for measuring what sealing costs. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/collective/schedule.h"
+#include "core/session/key_chain.h"
+#include "core/session/session.h"
+#include "seal/record.h"
+
+namespace sealane {
+
+class Lanes {
+ public:
+  virtual ~Lanes() = default;
+
+  // Writes the record for `to` (a rank, or kEveryone on the broadcast lane) into `slot`, which may
+  // be memory others see. Returns the record's size.
+  virtual Result<size_t> write(uint32_t to, const RecordHeader& header, Bytes payload,
+                               MutableBytes slot) = 0;
+
+  // The payload of `record`, verified, and that the record is the one `expected` describes. The
+  // bytes are in `scratch`, or still in the record if nothing protects them anyway.
+  virtual Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
+                             MutableBytes scratch) = 0;
+
+  // The same, into the caller's memory, which is wiped if the record is not genuine.
+  virtual Status read(const Step& step, const RecordHeader& expected, Bytes record,
+                      MutableBytes out) = 0;
+};
+
+std::unique_ptr<Lanes> make_sealed_lanes(uint32_t rank,
+                                         std::vector<std::optional<SessionKeys>> keys,
+                                         Key broadcast, const Engine& engine, KeyLimits limits);
+std::unique_ptr<Lanes> make_plain_lanes();
+
+}  // namespace sealane

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How ranks that do not know each other's addresses meet. Nothing that passes here is secret or
+// trusted: a lie leads to a peer that fails the handshake.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "live/comm/options.h"
+
+namespace sealane {
+
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+
+  // Every rank brings one piece of text and gets those of all, by rank.
+  virtual Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
+                                                    Instant deadline) = 0;
+  // All ranks have met: what was left for others to find can go.
+  virtual void finish() {}
+};
+
+// A usage error if options.rendezvous is none of file:DIRECTORY, tcp:HOST:PORT.
+Result<std::unique_ptr<Rendezvous>> make_rendezvous(const JoinOptions& options);
+
+}  // namespace sealane

@@ -1,0 +1,314 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/comm/runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "core/collective/choose.h"
+#include "seal/reduce.h"
+
+namespace sealane {
+namespace {
+
+constexpr Duration kSlice = std::chrono::milliseconds(50);  // between looks at the control links
+constexpr uint32_t kChunkRecordBits = 22;  // a chunk number is block, then record of the block
+
+uint32_t communicator_of(const std::string& group) {
+  uint32_t hash = 2166136261;  // FNV-1a: names differ, nothing more is asked of it
+  for (const char c : group) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
+  return hash;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+std::string list(const std::vector<uint32_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += concat(i == 0 ? "" : ", ", ranks[i]);
+  return text;
+}
+
+}  // namespace
+
+struct Runner::Scratch {
+  explicit Scratch(uint32_t record_bytes)
+      : memory(static_cast<uint8_t*>(std::aligned_alloc(64, size_t{4} * record_bytes)), std::free),
+        bytes(record_bytes) {
+    SEALANE_CHECK(memory != nullptr, "out of memory");
+  }
+  ~Scratch() { wipe({memory.get(), size_t{4} * bytes}); }
+
+  MutableBytes area(size_t index) const { return {memory.get() + index * bytes, bytes}; }
+  MutableBytes opened() const { return area(0); }
+  MutableBytes gathered() const { return area(1); }
+  MutableBytes result() const { return area(2); }
+  MutableBytes stash() const { return area(3); }
+
+  std::unique_ptr<uint8_t, void (*)(void*)> memory;
+  size_t bytes;
+};
+
+// One operation under way.
+struct Runner::Running {
+  Running(const Operation& operation_, Schedule schedule_, uint32_t record_bytes, uint32_t size,
+          Fabric& fabric_)
+      : operation(operation_),
+        schedule(std::move(schedule_)),
+        execution(schedule, record_bytes),
+        ranks(size),
+        fabric(fabric_) {}
+
+  uint32_t out_wire(const Step& step) const { return step.to == kEveryone ? ranks : step.to; }
+  uint32_t in_wire(const Step& step) const {
+    return step.from_broadcast ? ranks + step.from : step.from;
+  }
+  bool readable(const Step& step) { return fabric.readable(in_wire(step)); }
+  bool writable(const Step& step) { return fabric.writable(out_wire(step)); }
+
+  bool finished() { return execution.done() && fabric.flush(); }
+
+  const Operation& operation;
+  Schedule schedule;
+  Execution execution;
+  uint32_t ranks;
+  Fabric& fabric;
+  uint64_t number = 0;
+  Instant last_progress{};
+  Instant last_look{};
+};
+
+Runner::Runner(const JoinOptions& options, Membership membership, std::unique_ptr<Lanes> lanes)
+    : options_(options),
+      group_(std::move(membership)),
+      lanes_(std::move(lanes)),
+      communicator_(communicator_of(options.self.group)),
+      sent_to_(options.self.size),
+      received_from_(options.self.size),
+      scratch_(std::make_unique<Scratch>(options.record_bytes)) {}
+
+Runner::~Runner() = default;
+
+uint64_t Runner::memory_bytes() const {
+  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes;
+}
+
+Request Runner::request(const Operation& operation) const {
+  Request request;
+  request.collective = operation.collective;
+  request.rank = options_.self.rank;
+  request.size = options_.self.size;
+  request.root = operation.root;
+  request.bytes = operation.collective == Collective::reduce_scatter ||
+                          operation.collective == Collective::receive
+                      ? operation.out.bytes()
+                      : operation.in.bytes();
+  if (operation.collective == Collective::broadcast) {
+    request.bytes = std::max(operation.in.bytes(), operation.out.bytes());
+  }
+  request.record_bytes = options_.record_bytes;
+  request.channel_records = group_.shape.pair_slots;
+  request.algorithm = options_.algorithm;
+  request.algorithm = choose(request, Topology{group_.shared_memory});
+  return request;
+}
+
+Status Runner::run(const Operation& operation) {
+  if (failure_) return *failure_;
+  const Request asked = request(operation);
+  Running running(operation, make_schedule(asked), options_.record_bytes, options_.self.size,
+                  *group_.fabric);
+  running.number = counter(operation)++;
+  const Status status = carry_out(running);
+  if (status) return {};
+  failure_ = Error{status.error().kind, concat(to_string(operation.collective), " ", running.number,
+                                               ": ", status.error().message)};
+  group_.control->abort(failure_->message);
+  return *failure_;
+}
+
+uint64_t& Runner::counter(const Operation& operation) {
+  if (operation.collective == Collective::send) return sent_to_[operation.root];
+  if (operation.collective == Collective::receive) return received_from_[operation.root];
+  return collectives_;
+}
+
+Status Runner::carry_out(Running& running) {
+  while (!running.finished()) {
+    if (const auto task = running.execution.poll(running)) {
+      if (Status status = perform(running, *task); !status) return status;
+      running.execution.handle_done(*task);
+      running.last_progress = Instant();
+    } else if (Status status = wait(running); !status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+// ---- Waiting: look a little longer, then sleep in slices and look at the peers in between ----
+
+Status Runner::wait(Running& running) {
+  const SteadyClock clock;
+  const Instant start = clock.now();
+  if (running.last_progress == Instant()) running.last_progress = running.last_look = start;
+  Fabric& fabric = running.fabric;
+  // Other ranks may be waiting for what this one has not announced yet.
+  if (!running.execution.done()) fabric.flush();
+  const Duration patience = fabric.patience();
+  while (patience > Duration(0) && clock.now() - start < patience) {
+    if (running.execution.poll(running)) return {};
+    relax();
+  }
+  fabric.prepare_wait();
+  if (running.execution.poll(running)) return {};
+  fabric.wait(kSlice);
+  const Instant now = clock.now();
+  if (now - running.last_look < kSlice) return {};
+  running.last_look = now;
+  if (Status status = check_peers(running); !status) return status;
+  if (now - running.last_progress < options_.timeout) return {};
+  return peer_error(
+      concat("no progress for ",
+             std::chrono::duration_cast<std::chrono::milliseconds>(options_.timeout).count(),
+             " ms while waiting for ", list(running.execution.waiting_for())));
+}
+
+Status Runner::check_peers(const Running& running) {
+  group_.control->pump();
+  if (const auto& aborted = group_.control->aborted()) return *aborted;
+  for (const uint32_t peer : running.execution.waiting_for()) {
+    if (!group_.control->gone(peer) && !group_.fabric->lost(peer)) continue;
+    // What it had sent before may have arrived since we looked.
+    if (running.fabric.readable(peer) || running.fabric.readable(peer + running.ranks)) continue;
+    return peer_error(concat("rank ", peer, " is gone: its process ended or its host is away"));
+  }
+  return {};
+}
+
+// ---- One record of one step ----
+
+RecordHeader Runner::header(const Running& running, const Task& task, uint32_t origin) const {
+  const Step& step = running.schedule.steps[task.step];
+  RecordHeader header;
+  header.length = task.bytes;
+  header.communicator = communicator_;
+  header.operation = running.number;
+  header.phase = static_cast<uint8_t>(step.phase);
+  header.type = running.operation.type;
+  header.op = running.operation.op;
+  header.chunk = step.block << kChunkRecordBits | static_cast<uint32_t>(task.record);
+  header.origin = origin;
+  return header;
+}
+
+Result<Bytes> Runner::open(Running& running, const Task& task) {
+  const Step& step = running.schedule.steps[task.step];
+  return lanes_->view(step, header(running, task, step.origin),
+                      running.fabric.front(running.in_wire(step)), scratch_->opened());
+}
+
+Status Runner::send(Running& running, const Task& task, Bytes payload) {
+  const Step& step = running.schedule.steps[task.step];
+  const uint32_t wire = running.out_wire(step);
+  const uint32_t lane = step.kind == StepKind::publish ? kEveryone : step.to;
+  const auto written = lanes_->write(lane, header(running, task, options_.self.rank), payload,
+                                     running.fabric.slot(wire));
+  if (!written) return written.error();
+  running.fabric.commit(wire, *written);
+  return {};
+}
+
+Status Runner::fold(Running& running, const Task& task, MutableBytes result, Bytes own,
+                    Bytes incoming) {
+  const Step& step = running.schedule.steps[task.step];
+  const Operation& operation = running.operation;
+  const Bytes first = step.record_first ? incoming : own;
+  const Bytes second = step.record_first ? own : incoming;
+  reduce(operation.type, operation.op, first, second, result);
+  if (step.last && operation.op == ReduceOperator::avg) {
+    divide(operation.type, result, options_.self.size);
+  }
+  return {};
+}
+
+Status Runner::perform(Running& running, const Task& task) {
+  const Step& step = running.schedule.steps[task.step];
+  const Block& block = running.schedule.blocks[step.block];
+  const Buffer& in = running.operation.in;
+  const Buffer& out = running.operation.out;
+  const uint64_t in_at = block.in_offset + task.offset;
+  const uint64_t out_at = block.out_offset + task.offset;
+  const auto own = [&] { return in.read(in_at, task.bytes, scratch_->gathered()); };
+  const auto so_far = [&] { return out.read(out_at, task.bytes, scratch_->gathered()); };
+  const auto target = [&] { return out.target(out_at, task.bytes, scratch_->result()); };
+  const uint32_t in_wire = step.from == kNobody ? 0 : running.in_wire(step);
+
+  switch (step.kind) {
+    case StepKind::copy: {
+      const MutableBytes to = target();
+      const Bytes from = own();
+      if (to.data() != from.data()) std::memmove(to.data(), from.data(), task.bytes);
+      out.written(out_at, to);
+      return {};
+    }
+    case StepKind::stash:
+      std::memcpy(scratch_->stash().data(), own().data(), task.bytes);
+      return {};
+    case StepKind::send:
+      return send(running, task, own());
+    case StepKind::publish:
+      return send(running, task, step.operand == Operand::in ? own() : so_far());
+    case StepKind::fold:
+    case StepKind::fold_stash: {
+      Bytes incoming = scratch_->stash().first(task.bytes);
+      if (step.kind == StepKind::fold) {
+        const auto opened = open(running, task);
+        if (!opened) return opened.error();
+        incoming = *opened;
+      }
+      const bool from_in = step.kind == StepKind::fold && step.operand == Operand::in;
+      const MutableBytes result = target();
+      if (Status s = fold(running, task, result, from_in ? own() : so_far(), incoming); !s)
+        return s;
+      out.written(out_at, result);
+      if (step.kind == StepKind::fold) running.fabric.pop(in_wire);
+      return {};
+    }
+    case StepKind::relay: {
+      const auto incoming = open(running, task);
+      if (!incoming) return incoming.error();
+      const MutableBytes partial = scratch_->result().first(task.bytes);
+      if (Status s = fold(running, task, partial, own(), *incoming); !s) return s;
+      running.fabric.pop(in_wire);
+      return send(running, task, partial);
+    }
+    case StepKind::receive:
+    case StepKind::forward: {
+      const Bytes record = running.fabric.front(in_wire);
+      if (step.kind == StepKind::forward) {
+        // Passed on as it came: every receiver verifies for itself.
+        const uint32_t wire = running.out_wire(step);
+        std::memcpy(running.fabric.slot(wire).data(), record.data(), record.size());
+        running.fabric.commit(wire, record.size());
+      }
+      const MutableBytes to = target();
+      if (Status s = lanes_->read(step, header(running, task, step.origin), record, to); !s) {
+        return s;
+      }
+      out.written(out_at, to);
+      running.fabric.pop(in_wire);
+      return {};
+    }
+  }
+  return internal_error("unknown step");
+}
+
+}  // namespace sealane

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries out one collective after another on real wires: asks core/collective what is next, lets
+// the lanes seal and open, and waits when there is nothing to do. An error is final: the group is
+// told, and every later operation returns the same error. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "core/collective/execution.h"
+#include "core/collective/schedule.h"
+#include "live/comm/buffer.h"
+#include "live/comm/join.h"
+#include "live/comm/lanes.h"
+#include "live/comm/options.h"
+#include "seal/record.h"
+
+namespace sealane {
+
+struct Operation {
+  Collective collective = Collective::all_reduce;
+  ElementType type = ElementType::none;
+  ReduceOperator op = ReduceOperator::none;
+  uint32_t root = 0;
+  Buffer in;
+  Buffer out;
+};
+
+class Runner {
+ public:
+  Runner(const JoinOptions& options, Membership membership, std::unique_ptr<Lanes> lanes);
+  ~Runner();
+
+  Status run(const Operation& operation);
+
+  uint64_t memory_bytes() const;  // beyond the caller's buffers
+
+ private:
+  struct Running;
+
+  Status carry_out(Running& running);
+  Status wait(Running& running);
+  Status check_peers(const Running& running);
+  Status perform(Running& running, const Task& task);
+  Status send(Running& running, const Task& task, Bytes payload);
+  Status fold(Running& running, const Task& task, MutableBytes result, Bytes own, Bytes incoming);
+  Result<Bytes> open(Running& running, const Task& task);
+  uint64_t& counter(const Operation& operation);
+  RecordHeader header(const Running& running, const Task& task, uint32_t origin) const;
+  Request request(const Operation& operation) const;
+
+  JoinOptions options_;
+  Membership group_;
+  std::unique_ptr<Lanes> lanes_;
+  uint32_t communicator_;
+  // Running numbers: of the calls all ranks make, and of those a pair makes.
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_to_;
+  std::vector<uint64_t> received_from_;
+  std::optional<Error> failure_;
+
+  // Each holds one record and stays in the cache.
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+}  // namespace sealane

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stream sockets, always non-blocking and close-on-exec: TCP over IPv4 and IPv6, and abstract Unix
+// sockets, which vanish with their process and can pass descriptors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace sealane {
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+
+  // Any port if 0; `host` empty means all interfaces.
+  static Result<Socket> listen_tcp(const std::string& host, uint16_t port);
+  static Result<Socket> listen_unix(const std::string& abstract_name);
+
+  // Starts to connect; the socket becomes writable when that is decided (connect_error()).
+  static Result<Socket> connect_tcp(const std::string& host, uint16_t port);
+  static Result<Socket> connect_unix(const std::string& abstract_name);
+
+  std::optional<Socket> accept() const;  // nothing if nobody waits
+  int connect_error() const;             // 0 if connected, else an errno value
+  uint16_t port() const;                 // of a listening TCP socket
+  std::string peer_host() const;         // numeric address of the other end; empty if not connected
+
+  // Bytes moved, possibly none; -1 if the peer is gone.
+  ptrdiff_t send(Bytes bytes, int pass_descriptor = -1) const;
+  // As send. A descriptor that came along is appended to `passed`, to be closed by the caller.
+  ptrdiff_t receive(MutableBytes out, std::vector<int>* passed = nullptr) const;
+
+  bool valid() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Waits until one of the sockets has something to read, or, where `writing`, can be written.
+struct Interest {
+  int descriptor = -1;
+  bool writing = false;
+};
+void wait_for_sockets(const std::vector<Interest>& interests, Duration at_most);
+
+}  // namespace sealane

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program linked to the shared CUDA runtime: the same copies through its calls. C and C++.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLIENT_CUDA_TRY(call)                                                      \
+  do {                                                                             \
+    const cudaError_t client_result = (call);                                      \
+    if (client_result != cudaSuccess) {                                            \
+      fprintf(stderr, "client: %s: %s\n", #call, cudaGetErrorName(client_result)); \
+      exit(1);                                                                     \
+    }                                                                              \
+  } while (0)
+
+static inline void runtime_expect(const unsigned char* found, const unsigned char* wanted,
+                                  size_t size, const char* variant) {
+  if (memcmp(found, wanted, size) == 0) return;
+  fprintf(stderr, "client: %s: wrong bytes\n", variant);
+  exit(1);
+}
+
+static inline void runtime_round_trips(unsigned char* device, const unsigned char* sent,
+                                       unsigned char* got, unsigned char* pinned, size_t size,
+                                       cudaStream_t stream) {
+  CLIENT_CUDA_TRY(cudaMemcpy(device, sent, size, cudaMemcpyHostToDevice));
+  CLIENT_CUDA_TRY(cudaMemcpy(got, device, size, cudaMemcpyDeviceToHost));
+  runtime_expect(got, sent, size, "synchronous");
+  for (size_t i = 0; i < size; ++i) pinned[i] = (unsigned char)~sent[i];
+  CLIENT_CUDA_TRY(cudaMemcpyAsync(device, pinned, size, cudaMemcpyHostToDevice, stream));
+  CLIENT_CUDA_TRY(cudaMemcpyAsync(got, device, size, cudaMemcpyDeviceToHost, stream));
+  CLIENT_CUDA_TRY(cudaStreamSynchronize(stream));
+  runtime_expect(got, pinned, size, "asynchronous");
+  CLIENT_CUDA_TRY(cudaMemcpy(device, sent, size, cudaMemcpyDefault));
+  CLIENT_CUDA_TRY(cudaMemcpy(pinned, device, size, cudaMemcpyDefault));
+  runtime_expect(pinned, sent, size, "inferred");
+}
+
+static inline int run_runtime(void) {
+  static const size_t kSizes[] = {1, 4097, 1 << 20, (2 << 20) + 77};
+  const size_t size_max = kSizes[3];
+  void* device = NULL;
+  void* pinned = NULL;
+  cudaStream_t stream = NULL;
+  CLIENT_CUDA_TRY(cudaSetDevice(0));
+  CLIENT_CUDA_TRY(cudaMalloc(&device, size_max));
+  CLIENT_CUDA_TRY(cudaMallocHost(&pinned, size_max));
+  CLIENT_CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  unsigned char* const sent = (unsigned char*)malloc(size_max);
+  unsigned char* const got = (unsigned char*)malloc(size_max);
+  if (sent == NULL || got == NULL) return 1;
+  for (size_t i = 0; i < size_max; ++i) sent[i] = (unsigned char)(i * 31 + (i >> 12));
+  for (size_t i = 0; i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+    runtime_round_trips((unsigned char*)device, sent, got, (unsigned char*)pinned, kSizes[i],
+                        stream);
+  }
+  CLIENT_CUDA_TRY(cudaMemcpy2D(device, 512, sent, 300, 300, 64, cudaMemcpyHostToDevice));
+  CLIENT_CUDA_TRY(cudaMemcpy2D(got, 300, device, 512, 300, 64, cudaMemcpyDeviceToHost));
+  runtime_expect(got, sent, 300 * 64, "rows");
+  free(sent);
+  free(got);
+  CLIENT_CUDA_TRY(cudaStreamDestroy(stream));
+  CLIENT_CUDA_TRY(cudaFreeHost(pinned));
+  CLIENT_CUDA_TRY(cudaFree(device));
+  puts("ok");
+  return 0;
+}

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does memory obey the driver API's rules: allocation, pools, attributes, and the error of every
+// misuse?
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+
+#include "cuda/driver.h"
+
+namespace sealane::test {
+namespace {
+
+class DriverMemory : public DriverTest {};
+
+TEST_F(DriverMemory, AllocationsAreAlignedAndApart) {
+  DeviceMemory a(1);
+  DeviceMemory b(100);
+  EXPECT_EQ(a.address() % 256, 0u);
+  EXPECT_EQ(b.address() % 256, 0u);
+  EXPECT_NE(a.address(), b.address());
+}
+
+TEST_F(DriverMemory, FreeMemoryShrinksAndGrows) {
+  size_t before = 0;
+  size_t during = 0;
+  size_t total = 0;
+  CU_OK(cuMemGetInfo(&before, &total));
+  EXPECT_LE(before, total);
+  {
+    DeviceMemory held(64 << 20);
+    CU_OK(cuMemGetInfo(&during, &total));
+    EXPECT_LE(during + (64 << 20), before);
+  }
+  CU_OK(cuMemGetInfo(&during, &total));
+  EXPECT_EQ(during, before);
+}
+
+TEST_F(DriverMemory, TooMuchIsOutOfMemory) {
+  size_t total = 0;
+  CU_OK(cuDeviceTotalMem(&total, device_));
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc(&address, total + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  CU_EXPECT_OK(cuMemAlloc(&address, 256));  // the failure did not stick
+  CU_EXPECT_OK(cuMemFree(address));
+}
+
+TEST_F(DriverMemory, NothingIsNoAllocation) {
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverMemory, FreeingTwiceOrInTheMiddleIsInvalid) {
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAlloc(&address, 4096));
+  EXPECT_EQ(cuMemFree(address + 256), CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuMemFree(address));
+  EXPECT_EQ(cuMemFree(address), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverMemory, CopiesToFreedMemoryAreInvalid) {
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAlloc(&address, 4096));
+  CU_OK(cuMemFree(address));
+  ByteVector host(16);
+  EXPECT_EQ(cuMemcpyHtoD(address, host.data(), 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoH(host.data(), address, 16), CUDA_ERROR_INVALID_VALUE);
+  CU_EXPECT_OK(cuCtxSynchronize());
+}
+
+TEST_F(DriverMemory, CopiesPastTheEndAreInvalid) {
+  DeviceMemory device(4096);
+  ByteVector host(8192);
+  EXPECT_EQ(cuMemcpyHtoD(device.address() + 4000, host.data(), 4096), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoH(host.data(), device.address(), 4 << 20), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD8(device.address() + 1, 0, 4 << 20), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverMemory, AddressRangeFindsTheAllocation) {
+  DeviceMemory device(5000);
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  CU_OK(cuMemGetAddressRange(&base, &bytes, device.address() + 4999));
+  EXPECT_EQ(base, device.address());
+  EXPECT_EQ(bytes, 5000u);
+}
+
+TEST_F(DriverMemory, PointerAttributesOfDeviceMemory) {
+  DeviceMemory device(256);
+  CUmemorytype type{};
+  CU_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device.address()));
+  EXPECT_EQ(type, CU_MEMORYTYPE_DEVICE);
+  CUcontext context = nullptr;
+  CU_OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, device.address()));
+  EXPECT_EQ(context, context_);
+  int ordinal = -1;
+  CU_OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device.address() + 9));
+  EXPECT_EQ(ordinal, 0);
+}
+
+TEST_F(DriverMemory, PointerAttributesOfHostMemory) {
+  PinnedMemory pinned(256);
+  const auto address = reinterpret_cast<CUdeviceptr>(pinned.data());
+  void* host = nullptr;
+  CU_OK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address));
+  EXPECT_EQ(host, pinned.data());
+  const auto pageable = std::make_unique<char[]>(256);
+  CUmemorytype type{};
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                  reinterpret_cast<CUdeviceptr>(pageable.get())),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverMemory, FreeingUnknownHostMemoryIsInvalid) {
+  const auto pageable = std::make_unique<char[]>(256);
+  EXPECT_EQ(cuMemFreeHost(pageable.get()), CUDA_ERROR_INVALID_VALUE);
+}
+
+// Confidential mode refuses to register host memory; nothing else may break because of that.
+TEST_F(DriverMemory, RegisteredHostMemoryWorksOrIsRefused) {
+  constexpr size_t kSize = 1 << 20;
+  void* const memory =
+      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const CUresult registered = cuMemHostRegister(memory, kSize, 0);
+  const ByteVector sent = make_bytes(kSize, 12);
+  std::memcpy(memory, sent.data(), kSize);
+  DeviceMemory device(kSize);
+  CU_OK(cuMemcpyHtoDAsync(device.address(), memory, kSize, nullptr));
+  CU_OK(cuCtxSynchronize());
+  EXPECT_EQ(device.read(), sent);
+  if (registered == CUDA_SUCCESS) {
+    EXPECT_EQ(cuMemHostRegister(memory, kSize, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    CU_EXPECT_OK(cuMemHostUnregister(memory));
+    EXPECT_EQ(cuMemHostUnregister(memory), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  } else {
+    EXPECT_EQ(registered, CUDA_ERROR_NOT_SUPPORTED);
+  }
+  munmap(memory, kSize);
+}
+
+TEST_F(DriverMemory, PoolAllocationsAreInStreamOrder) {
+  DriverStream stream;
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAllocAsync(&address, 1 << 16, stream));
+  CU_OK(cuMemsetD8Async(address, 0x3c, 1 << 16, stream));
+  ByteVector received(1 << 16);
+  CU_OK(cuMemcpyDtoHAsync(received.data(), address, received.size(), stream));
+  CU_OK(cuMemFreeAsync(address, stream));
+  CU_OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(received, ByteVector(1 << 16, 0x3c));
+}
+
+TEST_F(DriverMemory, PoolsOfOnesOwn) {
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  props.location.id = 0;
+  CUmemoryPool pool = nullptr;
+  CU_OK(cuMemPoolCreate(&pool, &props));
+  cuuint64_t threshold = 1 << 20;
+  CU_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  threshold = 0;
+  CU_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  EXPECT_EQ(threshold, cuuint64_t{1} << 20);
+  DriverStream stream;
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAllocFromPoolAsync(&address, 4096, pool, stream));
+  cuuint64_t used = 0;
+  CU_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  EXPECT_GE(used, 4096u);
+  CU_OK(cuMemFreeAsync(address, stream));
+  CU_OK(cuStreamSynchronize(stream));
+  CU_OK(cuMemPoolTrimTo(pool, 0));
+  CU_OK(cuMemPoolDestroy(pool));
+}
+
+TEST_F(DriverMemory, DefaultPoolIsTheCurrentOne) {
+  CUmemoryPool standard = nullptr;
+  CUmemoryPool current = nullptr;
+  CU_OK(cuDeviceGetDefaultMemPool(&standard, device_));
+  CU_OK(cuDeviceGetMemPool(&current, device_));
+  EXPECT_EQ(standard, current);
+}
+
+}  // namespace
+}  // namespace sealane::test

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Do the examples run on the emulated GPU as a user would start them, with the same results in both
+// APIs and both modes, every byte sealed in confidential mode, and no wrong result unnoticed?
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/run_program.h"
+
+namespace sealane::test {
+namespace {
+
+using nlohmann::json;
+
+struct Example {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::string name() const {
+    std::string out = program;
+    for (const std::string& argument : arguments) out += ' ' + argument;
+    return out;
+  }
+};
+
+void PrintTo(const Example& example, std::ostream* out) { *out << example.name(); }
+
+const std::vector<Example> kExamples = {
+    {"layer_swap", {"--width", "512", "--steps", "3"}},
+    {"layer_swap", {"--width", "256", "--steps", "6", "--order", "random", "--rewrite", "60"}},
+    {"kv_swap", {"--layers", "3", "--steps", "6", "--token-words", "512"}},
+    {"kv_swap", {"--mode", "lifo", "--requests", "8", "--steps", "96", "--token-words", "256"}},
+    {"decode_loop", {"--steps", "60"}},
+    {"mini_llm", {"--schedule", "flexgen", "--hidden", "128", "--steps", "6"}},
+    {"mini_llm", {"--schedule", "vllm", "--hidden", "64", "--steps", "40"}},
+    {"mini_llm", {"--schedule", "peft", "--hidden", "128", "--steps", "3"}},
+};
+
+struct Outcome {
+  ProgramResult result;
+  json figures;
+  json truth;
+};
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = std::filesystem::temp_directory_path() / "sealane-examples-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string file(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Outcome run(const Example& example, const std::string& suffix, const std::string& cc,
+            const std::vector<std::string>& flags = {}) {
+  const Scratch scratch;
+  std::vector<std::string> argv = {SEALANE_PROGRAM,      "run", "--emulate", "--cc", cc, "--stats",
+                                   scratch.file("truth")};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  argv.insert(argv.end(), {"--", SEALANE_EXAMPLES_DIR "/" + example.program + suffix});
+  argv.insert(argv.end(), example.arguments.begin(), example.arguments.end());
+  argv.insert(argv.end(), {"--json", scratch.file("figures")});
+  Outcome out;
+  out.result = run_program(argv);
+  std::ifstream figures(scratch.file("figures"));
+  if (figures) out.figures = json::parse(figures, nullptr, false);
+  std::ifstream truth(scratch.file("truth"));
+  if (truth) out.truth = json::parse(truth, nullptr, false);
+  return out;
+}
+
+class Examples : public testing::TestWithParam<Example> {};
+
+TEST_P(Examples, GiveTheSameResultInBothApisAndBothModes) {
+  std::string hash;
+  for (const std::string suffix : {"", "_drv"}) {
+    for (const std::string cc : {"off", "on"}) {
+      SCOPED_TRACE(GetParam().name() + suffix + " cc " + cc);
+      const Outcome done = run(GetParam(), suffix, cc);
+      ASSERT_EQ(done.result.exit_code, 0) << done.result.err;
+      EXPECT_EQ(done.figures.at("api"), suffix.empty() ? "runtime" : "driver");
+      EXPECT_GT(done.figures.at("total_s").get<double>(), 0);
+      EXPECT_GT(done.figures.at("tokens_per_s").get<double>(), 0);
+      if (hash.empty()) hash = done.figures.at("hash");
+      EXPECT_EQ(done.figures.at("hash"), hash);
+      for (const char* direction : {"to_device", "to_host"}) {
+        const json& lane = done.truth.at(direction);
+        EXPECT_GT(lane.at("bytes").get<uint64_t>(), 0u);
+        const uint64_t sealed = cc == "on" ? lane.at("bytes").get<uint64_t>() : 0;
+        EXPECT_EQ(lane.at("sealed_bytes").get<uint64_t>(), sealed) << direction;
+      }
+      EXPECT_EQ(done.truth.at("unknown_launches").get<uint64_t>(), 0u);
+    }
+  }
+}
+
+// A message that was tampered with is never computed with.
+TEST_P(Examples, EndWithOneLineWhenAMessageWasTamperedWith) {
+  for (const char* attack : {"flip@6", "drop@5", "flip@2:to_host"}) {
+    SCOPED_TRACE(attack);
+    const Outcome done = run(GetParam(), "", "on", {"--adversary", attack});
+    EXPECT_EQ(done.result.exit_code, 1);
+    EXPECT_NE(done.result.err.find(GetParam().program + ": "), std::string::npos)
+        << done.result.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Examples, testing::ValuesIn(kExamples),
+                         [](const auto& test) { return std::to_string(test.index); });
+
+TEST(ExamplesUsage, WrongArgumentsAreOneLineAndExitTwo) {
+  const std::vector<Example> wrong = {
+      {"layer_swap", {"--layers", "many"}}, {"layer_swap", {"--no-such-option", "1"}},
+      {"kv_swap", {"--mode", "sideways"}},  {"kv_swap", {"--mode", "lifo", "--pool-blocks", "1"}},
+      {"decode_loop", {"--steps"}},         {"mini_llm", {"--hidden", "100"}}};
+  for (const Example& example : wrong) {
+    SCOPED_TRACE(example.name());
+    std::vector<std::string> argv = {SEALANE_PROGRAM, "run", "--emulate", "--",
+                                     SEALANE_EXAMPLES_DIR "/" + example.program};
+    argv.insert(argv.end(), example.arguments.begin(), example.arguments.end());
+    const ProgramResult result = run_program(argv);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(example.program + ": "), std::string::npos) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace sealane::test
