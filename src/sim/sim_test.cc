@@ -107,7 +107,7 @@ double hit_rate(workload::Pattern pattern, const char* policy = "sealane") {
     options.steps = steps;
     options.buffer_bytes = 1_MiB;
     options.think = Duration(20'000);
-    Setup setup;
+    sim::Setup setup;
     setup.platform = platform();
     setup.policy = *find_policy(policy);
     const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
@@ -134,7 +134,7 @@ TEST(Sim, HitRatesOfPatternsOnceKnown) {
 TEST(Sim, NothingIsSealedAheadForRandomCopies) {
   workload::PatternOptions options;
   options.steps = 20;
-  Setup setup;
+  sim::Setup setup;
   setup.platform = platform();
   setup.policy = *find_policy("sealane");
   const Outcome outcome =
@@ -149,7 +149,7 @@ TEST(Sim, EveryPolicyRunsEveryPattern) {
     for (const Policy& policy : policies()) {
       workload::PatternOptions options;
       options.steps = 4;
-      Setup setup;
+      sim::Setup setup;
       setup.platform = platform();
       setup.policy = policy;
       const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
