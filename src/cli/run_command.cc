@@ -202,8 +202,9 @@ void add_run(CLI::App& root, Invocation& invocation) {
   CLI::App* command =
       root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
   command->add_flag("--emulate", options->emulate, "On the emulated confidential GPU");
-  command->add_option("--enable", options->enable,
-                      "engine,async,parallel,pinned or none (all; with --emulate none)");
+  command->add_option(
+      "--enable", options->enable,
+      "engine,async,parallel,register,pinned or none (the first four; with --emulate none)");
   for (Switch& one : options->runtime) command->add_option(one.flag, one.value, one.help);
   command->add_option("--platform", options->platform,
                       "Time as on this machine (a name or file; see platforms/)");
