@@ -280,6 +280,7 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
       continue;
     if (!ahead && awaits_open(message, false)) continue;
     if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
+    if (!ahead && options_.lane_splits && flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
   return false;
@@ -385,7 +386,8 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
   if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
   // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
   // a worker is free.
-  const bool worker_free = options_.policy.parallel && slots_pay_ && sealing_.size() < sealers_;
+  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.lane_splits &&
+                           sealing_.size() < sealers_;
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
   publish(lane, message);
@@ -517,6 +519,21 @@ bool Pipeline::reading(const Range& range) const {
     if (flight.in_use && !flight.snapshot && flight.host.overlaps(range)) return true;
   }
   return false;
+}
+
+uint32_t Pipeline::following(LaneId id) const {
+  const LaneState& lane = lanes_[id];
+  if (lane.under_way.empty()) return 0;
+  const UnderWay& last = lane.under_way[lane.under_way.size() - 1];
+  uint64_t expected = last.host.end();
+  uint32_t count = 0;
+  while (last.flight != kNone && count < Ledger::kWindow) {
+    const Message& message = lane.at(lane.head() + count);
+    if (message.flight != last.flight || message.host.address != expected) break;
+    expected = message.host.end();
+    ++count;
+  }
+  return count;
 }
 
 size_t Pipeline::memory_bytes() const {

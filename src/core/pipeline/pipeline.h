@@ -44,6 +44,8 @@ struct PipelineOptions {
   LaneId lanes = 2;
   uint32_t publish_window = 2;  // messages of a lane on their way at a time
   bool page_guards = true;      // false: digests serve
+  bool lane_splits = false;     // the lane spreads a message over all workers by itself: it needs
+                                // no worker for what may go now
 };
 
 struct CopyRequest {
@@ -92,6 +94,9 @@ class Pipeline {
   // A copy to the host is going to write here: what is there now must not be taken for a snapshot.
   bool inbound(const Range& range) const;
   bool reading(const Range& range) const;  // a worker or a lane may be reading it now
+  // How many messages of the same copy follow the one published last without a gap: they can travel
+  // in one crossing with it.
+  uint32_t following(LaneId lane) const;
 
   struct Stats {
     uint64_t requests = 0;        // bulk copies to the device
@@ -110,6 +115,7 @@ class Pipeline {
   const PipelineOptions& options() const { return options_; }
   const SlotPool& slots() const { return slots_; }
   const LaneState& lane(LaneId id) const { return lanes_[id]; }
+  const Range& host_of(FlightId flight) const { return flights_[flight].host; }
   size_t memory_bytes() const;
 
  private:

@@ -69,6 +69,17 @@ void Crew::run(size_t count, Work work, void* context) {
   }
 }
 
+bool Crew::post(Job job, void* context) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_) start_workers();
+    if (workers_ == 0) return false;
+    jobs_.emplace_back(job, context);
+  }
+  wanted_.notify_one();
+  return true;
+}
+
 // Our threads take no signals: those are for the program's handlers, on the program's threads.
 void Crew::start_workers() {
   started_ = true;
@@ -95,7 +106,15 @@ void Crew::start_workers() {
 void Crew::serve_loops() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wanted_.wait(lock, [&] { return loops_ != nullptr; });
+    wanted_.wait(lock, [&] { return loops_ != nullptr || !jobs_.empty(); });
+    if (loops_ == nullptr) {
+      const auto [job, context] = jobs_.front();
+      jobs_.pop_front();
+      lock.unlock();
+      job(context);
+      lock.lock();
+      continue;
+    }
     Loop& loop = *loops_;
     if (loop.next.load(std::memory_order_relaxed) >= loop.count) {  // its caller will unlink it too
       loops_ = loop.later;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worker threads that share one loop at a time with whoever calls for it. The caller always takes
-// part, so a crew that is busy, has no threads or could not start any is slow, never stuck.
+// Worker threads that share one loop at a time with whoever calls for it, and do jobs of their own
+// when there is none. The caller of a loop always takes part, so a crew that is busy, has no threads or could not start any is slow, never stuck.
 //
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
@@ -34,6 +34,11 @@ class Crew {
     run(count, call, const_cast<Body*>(&body));
   }
 
+  // A job of its own for a worker that no loop wants; jobs begin in the order they are posted.
+  // False: there are no workers, nobody will do it.
+  using Job = void (*)(void* context);
+  bool post(Job job, void* context);
+
   unsigned size() const { return workers_ + 1; }  // threads that share a loop
   void abandon() { workers_ = 0; }                // the threads are gone: after fork
 
@@ -46,6 +51,7 @@ class Crew {
   std::mutex mutex_;
   std::condition_variable wanted_;
   Loop* loops_ = nullptr;  // with indices left to take, oldest first
+  std::deque<std::pair<Job, void*>> jobs_;
   bool started_ = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 
 #include "base/bytes.h"
 
@@ -17,14 +18,29 @@ namespace {
 
 constexpr uint64_t kPieceMin = 64_KiB;
 
-void* map_private(uint64_t bytes) {
+bool system_swaps() {
+  static const bool swaps = [] {
+    std::FILE* file = std::fopen("/proc/swaps", "re");
+    if (file == nullptr) return true;  // who cannot tell must assume it
+    char line[256];
+    int lines = 0;
+    while (std::fgets(line, sizeof line, file) != nullptr) ++lines;
+    std::fclose(file);
+    return lines > 1;  // the first one is a heading
+  }();
+  return swaps;
+}
+
+void* map_private(uint64_t bytes, Staging::Locking locking) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
-  // Plaintext of the program, which is in swappable memory already: locking is a bonus.
-  mlock(memory, bytes);
-  return memory;
+  // Plaintext of the program is in memory that may be swapped already: locking it is a bonus.
+  const bool locked = mlock(memory, bytes) == 0;
+  if (locked || locking == Staging::Locking::tried || !system_swaps()) return memory;
+  munmap(memory, bytes);
+  return nullptr;
 }
 
 }  // namespace
@@ -72,14 +88,14 @@ void* Staging::take(uint64_t bytes) {
     mapped_ -= idle->bytes;
     pieces_.erase(idle);
   }
-  void* memory = map_private(wanted);
+  void* memory = map_private(wanted, locking_);
   if (memory == nullptr) return nullptr;
   mapped_ += wanted;
   pieces_.push_back({memory, wanted, bytes, true});
   return memory;
 }
 
-void Staging::give(void* memory) {
+void Staging::give(void* memory, Content content) {
   uint64_t used = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -87,7 +103,7 @@ void Staging::give(void* memory) {
       if (piece.memory == memory) used = piece.used;
     }
   }
-  wipe({static_cast<uint8_t*>(memory), used});
+  if (content == wiped) wipe({static_cast<uint8_t*>(memory), used});
   const std::lock_guard lock(mutex_);
   for (Piece& piece : pieces_) {
     if (piece.memory == memory) piece.taken = false;

@@ -89,9 +89,14 @@ bool is_mapped(const void* memory, uint64_t bytes);
 
 class Staging {
  public:
-  explicit Staging(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  // What is required to be locked is not to be had where it cannot be and the system swaps.
+  enum class Locking : uint8_t { tried, required };
+  enum Content : uint8_t { wiped, keep };
+
+  explicit Staging(uint64_t bytes_max, Locking locking = Locking::tried)
+      : bytes_max_(bytes_max), locking_(locking) {}
   void* take(uint64_t bytes);  // nullptr: no room
-  void give(void* memory);     // wiped
+  void give(void* memory, Content content = wiped);
 
  private:
   struct Piece {
@@ -101,6 +106,7 @@ class Staging {
     bool taken;
   };
   const uint64_t bytes_max_;
+  const Locking locking_;
   std::mutex mutex_;
   uint64_t mapped_ = 0;
   std::vector<Piece> pieces_;

@@ -37,6 +37,11 @@ namespace sealane::serve {
 
 class Message {
  public:
+  Message() = default;
+  ~Message() { finish_turn(); }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
   // The direction is the key's: one that seals goes to the device.
   void set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number, Direction direction);
   bool keyed() const { return key_ != nullptr; }

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seals ahead: drives core/pipeline for one lane to the device. The core decides what to seal when,
+// whose turn it is, and what to give up; this carries it out with real memory, guards and workers.
+//
+//   1. request()   the program's thread   the guards are looked at, a slot that fits is claimed
+//   2. next()      the lane's thread      whose turn is it? -> the lane hands that to the driver
+//   3. take()      the driver's thread    the driver seals a message: is its slot ready and right?
+//      give()
+//   4. jobs        the crew               seal ahead what the core asks for
+//
+// A slot answers a message only if key, IV and length are those it was sealed with, the message is
+// the one whose turn it is, and the driver names the place of the source it must name. Whatever
+// does not fit is sealed then and there: a wrong guess, or a wrong idea of the driver, costs time.
+//
+// The lane's counter is the driver's. We follow it by the IVs that come by (core/lane/iv_follower);
+// when it has moved on without us the core learns that positions are gone, when the key changed
+// that all of them are.
+//
+// Thread-safe. No lock is held while bytes are sealed, copied or guarded; wiping is the exception,
+// because a position may be sealed again only after it. Fails by stop(): slots
+// are wiped, everything is sealed when it is asked for.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/time.h"
+#include "core/lane/iv_follower.h"
+#include "core/pipeline/pipeline.h"
+#include "core/predict/predictor.h"
+#include "live/serve/crew.h"
+#include "live/serve/guard_book.h"
+#include "live/serve/memory.h"
+#include "seal/split_gcm.h"
+
+namespace sealane::serve {
+
+struct AheadOptions {
+  Policy policy;
+  Costs costs;
+  uint64_t slot_bytes_max = 256_MiB;
+  bool page_guards = true;
+};
+
+class Ahead {
+ public:
+  // What the lane does next: a part of a copy, or messages that carry nothing.
+  struct Turn {
+    FlightId flight = kNone;  // kNone: pads
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint32_t messages = 0;
+  };
+
+  // A message the driver is sealing. With a record: what it must become.
+  struct Taken {
+    bool ours = false;  // of the copy in flight: give() it back
+    const uint8_t* record = nullptr;
+    GcmHash hash{};
+  };
+
+  Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options);
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  // --- the program's thread
+  // A copy to the device. `source` is where its bytes will stay until it is carried: the range
+  // itself, or a snapshot. Nothing: the lane is to carry it on its own.
+  std::optional<FlightId> request(const Range& host, const void* source);
+  std::optional<FlightId> request_out(const Range& host);  // a copy to the host
+  void finish_out(FlightId flight, bool verified);         // it is over
+  void allocated(const Range& host);
+  void freed(const Range& host);  // returns when nobody reads it any more
+
+  // --- the lane's thread
+  void ready(FlightId flight);
+  std::optional<Turn> next();
+  void begin(const Turn& turn);
+  void end(const Turn& turn, bool succeeded);
+  // When to call next() though nothing has happened.
+  std::optional<Instant> deadline();
+
+  // --- the driver's thread, or one it seals on. The first bytes of a message.
+  Taken take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv,
+             const uint8_t* in, uint64_t bytes);
+  void give(const Taken& taken);  // the message is sealed
+  // Whose message is this? By the thread's copy in flight, else by key and IV.
+  static Ahead* find(uint64_t key, const Iv& iv);
+
+  void stop();
+  bool stopped();
+
+  struct Stats {
+    Pipeline::Stats pipeline;
+    uint64_t answered = 0;  // messages answered from slots
+    uint64_t slot_bytes_peak = 0;
+    std::string_view leader;
+  };
+  Stats stats();
+
+ private:
+  using Digest = Tag;
+  struct Slot {
+    uint8_t* record = nullptr;  // nullptr: could not be sealed
+    Range host;
+    Iv iv{};
+    uint64_t key = 0;
+    GcmHash hash{};
+    bool ahead = false;  // sealed before it was asked for
+    std::optional<Digest> digest;  // of what was sealed, where pages cannot be guarded
+  };
+  struct Job {
+    Ahead* owner = nullptr;
+    Seal seal{};
+    const uint8_t* source = nullptr;  // nullptr: the program's own memory, which may vanish
+    std::shared_ptr<const SplitGcm> schedule{};  // nullptr: no message has been seen yet
+    uint64_t key = 0;
+    Iv iv{};
+    GuardBook::Pointer guard{};
+  };
+  struct Copy {
+    const uint8_t* source = nullptr;
+    Range host;
+  };
+
+  void check_guards(const Range& host);
+  bool same_digest(const Slot& slot);
+  Digest digest(uint8_t* bytes, uint64_t count) const;
+  bool take_digest(const uint8_t* snapshot, Slot& slot);
+  void pump();
+  void run(const Action& action);
+  void start(const Seal& seal);
+  void fill(Job& job, Slot& slot);
+  void sealed(const Job& job, const Slot& slot);
+  void disarm_later(const Range& range);
+  void stop_locked();
+  void drop(SlotId slot, bool exposed);
+  void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
+  bool is_next(const uint8_t* in, uint64_t bytes) const;
+  bool wait_for_turn(std::unique_lock<std::mutex>& lock);
+  void pass_message(bool exposed);
+  void reconcile();
+  bool reads_for(const Range& host) const;
+  static Instant now() { return SteadyClock().now(); }
+
+  Crew& crew_;
+  const RangeMap<HostBlock>& host_memory_;
+  const AheadOptions options_;
+  std::unique_ptr<GuessSource> source_;
+  GuardBook guards_;
+  Staging memory_;
+  std::unique_ptr<SplitGcm> digest_key_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Pipeline pipeline_;
+  std::vector<Slot> slots_;
+  std::vector<SlotId> sealing_;
+  std::vector<Copy> copies_;  // by flight
+  std::deque<std::variant<Publish, Pad>> turns_;
+  std::shared_ptr<const SplitGcm> schedule_;  // of the key seen last
+  uint64_t key_ = 0;
+  IvFollower follower_;
+  uint64_t followed_ = 0;  // the position of the IV seen last; wraps to one before 0
+
+  // What the lane has handed to the driver.
+  std::optional<Turn> in_flight_;
+  std::optional<Publish> publication_;  // the message whose turn it is
+  uint64_t first_position_ = 0;         // of the turn
+  uint32_t done_ = 0;                   // messages of the turn that were sealed
+  bool lost_ = false;                   // the channel went on in a way the law does not explain
+  bool stopped_ = false;
+  uint64_t answered_ = 0;
+};
+
+}  // namespace sealane::serve
