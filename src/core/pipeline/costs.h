@@ -25,6 +25,7 @@ struct Costs {
   double guard_check_ns_per_byte = 0.0003;
   double shared_core = 0;  // the share of a worker's time that the program's threads lose to it
   uint32_t workers = 4;
+  bool split = false;  // the lane and all workers share each message: sealing it and sending it
 
   static Duration bytes_time(double ns_per_byte, uint64_t bytes) {
     return Duration(static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes)));
@@ -33,6 +34,7 @@ struct Costs {
 
   // Of the workers this many seal and the others help to publish, whatever moves most bytes.
   uint32_t sealers() const {
+    if (split) return workers;
     uint32_t best = 1;
     for (uint32_t sealing = 2; sealing <= workers; ++sealing) {
       if (pace(sealing) < pace(best)) best = sealing;
@@ -42,11 +44,14 @@ struct Costs {
   uint32_t helpers() const { return std::min(workers - sealers(), kHelpersMax); }
   double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
   // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself.
-  bool slots_pay() const { return publish_ns_per_byte() < seal_ns_per_byte; }
+  bool slots_pay() const {
+    return publish_ns_per_byte() < (split ? seal_ns_per_byte / (workers + 1) : seal_ns_per_byte);
+  }
 
   // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
   // then sealing by all workers and publishing overlap.
   Duration live(uint64_t bytes, uint64_t messages) const {
+    if (split) return seal(bytes) / (workers + 1) + message * static_cast<int64_t>(messages);
     return seal(bytes / messages) + std::max(ready(bytes, messages), seal(bytes) / (workers + 1));
   }
   // The same copy from slots.
@@ -58,6 +63,7 @@ struct Costs {
   static constexpr uint32_t kHelpersMax = 3;
 
   double publish_ns_per_byte(uint32_t sealing) const {
+    if (split) return copy_ns_per_byte / (workers + 1);
     return copy_ns_per_byte / (1 + std::min(workers - sealing, kHelpersMax));
   }
   double pace(uint32_t sealing) const {

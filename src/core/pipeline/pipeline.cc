@@ -19,6 +19,7 @@
 
 #include "core/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -261,11 +262,19 @@ void Pipeline::handle_synchronise(Instant) {
 bool Pipeline::dispatch(Instant) {
   if (!options_.policy.parallel || !slots_pay_) return false;
   if (sealing_.size() >= sealers_) return false;
+  if (options_.costs.split && sending()) return false;
   for (LaneState& lane : lanes_) {
     if (dispatch_from(lane, false)) return true;
   }
   // A worker that has begun cannot be called back: guesses wait for what comes from the device.
   return sealing_.size() + opening_ < sealers_ && dispatch_from(bulk_lane(), true);
+}
+
+// While a message is on its way the workers belong to it: they share its sealing and its sending.
+bool Pipeline::sending() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
+    return lane.eligible > 0 || !lane.under_way.empty();
+  });
 }
 
 bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
@@ -280,7 +289,6 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
       continue;
     if (!ahead && awaits_open(message, false)) continue;
     if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
-    if (!ahead && options_.lane_splits && flights_[message.flight].ready) continue;
     return seal(lane, position);
   }
   return false;
@@ -386,7 +394,7 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
   if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
   // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
   // a worker is free.
-  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.lane_splits &&
+  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.costs.split &&
                            sealing_.size() < sealers_;
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;

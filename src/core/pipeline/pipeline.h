@@ -44,8 +44,6 @@ struct PipelineOptions {
   LaneId lanes = 2;
   uint32_t publish_window = 2;  // messages of a lane on their way at a time
   bool page_guards = true;      // false: digests serve
-  bool lane_splits = false;     // the lane spreads a message over all workers by itself: it needs
-                                // no worker for what may go now
 };
 
 struct CopyRequest {
@@ -135,6 +133,7 @@ class Pipeline {
   bool advance(LaneState& lane, Instant now);
   void publish(LaneState& lane, Message& message);
   bool dispatch(Instant now);
+  bool sending() const;
   bool dispatch_from(LaneState& lane, bool ahead);
   bool seal(LaneState& lane, uint64_t position);
   bool awaits_open(const Message& message, bool issued_only) const;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
@@ -34,7 +35,7 @@ PipelineOptions pipeline_options(const AheadOptions& options) {
   made.slot_bytes_max = options.slot_bytes_max;
   made.lanes = 1;
   made.publish_window = 1;
-  made.lane_splits = true;
+  made.costs.split = true;
   return made;
 }
 
@@ -222,6 +223,10 @@ void Ahead::end(const Turn& turn, bool succeeded) {
   if (stopped_) return;
   reconcile();
   pump();
+  if (const auto& st = pipeline_.stats(); st.requests % 16 == 0) {
+    SEALANE_LOG(info, "ahead: requests %lu hits %lu messages %lu ready %lu answered %lu ahead %lu voided %lu padded %lu relinq %lu inline %lu leader %.*s",
+      st.requests, st.hits, st.messages, st.messages_ready, answered_, st.sealed_ahead, st.voided, st.padded, st.relinquished, st.inline_sealed, (int)source_->leader().size(), source_->leader().data());
+  }
 }
 
 // The driver's counter is what counts.
@@ -384,7 +389,9 @@ void Ahead::start(const Seal& seal) {
     job->schedule = schedule_;
     job->iv = follower_.predict(seal.position - followed_);
   }
-  slots_[seal.slot] = {.host = seal.host, .ahead = seal.flight == kNone};
+  slots_[seal.slot] = {};
+  slots_[seal.slot].host = seal.host;
+  slots_[seal.slot].ahead = seal.flight == kNone;
   sealing_.push_back(seal.slot);
   const auto work = [](void* context) {
     const std::unique_ptr<Job> mine(static_cast<Job*>(context));

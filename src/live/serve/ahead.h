@@ -116,7 +116,7 @@ class Ahead {
     uint64_t key = 0;
     GcmHash hash{};
     bool ahead = false;  // sealed before it was asked for
-    std::optional<Digest> digest;  // of what was sealed, where pages cannot be guarded
+    std::optional<Digest> digest{};  // of what was sealed, where pages cannot be guarded
   };
   struct Job {
     Ahead* owner = nullptr;

@@ -23,10 +23,10 @@ constexpr uint64_t kWords = 64;      // allocated together
 }  // namespace
 
 std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, int device,
-                                 Direction direction) {
+                                 Direction direction, Ahead* ahead) {
   LaneContext context;
   if (driver.make_lane(device, context) != kSuccess) return nullptr;
-  return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context));
+  return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context, ahead));
 }
 
 bool Lane::reaches(uint64_t device_address) {
@@ -97,36 +97,98 @@ void Lane::work() {
   for (;;) {
     asked_.wait(lock, [&] { return closing_ || !requests_.empty(); });
     if (requests_.empty()) return;
-    // Requests are added at the end and removed by us alone, so this position stays valid.
-    auto next = requests_.begin();
+    // Requests are added at the end and removed by us alone, so these positions stay valid.
+    const auto first = requests_.begin();
     const size_t count = requests_.size();
     lock.unlock();
-    size_t seen = 0;
-    while (seen < count && !may_go(*next)) {
-      ++seen;
-      if (seen < count) ++next;
-    }
-    if (seen == count) {
-      lock.lock();
+    const bool by_turns = ahead_ != nullptr && !ahead_->stopped();
+    const auto done = by_turns ? carry_by_turns(first, count) : carry_first(first, count);
+    lock.lock();
+    if (done == requests_.end()) {
       if (requests_.size() == count) asked_.wait_for(lock, kPoll);
       continue;
     }
-    carry(*next);
-    lock.lock();
-    requests_.erase(next);
+    requests_.erase(done);
     pending_.fetch_sub(1);
     changed_.notify_all();
   }
 }
 
-void Lane::carry(LaneRequest& request) {
+Lane::Requests::iterator Lane::carry_first(Requests::iterator next, size_t count) {
+  for (size_t seen = 0; seen < count; ++seen, ++next) {
+    if (!may_go(*next)) continue;
+    carry(*next);
+    return next;
+  }
+  return requests_.end();
+}
+
+// The core decides which of those that may go goes first, in how many pieces, and what must be sent
+// in between to keep the positions of what is sealed already.
+Lane::Requests::iterator Lane::carry_by_turns(Requests::iterator first, size_t count) {
+  auto request = first;
+  for (size_t i = 0; i < count; ++i, ++request) {
+    if (request->told_ready || !may_go(*request)) continue;
+    ahead_->ready(request->flight);
+    request->told_ready = true;
+  }
+  while (const auto turn = ahead_->next()) {
+    if (turn->flight == kNone) {
+      ahead_->begin(*turn);
+      ahead_->end(*turn, pad(turn->messages) == kSuccess);
+      continue;
+    }
+    request = first;
+    while (request->flight != turn->flight) ++request;
+    ahead_->begin(*turn);
+    const Code code = move(*request, turn->offset, turn->bytes);
+    ahead_->end(*turn, code == kSuccess);
+    request->carried_bytes += turn->bytes;
+    if (code == kSuccess && request->carried_bytes < request->bytes) continue;
+    finish(*request, code);
+    return request;
+  }
+  return requests_.end();
+}
+
+// Messages that carry nothing anybody reads.
+Code Lane::pad(uint64_t count) {
+  if (pad_word_.address == 0 && !take_word(pad_word_)) return kNotSupported;
+  uint8_t nothing = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Code code = driver_.copy(context_, direction_, pad_word_.address, &nothing, 1);
+    if (code != kSuccess) return code;
+  }
+  return kSuccess;
+}
+
+Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
   const bool timed = watched();
   Event event;
   if (timed) event.begin = SteadyClock().now();
-  copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(request.host), request.bytes}};
+  uint8_t* const host = static_cast<uint8_t*>(request.host) + offset;
+  copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(host), bytes}};
   const Code code =
-      driver_.copy(context_, direction_, request.device_address, request.host, request.bytes);
+      driver_.copy(context_, direction_, request.device_address + offset, host, bytes);
   copy_in_flight() = {};
+  if (timed) {
+    event.kind = EventKind::carried;
+    event.direction = direction_;
+    event.device = static_cast<uint8_t>(device_);
+    event.code = code;
+    event.id = request.id;
+    event.bytes = bytes;
+    event.host = reinterpret_cast<uint64_t>(host);
+    event.device_address = request.device_address + offset;
+    event.end = SteadyClock().now();
+    report(event);
+  }
+  return code;
+}
+
+void Lane::carry(LaneRequest& request) { finish(request, move(request, 0, request.bytes)); }
+
+void Lane::finish(LaneRequest& request, Code code) {
   if (code != kSuccess) {
     // A context whose copy failed does nothing more. The gates still have to open, so that whoever
     // waits behind them learns of the error.
@@ -135,18 +197,6 @@ void Lane::carry(LaneRequest& request) {
   }
   if (code == kSuccess) owner_.landed(request);
   open_gate(request);
-  if (timed) {
-    event.kind = EventKind::carried;
-    event.direction = direction_;
-    event.device = static_cast<uint8_t>(device_);
-    event.code = code;
-    event.id = request.id;
-    event.bytes = request.bytes;
-    event.host = reinterpret_cast<uint64_t>(request.host);
-    event.device_address = request.device_address;
-    event.end = SteadyClock().now();
-    report(event);
-  }
   owner_.carried(request, direction_, code);
   request.ticket->finish();
 }

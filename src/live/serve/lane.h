@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "core/copy.h"
+#include "live/serve/ahead.h"
 #include "live/serve/gpu_driver.h"
 
 namespace sealane::serve {
@@ -71,6 +72,10 @@ struct LaneRequest {
   std::shared_ptr<Ticket> ticket;
   uint64_t gate_word = 0;  // 0: the gate waits for the ticket
   uint32_t gate_value = 0;
+  FlightId flight = kNone;     // its number with an Ahead: the lane's, or
+  Ahead* observer = nullptr;   // to host: the one that must know when it is over
+  bool told_ready = false;      // the Ahead knows that it may go
+  uint64_t carried_bytes = 0;   // by turns
 };
 
 // What a lane tells its owner, on the lane's thread.
@@ -88,8 +93,9 @@ class LaneOwner {
 class Lane {
  public:
   // nullptr if the driver has no context for us.
+  // `ahead`, if not null, decides whose turn it is; it outlives the lane.
   static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, int device,
-                                    Direction direction);
+                                    Direction direction, Ahead* ahead = nullptr);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -113,16 +119,31 @@ class Lane {
   }
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
+  Ahead* ahead() const { return ahead_; }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:
-  Lane(GpuDriver& driver, LaneOwner& owner, int device, Direction direction, LaneContext context)
-      : driver_(driver), owner_(owner), device_(device), direction_(direction), context_(context) {}
+  using Requests = std::list<LaneRequest>;
+
+  Lane(GpuDriver& driver, LaneOwner& owner, int device, Direction direction, LaneContext context,
+       Ahead* ahead)
+      : driver_(driver),
+        owner_(owner),
+        device_(device),
+        direction_(direction),
+        context_(context),
+        ahead_(ahead) {}
 
   bool start();
   void work();
   bool may_go(const LaneRequest& request);
+  // Carry one of the first `count` requests. end(): none may go.
+  Requests::iterator carry_first(Requests::iterator next, size_t count);
+  Requests::iterator carry_by_turns(Requests::iterator first, size_t count);
+  Code move(const LaneRequest& request, uint64_t offset, uint64_t bytes);
+  Code pad(uint64_t count);
   void carry(LaneRequest& request);
+  void finish(LaneRequest& request, Code code);
   void open_gate(const LaneRequest& request);
 
   GpuDriver& driver_;
@@ -130,11 +151,13 @@ class Lane {
   const int device_;
   const Direction direction_;
   LaneContext context_;  // the lane's thread may replace a failed one
+  Ahead* const ahead_;
+  GateWord pad_word_;  // what pads write to
 
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable changed_;
-  std::list<LaneRequest> requests_;  // only the lane's thread removes
+  Requests requests_;  // only the lane's thread removes
   std::atomic<size_t> pending_{0};
   bool started_ = false;
   bool closing_ = false;

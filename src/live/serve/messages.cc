@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "live/serve/pace.h"
+#include "seal/stream_copy.h"
 
 namespace sealane::serve {
 namespace {
@@ -38,6 +39,7 @@ void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Dire
 }
 
 void Message::begin(const Iv& iv) {
+  finish_turn();
   iv_ = iv;
   hash_ = {};
   additional_bytes_ = 0;
@@ -81,6 +83,7 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
 
 void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
   note_update(in, out, bytes);
+  if (updates_ == 1 && bytes_ == 0 && answer_ahead(in, out, bytes, crew)) return;
   const uint64_t begun = bytes_ % kGcmBlockBytes;
   if (begun != 0) {
     const uint64_t head = std::min(bytes, kGcmBlockBytes - begun);
@@ -92,6 +95,45 @@ void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew
   const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
   if (whole != 0) whole_blocks(in, out, whole, crew);
   if (bytes != whole) few_bytes(in + whole, out + whole, bytes - whole);
+}
+
+// From a slot, if this message was sealed ahead: a memory copy, spread over the crew.
+bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+  if (direction_ != Direction::to_device) return false;
+  Ahead* ahead = Ahead::find(key_number_, iv_);
+  if (ahead == nullptr) return false;
+  taken_ = ahead->take(key_number_, key_, iv_, in, bytes);
+  if (taken_.ours) ahead_ = ahead;
+  if (taken_.record == nullptr) return false;
+  const uint64_t part = part_bytes(bytes, crew);
+  const auto one = [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t offset = i * part;
+    const uint64_t here = std::min(part, bytes - offset);
+    stream_copy({out + offset, here}, {taken_.record + offset, here});
+    pace().end(Pace::host_copy, here, began);
+  };
+  if (part >= bytes) {
+    one(0);
+  } else {
+    crew->each((bytes + part - 1) / part, one);
+  }
+  const uint64_t whole = bytes / kGcmBlockBytes;
+  hash_ = key_->join(hash_, taken_.hash, whole);
+  if (const uint64_t tail = bytes % kGcmBlockBytes; tail != 0) {
+    keystream_ = key_->keystream(iv_, whole);
+    block_ = {};
+    std::copy_n(taken_.record + bytes - tail, tail, block_.begin());
+  }
+  bytes_ += bytes;
+  answer_ = Answer::slot;
+  return true;
+}
+
+void Message::finish_turn() {
+  if (ahead_ != nullptr) ahead_->give(taken_);
+  ahead_ = nullptr;
+  taken_ = {};
 }
 
 void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
@@ -138,6 +180,7 @@ void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
 }
 
 Tag Message::tag(bool answered) {
+  finish_turn();
   if (!answered) {
     if (watched()) tell();
     return {};

@@ -29,6 +29,7 @@
 
 #include "base/bytes.h"
 #include "core/copy.h"
+#include "live/serve/ahead.h"
 #include "live/serve/crew.h"
 #include "live/serve/events.h"
 #include "seal/split_gcm.h"
@@ -61,6 +62,8 @@ class Message {
   void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
+  bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void finish_turn();
   void tell() const;
 
   std::shared_ptr<const SplitGcm> key_;
@@ -78,6 +81,8 @@ class Message {
   Instant began_{};
   Answer answer_ = Answer::engine;
   uint64_t source_ = 0;
+  Ahead* ahead_ = nullptr;  // whose turn this message is
+  Ahead::Taken taken_{};
 };
 
 // The schedules of the keys lately seen. nullptr if this CPU has no engine for it.

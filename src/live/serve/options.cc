@@ -30,7 +30,7 @@ bool flag(Lookup lookup, const char* name) {
 
 void switch_off(Options& options) {
   options.engine = options.async = options.parallel = false;
-  options.registration = options.pinned = false;
+  options.registration = options.pinned = options.speculate = false;
 }
 
 bool switch_on(Options& options, std::string_view part) {
@@ -44,6 +44,8 @@ bool switch_on(Options& options, std::string_view part) {
     options.registration = true;
   } else if (part == "pinned") {
     options.pinned = true;
+  } else if (part == "speculate") {
+    options.speculate = options.pinned = true;  // the driver's pinned memory cannot be guarded
   } else {
     return part == "none";
   }
@@ -58,24 +60,48 @@ void read_enable(Options& options, std::string_view list) {
     if (!switch_on(options, part)) {
       std::fprintf(
           stderr,
-          "sealane: SEALANE_ENABLE knows engine, async, parallel, register, pinned: not %.*s\n",
+          "sealane: SEALANE_ENABLE knows engine, async, parallel, speculate, register, pinned: not %.*s\n",
           static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
 }
 
+// The policies people compare, as sets of switches.
+void read_policy(Options& options, std::string_view name) {
+  if (name == "stock") {
+    read_enable(options, "none");
+  } else if (name == "parallel") {
+    read_enable(options, "engine,async,parallel,register");
+  } else if (name == "pipellm" || name == "sealane") {
+    read_enable(options, "engine,async,parallel,register,speculate");
+    options.paper = name == "pipellm";
+  } else {
+    std::fprintf(stderr, "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",
+                 static_cast<int>(name.size()), name.data());
+  }
+}
+
 }  // namespace
+
+const Policy* Options::speculation() const {
+  if (!engine || !async || !parallel || !speculate) return nullptr;
+  static const Policy* const ours = find_policy("sealane");
+  static const Policy* const papers = find_policy("pipellm");
+  return paper ? papers : ours;
+}
 
 Options read_options(Lookup lookup) {
   Options options;
   options.disabled = flag(lookup, "SEALANE_DISABLE");
   options.observe = flag(lookup, "SEALANE_OBSERVE");
+  if (const char* name = lookup("SEALANE_POLICY"); name != nullptr) read_policy(options, name);
   if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
   if (options.observe) switch_off(options);
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
+  if (const auto mb = number(lookup, "SEALANE_SLOT_MB")) options.slot_bytes_max = *mb << 20;
   return options;
 }
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/policy.h"
+
 namespace sealane::serve {
 
 struct Options {
@@ -18,11 +20,17 @@ struct Options {
   bool async = true;         //   copies return as they do without CC
   bool parallel = true;      //   a message's parts on all workers
   bool registration = true;  //   "register": host registration succeeds
-  bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
+  bool pinned = true;        //   pinned memory is ours, and cannot be mapped into the device
+  bool speculate = true;     //   bulk copies are sealed before they are asked for; needs the others
+  bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
+  uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;       // SEALANE_VERIFY: compare so many answers with libcrypto's
   unsigned workers = 0;      // SEALANE_WORKERS; 0: from the cores
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
+
+
+  const Policy* speculation() const;  // nullptr: nothing is sealed ahead
 };
 
 using Lookup = const char* (*)(const char* name);  // getenv's signature

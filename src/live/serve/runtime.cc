@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "live/serve/costs.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 
@@ -58,7 +59,8 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (!block || !block->range.contains(device_range)) return Route::passed_memory;
   const StreamPointer state = stream(asked.stream);
   if (!state || state->device != block->what.device) return Route::passed_memory;
-  Lane* const carrier = lane(block->what.device, asked.direction, asked.device_address);
+  const LaneKind kind = kind_of(asked);
+  Lane* const carrier = lane(block->what.device, kind, asked.device_address);
   if (carrier == nullptr) return Route::passed_aside;
 
   LaneRequest request;
@@ -70,12 +72,13 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (taken != Route::carried) return taken;
 
   const std::lock_guard lock(state->mutex);
-  if (put_into_stream(asked, *state, *carrier, request) != kSuccess) {
+  if (put_into_stream(asked, *state, kind, *carrier, request) != kSuccess) {
     if (request.staged) staging_.give(request.host);
     return Route::passed;
   }
   state->last = request.ticket;
   state->touched.store(false, std::memory_order_relaxed);
+  plan(asked, state->device, *carrier, request);
   carrier->ask(std::move(request));
   return Route::carried;
 }
@@ -134,7 +137,7 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
   return whole.load();
 }
 
-Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane,
+Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
                               LaneRequest& request) {
   const bool adjacent = stream.last && !stream.legacy &&
                         !stream.touched.load(std::memory_order_relaxed) &&
@@ -153,14 +156,15 @@ Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane
     }
   }
   request.ticket = std::make_shared<Ticket>();
-  const Code code = put_gate(asked, stream, lane, request);
+  const Code code = put_gate(asked, stream, kind, lane, request);
   if (code != kSuccess && request.after != nullptr) give_event(stream.context, request.after);
   return code;
 }
 
-Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request) {
+Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
+                       LaneRequest& request) {
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    GateWord& word = stream.words[static_cast<size_t>(asked.direction)];
+    GateWord& word = stream.words[kind];
     if (word.address == 0 && !lane.take_word(word)) return kNotSupported;
     const Code code = driver_.wait_word(asked.stream, word.address, word.value + 1);
     if (code == kSuccess) {
@@ -181,7 +185,10 @@ Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneR
   return code;
 }
 
-void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+void Runtime::carried(const LaneRequest& request, Direction direction, Code code) {
+  if (direction == Direction::to_host && request.flight != kNone) {
+    request.observer->finish_out(request.flight, code == kSuccess);
+  }
   if (request.staged) staging_.give(request.host);
   if (request.after != nullptr) give_event(request.context, request.after);
   if (code == kSuccess) return;
@@ -254,19 +261,20 @@ void Runtime::forget_stream(StreamHandle handle) {
     streams_.erase(found);
   }
   const std::lock_guard lock(lanes_mutex_);
-  for (size_t direction = 0; direction < 2; ++direction) {
-    const size_t at = 2 * static_cast<size_t>(gone->device) + direction;
-    if (gone->words[direction].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
-    lanes_[at]->give_word(gone->words[direction]);
+  for (size_t kind = 0; kind < kLanesPerDevice; ++kind) {
+    const size_t at = kLanesPerDevice * static_cast<size_t>(gone->device) + kind;
+    if (gone->words[kind].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
+    lanes_[at]->give_word(gone->words[kind]);
   }
 }
 
-Lane* Runtime::lane(int device, Direction direction, uint64_t reachable) {
+Lane* Runtime::lane(int device, LaneKind kind, uint64_t reachable) {
   const std::lock_guard lock(lanes_mutex_);
-  const size_t at = 2 * static_cast<size_t>(device) + static_cast<size_t>(direction);
-  if (at >= lanes_.size()) lanes_.resize(at + 1);
+  const size_t at = kLanesPerDevice * static_cast<size_t>(device) + kind;
+  if (at >= lanes_.size()) lanes_.resize(kLanesPerDevice * static_cast<size_t>(device + 1));
   if (lanes_[at] || room_.load() != Room::open) return lanes_[at].get();
-  auto made = Lane::open(driver_, *this, device, direction);
+  const Direction direction = kind == to_host ? Direction::to_host : Direction::to_device;
+  auto made = Lane::open(driver_, *this, device, direction, make_ahead(kind));
   if (!made) {
     room_.store(Room::full);
     SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
@@ -279,6 +287,57 @@ Lane* Runtime::lane(int device, Direction direction, uint64_t reachable) {
   }
   lanes_[at] = std::move(made);
   return lanes_[at].get();
+}
+
+Runtime::LaneKind Runtime::kind_of(const CopyAsked& asked) const {
+  if (asked.direction == Direction::to_host) return to_host;
+  const Policy* policy = options().speculation();
+  const bool apart = policy != nullptr && policy->separate_lanes;
+  return apart && asked.bytes >= policy->bulk_bytes_min ? bulk : to_device;
+}
+
+Ahead* Runtime::make_ahead(LaneKind kind) {
+  const Policy* policy = options().speculation();
+  if (policy == nullptr || kind != (policy->separate_lanes ? bulk : to_device)) return nullptr;
+  AheadOptions made;
+  made.policy = *policy;
+  made.costs = measure_costs(crew_.size());
+  made.slot_bytes_max = options().slot_bytes_max;
+  aheads_.push_back(new Ahead(crew_, host_memory_, made));
+  return aheads_.back();
+}
+
+// Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.
+void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request) {
+  const Policy* policy = options().speculation();
+  if (policy == nullptr) return;
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  if (asked.direction == Direction::to_device) {
+    if (lane.ahead() == nullptr) return;
+    if (const auto flight = lane.ahead()->request(host, request.host)) {
+      request.flight = *flight;
+    } else {
+      lane.ahead()->stop();  // it must see all or nothing
+    }
+    return;
+  }
+  Ahead* const ahead = asked.bytes >= policy->bulk_bytes_min ? ahead_of(device) : nullptr;
+  if (ahead == nullptr) return;
+  if (const auto flight = ahead->request_out(host)) {
+    request.flight = *flight;
+    request.observer = ahead;
+  }
+}
+
+Ahead* Runtime::ahead_of(int device) {
+  const std::lock_guard lock(lanes_mutex_);
+  for (size_t kind = 0; kind < kLanesPerDevice; ++kind) {
+    const size_t at = kLanesPerDevice * static_cast<size_t>(device) + kind;
+    if (at < lanes_.size() && lanes_[at] && lanes_[at]->ahead() != nullptr) {
+      return lanes_[at]->ahead();
+    }
+  }
+  return nullptr;
 }
 
 EventHandle Runtime::take_event(ContextHandle context) {

@@ -77,12 +77,17 @@ class Runtime final : private LaneOwner {
   void step_aside(const char* why);
 
  private:
+  // Bulk copies to the device travel apart where they are sealed ahead, so that nothing else uses
+  // the positions planned for them.
+  enum LaneKind : uint8_t { to_device, to_host, bulk };
+  static constexpr size_t kLanesPerDevice = 3;
+
   struct Stream {
     std::mutex mutex;
     ContextHandle context = nullptr;
     int device = 0;
     bool legacy = false;
-    GateWord words[2];                // by direction; only that lane sets it
+    GateWord words[kLanesPerDevice];  // each is set by one lane
     std::shared_ptr<Ticket> last;     // of the last carried copy
     std::atomic<bool> touched{true};  // something else since
     uint64_t legacy_epoch = 0;        // of the legacy stream, at the last carried copy
@@ -96,13 +101,19 @@ class Runtime final : private LaneOwner {
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
   StreamPointer known_stream(StreamHandle handle);  // only if it has had a carried copy
-  Lane* lane(int device, Direction direction, uint64_t reachable);
+  Lane* lane(int device, LaneKind kind, uint64_t reachable);
+  LaneKind kind_of(const CopyAsked& asked) const;
+  Ahead* make_ahead(LaneKind kind);
+  Ahead* ahead_of(int device);
+  void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
   void* snapshot(const void* from, uint64_t bytes);
   // Copies on all workers, with calls that cannot fault.
   bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
-  Code put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
-  Code put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
+  Code put_into_stream(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
+                       LaneRequest& request);
+  Code put_gate(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
+                LaneRequest& request);
   EventHandle take_event(ContextHandle context);
   void give_event(ContextHandle context, EventHandle event);
 
@@ -124,7 +135,8 @@ class Runtime final : private LaneOwner {
   std::atomic<uint64_t> copies_{0};
 
   std::mutex lanes_mutex_;
-  std::vector<std::unique_ptr<Lane>> lanes_;    // two per device
+  std::vector<std::unique_ptr<Lane>> lanes_;    // kLanesPerDevice each
+  std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
   std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
   enum class Room : uint8_t { open, full, never };
   std::atomic<Room> room_{Room::open};  // for contexts of ours

@@ -51,6 +51,12 @@ void Runtime::drain(Range range) {
       return range.overlaps(host) || range.overlaps(device);
     });
   });
+  std::vector<Ahead*> aheads;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    aheads = aheads_;
+  }
+  for (Ahead* ahead : aheads) ahead->freed(range);
 }
 
 void Runtime::forget_context(ContextHandle context) {
@@ -93,6 +99,7 @@ bool Runtime::give_up_contexts() {
   bool gave = false;
   for (auto& lane : lanes_) {
     if (!lane) continue;
+    if (lane->ahead() != nullptr) lane->ahead()->stop();
     lane->close();
     retired_.push_back(std::move(lane));
     gave = true;
