@@ -39,7 +39,8 @@ const std::vector<Example> kExamples = {
     {"kv_swap", {"--mode", "lifo", "--requests", "8", "--steps", "96", "--token-words", "256"}},
     {"decode_loop", {"--steps", "60"}},
     {"mini_llm", {"--schedule", "flexgen", "--hidden", "128", "--steps", "6"}},
-    {"mini_llm", {"--schedule", "vllm", "--hidden", "64", "--steps", "40"}},
+    {"mini_llm",
+     {"--schedule", "vllm", "--hidden", "64", "--requests", "12", "--pool-blocks", "10"}},
     {"mini_llm", {"--schedule", "peft", "--hidden", "128", "--steps", "3"}},
 };
 

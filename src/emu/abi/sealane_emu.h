@@ -90,6 +90,14 @@ void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns);
  * charged to the driver, and the caller paces what it really did. */
 void sealane_emu_pace_answered(uint64_t bytes);
 
+/* For tests, in CC mode: makes something happen now, beside what the SEALANE_EMU_* variables say.
+ *   "rotate"   every channel has a new key from its next copy on
+ *   "message"  the driver sends a message of its own before the next copy to the device
+ *   "flip", "drop", "duplicate", "swap", "truncate"
+ *              the adversary does that to the next message to the device
+ * 0, or 1 if it knows no such thing. Safe from any thread. */
+int sealane_emu_disturb(const char* what);
+
 #if defined(__cplusplus)
 }
 #endif

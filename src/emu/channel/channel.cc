@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "emu/channel/disturbance.h"
 
 namespace sealane::emu {
 namespace {
@@ -43,11 +44,15 @@ SealedChannel::SealedChannel(Direction direction, const ChannelSeed& seed, Serve
       device_keys_(seed, config()->rotation_bytes),
       sealer_(Sealer::create(host_keys_.key(), direction == Direction::to_device)),
       device_(make_gcm(device_keys_.key())),
-      messages_until_own_(static_cast<uint64_t>(config()->chatter)) {}
+      messages_until_own_(static_cast<uint64_t>(config()->chatter)),
+      rotations_followed_(disturbances().rotations.load()) {}
 
 Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
   Transfer transfer{{}, bytes, pageable};
   const uint64_t limit = config()->message_bytes_max;
+  const uint32_t wanted =
+      direction_ == Direction::to_device ? disturbances().messages.exchange(0) : 0;
+  transfer.pieces.assign(wanted, {0, kOwnBytes, true});
   for (uint64_t offset = 0; offset < bytes; offset += limit) {
     if (config()->chatter > 0 && --messages_until_own_ == 0) {
       messages_until_own_ = static_cast<uint64_t>(config()->chatter);
@@ -55,23 +60,26 @@ Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
     }
     transfer.pieces.push_back({offset, std::min(limit, bytes - offset), false});
   }
+  const uint32_t rotations = disturbances().rotations.load();
+  transfer.pieces.front().rotate = rotations != rotations_followed_;
+  rotations_followed_ = rotations;
   bus_.begin(static_cast<uint32_t>(transfer.pieces.size()));
   return transfer;
 }
 
-bool SealedChannel::host_advance(uint64_t bytes) {
-  if (host_keys_.advance(bytes)) {
+bool SealedChannel::host_advance(const Piece& piece) {
+  if (host_keys_.advance(piece.bytes, piece.rotate)) {
     ++counters_.rotations;
     core_.serve(thread_ns(), ns_from_us(config()->model.key_rotation_us));
     sealer_ = Sealer::create(host_keys_.key(), direction_ == Direction::to_device);
   }
   ++counters_.positions;
-  additional_ = additional_data(host_keys_.counter(), bytes);
+  additional_ = additional_data(host_keys_.counter(), piece.bytes);
   return sealer_ != nullptr;
 }
 
-void SealedChannel::device_advance(uint64_t bytes) {
-  if (device_keys_.advance(bytes)) device_ = make_gcm(device_keys_.key());
+void SealedChannel::device_advance(const Piece& piece) {
+  if (device_keys_.advance(piece.bytes, piece.rotate)) device_ = make_gcm(device_keys_.key());
 }
 
 // Everything of a message but its bytes.
@@ -112,7 +120,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     const Piece& piece = transfer.pieces[i];
     BusMessage* slot = bus_.produce(i);
     if (slot == nullptr) return false;
-    if (!host_advance(piece.bytes)) return refuse();
+    if (!host_advance(piece)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     if (piece.own) {
@@ -146,7 +154,7 @@ bool SealedChannel::device_receive(const Transfer& transfer, const Strided& to) 
     if (slot == nullptr) return false;
     const RealNs link_end =
         link_.reserve(slot->published_at, ns_at(model_.cc_link_gb_per_s, piece.bytes));
-    device_advance(piece.bytes);
+    device_advance(piece);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
     const bool in_place = !piece.own && to.contiguous();
     if (!in_place) scratch_.resize(piece.bytes);
@@ -175,7 +183,7 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
     if (slot == nullptr) return false;
     const RealNs link_end =
         link_.reserve(transfer.start, ns_at(model_.cc_link_gb_per_s, piece.bytes));
-    device_advance(piece.bytes);
+    device_advance(piece);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
     const bool in_place = !piece.own && from.contiguous();
     {
@@ -202,7 +210,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     const BusMessage* slot = bus_.consume(i);
     if (slot == nullptr) return false;
     const RealNs arrived_at = slot->published_at;
-    if (!host_advance(piece.bytes)) return refuse();
+    if (!host_advance(piece)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     const bool in_place = !piece.own && !config()->staged && to.contiguous();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emu/abi/sealane_emu.h"
+#include "emu/channel/disturbance.h"
 #include "emu/channel/sealing.h"
 #include "emu/driver/api.h"
 
@@ -46,6 +47,10 @@ EMU_BEYOND void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns) {
 }
 
 EMU_BEYOND void sealane_emu_pace_answered(uint64_t bytes) { note_answered(bytes); }
+
+EMU_BEYOND int sealane_emu_disturb(const char* what) {
+  return config() != nullptr && what != nullptr && disturb(what) ? 0 : 1;
+}
 
 // For our NVML: memory in use on a device, by this process.
 EMU_BEYOND uint64_t sealane_emu_used_bytes(unsigned device) {
