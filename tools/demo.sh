@@ -25,3 +25,17 @@ fi
 
 step "One bit changed on its way (sealane bench allreduce --tamper)"
 "$sealane" bench allreduce --ranks 2 -b 1M --tamper
+
+mini_llm=$(dirname "$sealane")/../examples/mini_llm
+emulated() { "$sealane" run --emulate --platform h100-tdx "$@" -- "$mini_llm" --schedule flexgen --steps 8; }
+if [ -x "$mini_llm" ]; then
+  step "A transformer with offloaded weights on an emulated GPU (sealane run --emulate --cc off)"
+  emulated --cc off | grep -E 'tokens_per_s|hash'
+  step "The same in confidential mode as shipped: the same tokens, later (--cc on)"
+  emulated --cc on | grep -E 'tokens_per_s|hash'
+  step "One bit changed on the bus to the GPU (--adversary flip@100)"
+  if emulated --cc on --adversary flip@100; then
+    echo "sealane: a flipped bit went unnoticed" >&2
+    exit 1
+  fi
+fi

@@ -4,9 +4,12 @@
 // Does time on the emulated GPU pass as its platform file says? Copies of many sizes, timed by
 // events, beside what the cost model of src/platform says of them. A measurement, not a test:
 //     sealane run --emulate --cc on --platform h100-tdx -- emu_rates h100-tdx
+// Unpaced, without an argument: how fast the emulator itself copies, beside memcpy.
+//     sealane run --emulate --cc off -- emu_rates
 
 #include <cuda.h>
 #include <fmt/core.h>
+#include <sealane_emu.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -96,9 +99,37 @@ double modelled_us(const Platform& platform, HostMemory memory, bool cc, bool in
   return static_cast<double>(cost.count()) / 1e3;
 }
 
+// Real nanoseconds of `copy`, the best of a few: the machine may have other things to do.
+template <typename Copy>
+double best_ns(Copy&& copy) {
+  double best = 1e18;
+  for (int i = 0; i < 9; ++i) {
+    const uint64_t began = sealane_emu_clock_ns();
+    copy();
+    best = std::min(best, static_cast<double>(sealane_emu_clock_ns() - began));
+  }
+  return best;
+}
+
+int compare_with_memcpy() {
+  const Copies copies = prepare();
+  fmt::print("{:>8} {:>12} {:>14} {:>12} {:>7}\n", "MiB", "memcpy GB/s", "to_device GB/s",
+             "to_host GB/s", "ratio");
+  for (uint64_t bytes = 1_MiB; bytes <= kLargest; bytes *= 4) {
+    const double plain = best_ns([&] { std::memcpy(copies.pageable, copies.pinned, bytes); });
+    const double in = best_ns([&] { MUST(cuMemcpyHtoD(copies.device, copies.pinned, bytes)); });
+    const double out = best_ns([&] { MUST(cuMemcpyDtoH(copies.pinned, copies.device, bytes)); });
+    const auto size = static_cast<double>(bytes);
+    fmt::print("{:>8} {:>12.2f} {:>14.2f} {:>12.2f} {:>7.2f}\n", bytes >> 20, size / plain,
+               size / in, size / out, plain / std::max(in, out));
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 1) return compare_with_memcpy();
   const auto platform =
       argc == 2 ? find_platform(argv[1]) : usage_error("usage: emu_rates PLATFORM");
   if (!platform) {
