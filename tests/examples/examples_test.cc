@@ -104,6 +104,7 @@ TEST_P(Examples, GiveTheSameResultInBothApisAndBothModes) {
         EXPECT_GT(lane.at("bytes").get<uint64_t>(), 0u);
         const uint64_t sealed = cc == "on" ? lane.at("bytes").get<uint64_t>() : 0;
         EXPECT_EQ(lane.at("sealed_bytes").get<uint64_t>(), sealed) << direction;
+        EXPECT_EQ(lane.at("verified_bytes").get<uint64_t>(), sealed) << direction;
       }
       EXPECT_EQ(done.truth.at("unknown_launches").get<uint64_t>(), 0u);
     }
