@@ -195,6 +195,17 @@ TEST(Emulator, PinnedMemoryCannotBeGuardedInConfidentialModeOnly) {
   EXPECT_EQ(probe("guarded_memory", {"SEALANE_EMU_CC=off"}).out, "guarded\n");
 }
 
+TEST(Emulator, CanBeDisturbedAtAChosenMoment) {
+  ProgramResult result;
+  const json truth = truth_of("disturbed", {}, result);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (const char* way : {"to_device", "to_host"}) EXPECT_EQ(truth[way]["rotations"], 2) << way;
+  EXPECT_EQ(truth["to_device"]["own_messages"], 1);
+  EXPECT_EQ(truth["to_host"]["own_messages"], 0);
+  EXPECT_EQ(truth["to_device"]["rejected"], 1);
+  EXPECT_EQ(truth["attacks"], 1);
+}
+
 TEST(Emulator, SaysOnceWhatItDoesNotSupport) {
   const ProgramResult result = probe("unsupported");
   EXPECT_EQ(result.out, "801 801\n801 801\n801 801\n801 801\n");

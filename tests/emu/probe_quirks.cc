@@ -130,10 +130,28 @@ int unsupported() {
   return 0;
 }
 
+// A new key, a message of the driver's own and an attack, each when asked for.
+int disturbed() {
+  begin();
+  const Bytes in = pattern(3 << 20, 21);
+  Bytes out(in.size());
+  const CUdeviceptr device = allocate(in.size());
+  for (const char* what : {"rotate", "message", "rotate"}) {
+    if (sealane_emu_disturb(what) != 0) return EXPECT(false);
+    MUST(cuMemcpyHtoD(device, in.data(), in.size()));
+    MUST(cuMemcpyDtoH(out.data(), device, in.size()));
+    if (in != out) return EXPECT(false);
+  }
+  return EXPECT(sealane_emu_disturb("bribe") == 1) + EXPECT(sealane_emu_disturb(nullptr) == 1) +
+         EXPECT(sealane_emu_disturb("truncate") == 0) +
+         EXPECT(cuMemcpyHtoD(device, in.data(), in.size()) == CUDA_ERROR_ECC_UNCORRECTABLE);
+}
+
 }  // namespace
 
 Jobs quirk_jobs() {
-  return {{"mapped_views", mapped_views},
+  return {{"disturbed", disturbed},
+          {"mapped_views", mapped_views},
           {"guarded_memory", guarded_memory},
           {"unsupported", unsupported}};
 }

@@ -41,6 +41,7 @@ bool Attacker::strike(Direction direction, Bus& bus, uint32_t index, bool may_ho
   const bool hold = act(bus, index, may_hold);
   if (!first_) first_ = genuine;
   previous_ = genuine;
+  if (!holding_ && seen_ > plan_.message) armed_.store(false);  // its successor was the last chance
   return hold;
 }
 

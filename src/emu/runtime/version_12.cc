@@ -14,6 +14,8 @@
 
 using namespace sealane::emu::runtime;
 
+static_assert(sizeof(cudaDeviceProp) == 1032);
+
 namespace {
 
 CUresult fill(const Calls& calls, cudaDeviceProp& p, int device) {

@@ -7,6 +7,8 @@
 
 using namespace sealane::emu::runtime;
 
+static_assert(sizeof(cudaDeviceProp) == 1008);
+
 EMU_RUNTIME cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return with_driver([&](const Calls& calls) {
     return properties != nullptr ? fill_properties(calls, *properties, device)
