@@ -153,6 +153,13 @@ class Kernels {
 class Player {
  public:
   explicit Player(const Program& program) : program_(program) {}
+  ~Player() {
+    for (const auto& [address, host] : hosts_) {
+      if (!host.pinned) std::free(host.memory);
+    }
+  }
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
 
   void disturb_before(size_t operation, std::string what) {
     disturbances_.emplace(operation, std::move(what));

@@ -38,10 +38,10 @@ struct Health {
   std::atomic<bool> closing{false};
 
   bool over() const { return failure.load() != CUDA_SUCCESS || closing.load(); }
-  // The first failure stands.
-  void fail(CUresult result) {
+  // The first failure stands. True: this is it.
+  bool fail(CUresult result) {
     int none = CUDA_SUCCESS;
-    failure.compare_exchange_strong(none, result);
+    return failure.compare_exchange_strong(none, result);
   }
 };
 
