@@ -64,7 +64,6 @@ class _World:
 
     backend: Optional["weakref.ref[ProcessGroupSealane]"] = None
     options = Options()
-    joined = 0  # worlds this process has had: tells addresses of this one from those of the last
 
     @classmethod
     def current(cls) -> Optional[ProcessGroupSealane]:
@@ -116,23 +115,18 @@ def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
         return _join_world(setup, options or Options())
     parent = _World.current()
     members: List[int] = list(setup.global_ranks_in_group) or list(range(setup.group_size))
-    store = dist.PrefixStore(str(_World.joined), setup.store)
-    if parent is None:  # the group of all ranks is another backend's: join as one would the world
-        chosen = options or Options()
-        return ProcessGroupSealane(
-            store, _comm_options(setup, chosen, setup.group_id), members, None
-        )
-    chosen = options or _World.options
-    if chosen.mode != _World.options.mode:
+    # Without a parent the world is another backend's, and this group joins as a world would.
+    chosen = options or (_World.options if parent is not None else Options())
+    if parent is not None and chosen.mode != _World.options.mode:
         raise ValueError(f"a sub-group of a {_World.options.mode} group is {_World.options.mode}")
-    return ProcessGroupSealane(store, _comm_options(setup, chosen, setup.group_id), members, parent)
+    comm_options = _comm_options(setup, chosen, setup.group_id)
+    return ProcessGroupSealane(setup.store, comm_options, members, parent)
 
 
 def _join_world(setup: Any, options: Options) -> ProcessGroupSealane:
-    _World.joined += 1
-    store = dist.PrefixStore(str(_World.joined), setup.store)
     comm_options = _comm_options(setup, options, None)
-    backend = ProcessGroupSealane(store, comm_options, list(range(setup.group_size)), None)
+    everyone = list(range(setup.group_size))
+    backend = ProcessGroupSealane(setup.store, comm_options, everyone, None)
     _World.backend = weakref.ref(backend)
     _World.options = options
     return backend
