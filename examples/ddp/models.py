@@ -52,6 +52,7 @@ class TextModel(nn.Module):
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
+        nn.init.normal_(self.tokens.weight, std=0.02)  # as GPT-2: it is the output's weight too
         self.positions = nn.Parameter(torch.zeros(length, width))
         self.blocks = nn.Sequential(*(Block(width, heads, causal) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
