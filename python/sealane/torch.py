@@ -19,11 +19,14 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, List, NamedTuple, Optional
 
+import torch
 import torch.distributed as dist
 
 from sealane._torch import CommOptions, ProcessGroupSealane, version as __version__
 
 __all__ = ["Options", "ProcessGroupSealane", "Traffic", "traffic"]
+
+_GROUP_NAME_MAX = 32  # with what sub-groups and lanes append, within the library's 64
 
 
 @dataclass(frozen=True)
@@ -70,16 +73,20 @@ class _World:
         return cls.backend() if cls.backend is not None else None
 
 
-def traffic(group: Optional[ProcessGroupSealane] = None) -> Traffic:
+def traffic(group: Optional[dist.ProcessGroup] = None) -> Traffic:
     """What this rank has sent so far in a group; in the group of all ranks by default."""
     backend = group if group is not None else _World.current()
     if backend is None:
         raise RuntimeError('no group: call init_process_group("sealane") first')
+    if not isinstance(backend, ProcessGroupSealane):  # torch 2 wraps it
+        backend = backend._get_backend(torch.device("cpu"))
     return Traffic(*backend.traffic)
 
 
 def _group_name(world: str, group_id: Optional[str]) -> str:
     """A name that the library takes: short, and of letters, digits and '-_.' only."""
+    if len(world) > _GROUP_NAME_MAX:
+        raise ValueError(f"the name of a group has at most {_GROUP_NAME_MAX} characters: {world}")
     if group_id is None:
         return world
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,12}", group_id):

@@ -84,7 +84,7 @@ class Meddler:
 
     def _run(self) -> None:
         other: Dict[socket.socket, socket.socket] = {}
-        data = set()
+        data: Dict[socket.socket, bool] = {}  # what the first byte of a guest said
         while True:
             for ready in select.select([self.listener, *other], [], [])[0]:
                 if ready is self.listener:
@@ -96,7 +96,7 @@ class Meddler:
                     continue
                 self._pass_on(ready, other, data)
 
-    def _pass_on(self, ready: socket.socket, other: Dict[Any, Any], data: set) -> None:
+    def _pass_on(self, ready: socket.socket, other: Dict[Any, Any], data: Dict) -> None:
         try:
             piece = bytearray(ready.recv(1 << 16))
         except OSError:
@@ -107,9 +107,9 @@ class Meddler:
                 other.pop(end, None)
                 end.close()
             return
-        if ready not in data and peer not in data and piece[:1] == _DATA:
-            data.add(ready)
-        if (ready in data or peer in data) and os.path.exists(self.directory + "/meddle"):
+        if peer not in data:  # the guest speaks first
+            data.setdefault(ready, piece[:1] == _DATA)
+        if (data.get(ready) or data.get(peer)) and os.path.exists(self.directory + "/meddle"):
             piece[len(piece) // 2] ^= 1
         try:
             peer.sendall(piece)
