@@ -148,15 +148,16 @@ Pairs::Pairs(CommOptions group, std::vector<int> world_ranks)
   // A lane that still waits for its peer's address is told when the group ends.
   group_.store_get = [get = group_.store_get, ending = ending_](const std::string& key,
                                                                 std::chrono::milliseconds timeout) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    using Clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds slice(200);
+    const auto deadline = Clock::now() + timeout;
     while (true) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
+      const auto start = Clock::now();
       try {
-        return get(key, std::min(left, slice));
+        return get(key, slice);
       } catch (const std::exception&) {
-        if (left <= slice) throw;
+        const auto now = Clock::now();
+        if (now < start + slice || now > deadline) throw;  // broken, or late
         if (*ending) throw std::runtime_error("the process group was destroyed");
       }
     }

@@ -427,7 +427,7 @@ Transport transport_of(const std::string& name) {
 
 PYBIND11_MODULE(_torch, module) {
   namespace py = pybind11;
-  py::module_::import("torch.distributed").attr(kBackendBaseName);  // registers the base class
+  py::module_::import("torch.distributed");  // registers the base class
   module.doc() = "The process group behind sealane.torch; use that module.";
   module.attr("version") = std::string(sealane::version());
 

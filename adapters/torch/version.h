@@ -17,10 +17,8 @@ namespace sealane::adapter {
 
 #if TORCH_VERSION_MAJOR >= 2
 using BackendBase = c10d::Backend;
-constexpr const char* kBackendBaseName = "Backend";
 #else
 using BackendBase = c10d::ProcessGroup;
-constexpr const char* kBackendBaseName = "ProcessGroup";
 #endif
 
 }  // namespace sealane::adapter

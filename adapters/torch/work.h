@@ -33,18 +33,18 @@ class TorchWork final : public c10d::Work {
   void end(const std::string& error) {
     std::exception_ptr failure;
     try {
-      TORCH_CHECK_WITH(Error, error.empty(), "sealane: ", error);
+      if (!error.empty()) throw std::runtime_error("sealane: " + error);
       staged_.deliver();
     } catch (const std::exception&) {
       failure = std::current_exception();
     }
     staged_ = Staged();
+    finish(failure);  // before the future: its continuations may ask
     if (failure == nullptr) {
       future_->markCompleted(c10::IValue(results_));
     } else {
       future_->setError(failure);
     }
-    finish(failure);
   }
 
  private:

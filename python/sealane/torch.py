@@ -19,11 +19,14 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, List, NamedTuple, Optional
 
+import torch
 import torch.distributed as dist
 
 from sealane._torch import CommOptions, ProcessGroupSealane, version as __version__
 
 __all__ = ["Options", "ProcessGroupSealane", "Traffic", "traffic"]
+
+_GROUP_NAME_MAX = 32  # with what sub-groups and lanes append, within the library's 64
 
 
 @dataclass(frozen=True)
@@ -64,23 +67,26 @@ class _World:
 
     backend: Optional["weakref.ref[ProcessGroupSealane]"] = None
     options = Options()
-    joined = 0  # worlds this process has had: tells addresses of this one from those of the last
 
     @classmethod
     def current(cls) -> Optional[ProcessGroupSealane]:
         return cls.backend() if cls.backend is not None else None
 
 
-def traffic(group: Optional[ProcessGroupSealane] = None) -> Traffic:
+def traffic(group: Optional[dist.ProcessGroup] = None) -> Traffic:
     """What this rank has sent so far in a group; in the group of all ranks by default."""
     backend = group if group is not None else _World.current()
     if backend is None:
         raise RuntimeError('no group: call init_process_group("sealane") first')
+    if not isinstance(backend, ProcessGroupSealane):  # torch 2 wraps it
+        backend = backend._get_backend(torch.device("cpu"))
     return Traffic(*backend.traffic)
 
 
 def _group_name(world: str, group_id: Optional[str]) -> str:
     """A name that the library takes: short, and of letters, digits and '-_.' only."""
+    if len(world) > _GROUP_NAME_MAX:
+        raise ValueError(f"the name of a group has at most {_GROUP_NAME_MAX} characters: {world}")
     if group_id is None:
         return world
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,12}", group_id):
@@ -116,23 +122,18 @@ def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
         return _join_world(setup, options or Options())
     parent = _World.current()
     members: List[int] = list(setup.global_ranks_in_group) or list(range(setup.group_size))
-    store = dist.PrefixStore(str(_World.joined), setup.store)
-    if parent is None:  # the group of all ranks is another backend's: join as one would the world
-        chosen = options or Options()
-        return ProcessGroupSealane(
-            store, _comm_options(setup, chosen, setup.group_id), members, None
-        )
-    chosen = options or _World.options
-    if chosen.mode != _World.options.mode:
+    # Without a parent the world is another backend's, and this group joins as a world would.
+    chosen = options or (_World.options if parent is not None else Options())
+    if parent is not None and chosen.mode != _World.options.mode:
         raise ValueError(f"a sub-group of a {_World.options.mode} group is {_World.options.mode}")
-    return ProcessGroupSealane(store, _comm_options(setup, chosen, setup.group_id), members, parent)
+    comm_options = _comm_options(setup, chosen, setup.group_id)
+    return ProcessGroupSealane(setup.store, comm_options, members, parent)
 
 
 def _join_world(setup: Any, options: Options) -> ProcessGroupSealane:
-    _World.joined += 1
-    store = dist.PrefixStore(str(_World.joined), setup.store)
     comm_options = _comm_options(setup, options, None)
-    backend = ProcessGroupSealane(store, comm_options, list(range(setup.group_size)), None)
+    everyone = list(range(setup.group_size))
+    backend = ProcessGroupSealane(setup.store, comm_options, everyone, None)
     _World.backend = weakref.ref(backend)
     _World.options = options
     return backend

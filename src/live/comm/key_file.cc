@@ -108,6 +108,10 @@ Result<Key> read_key_file(const std::string& path) {
         "and set SEALANE_KEY_FILE=FILE");
   }
   auto text = read_private_file(path, true);
+  if (!text && access(path.c_str(), F_OK) != 0) {
+    return usage_error(concat(text.error().message, "; make it with: sealane keygen ", path,
+                              ", and copy it to every host"));
+  }
   if (!text) return text.error();
   auto key = key_of_hex(*text, path);
   wipe({reinterpret_cast<uint8_t*>(text->data()), text->size()});
