@@ -108,6 +108,10 @@ class Joiner {
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
     }
+    // Judged here, where all ranks can still hear of it.
+    if (options_.transport == TransportKind::shm && hosts_apart_) {
+      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+    }
     if (Status status = offer_wires(); !status) return status;
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
       return status;
@@ -156,10 +160,11 @@ class Joiner {
       peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
       if (peers_[peer].local) local_ranks_.push_back(peer);
     }
-    return plan();
+    plan();
+    return {};
   }
 
-  Status plan() {
+  void plan() {
     GroupShape group;
     group.size = size();
     const bool tcp_only = options_.transport == TransportKind::tcp;
@@ -173,9 +178,7 @@ class Joiner {
       local_ranks_ = {rank()};
       group.most_on_a_host = 1;
     }
-    if (options_.transport == TransportKind::shm && !group.one_host()) {
-      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
-    }
+    hosts_apart_ = !group.one_host();
     // One connection fills a loopback; between hosts, several take several ways.
     const bool one_machine = local_ranks_.size() == size() || all_on_this_host();
     group.streams = options_.tcp_streams != 0 ? options_.tcp_streams : (one_machine ? 1 : 2);
@@ -186,7 +189,6 @@ class Joiner {
                            : group.most_on_a_host == 1 ? plan_.tcp.pair_slots
                                                        : plan_.ring_records();
     result_.topology = {group.one_host(), group.most_on_a_host};
-    return {};
   }
 
   bool all_on_this_host() const {
@@ -284,7 +286,10 @@ class Joiner {
       return {};
     }
     if (link.gone()) stranger.done = true;
-    if (!link.session().complete()) return {};
+    if (!link.session().complete()) {
+      if (!link.gone() || !peer) return {};
+      return peer_error(concat("rank ", *peer, " left while joining"));
+    }
     stranger.done = true;
     if (result_.control->link(*peer) != nullptr) {
       return crypto_error(concat("rank ", *peer, " joined twice: two processes have its number"));
@@ -537,6 +542,7 @@ class Joiner {
   std::vector<uint32_t> local_ranks_;  // those that share memory with this one, and itself
   WirePlan plan_;
   uint32_t streams_ = 1;
+  bool hosts_apart_ = false;
   std::string refused_;
 };
 
