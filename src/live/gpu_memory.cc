@@ -4,6 +4,7 @@
 #include "live/gpu_memory.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <atomic>
 #include <memory>
@@ -25,14 +26,32 @@ bool resolve(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
+// How many libraries this process has ever loaded.
+unsigned long long libraries_loaded() {
+  unsigned long long count = 0;
+  const auto first = [](dl_phdr_info* info, size_t, void* out) {
+    *static_cast<unsigned long long*>(out) = info->dlpi_adds;
+    return 1;
+  };
+  dl_iterate_phdr(first, &count);
+  return count;
+}
+
 }  // namespace
 
 const GpuMemory* GpuMemory::loaded() {
   // Found once, it stays: drivers are not unloaded. Two threads may both look; one result is kept.
   static std::atomic<const GpuMemory*> found{nullptr};
   if (const GpuMemory* known = found.load(std::memory_order_acquire)) return known;
+  // Looking in vain searches directories, which is slow: only when there is something new.
+  static std::atomic<unsigned long long> looked_at{0};
+  const unsigned long long libraries = libraries_loaded();
+  if (looked_at.load(std::memory_order_relaxed) == libraries) return nullptr;
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+  if (library == nullptr) {
+    looked_at.store(libraries, std::memory_order_relaxed);
+    return nullptr;
+  }
   auto made = std::make_unique<GpuMemory>();
   const bool complete = resolve(library, "cuPointerGetAttribute", made->pointer_attribute_) &&
                         resolve(library, "cuCtxPushCurrent_v2", made->push_context_) &&
