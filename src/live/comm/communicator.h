@@ -51,7 +51,7 @@ class Communicator {
   };
 
   Status check(const Operation& operation) const;
-  Status execute(const Operation& operation);
+  Status execute(Operation operation);
   void work();
 
   JoinOptions options_;
