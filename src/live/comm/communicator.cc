@@ -3,9 +3,12 @@
 
 #include "live/comm/communicator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/text.h"
@@ -19,12 +22,20 @@ void warn_about_plain_mode() {
   std::fputs("sealane: warning: plain mode: nothing is encrypted or authenticated\n", stderr);
 }
 
+Error forked_error() {
+  return usage_error(
+      "the group was joined before fork() and stays with the parent: let the child join its own");
+}
+
 bool reduces(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
          collective == Collective::reduce;
 }
 
 }  // namespace
+
+Communicator::Communicator(JoinOptions options)
+    : options_(std::move(options)), process_(getpid()), guard_(*this) {}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) {
   if (Status status = fill_from_environment(options); !status) return status.error();
@@ -58,7 +69,36 @@ Communicator::~Communicator() {
   if (worker_.joinable()) worker_.join();
 }
 
+// ---- fork(): the group stays with the parent ----
+
+void Communicator::before_fork() { mutex_.lock(); }
+void Communicator::after_fork_in_parent() { mutex_.unlock(); }
+
+void Communicator::after_fork_in_child() {
+  // An operation that another thread was in the middle of cannot be taken apart safely.
+  static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
+  if (busy_) unfinished->push_back(std::move(runner_));
+  runner_.reset();
+  // The thread is not here; what it waited for would wait for it.
+  new (&worker_) std::thread;
+  new (&changed_) std::condition_variable;
+  for (Queued& queued : queue_) queued.promise.set_value(forked_error());
+  queue_.clear();
+  busy_ = false;
+  ending_ = true;
+  mutex_.unlock();
+}
+
+// Handlers do not run for every kind of child, the number always differs.
+Status Communicator::check_process() const {
+  if (getpid() == process_) return {};
+  return forked_error();
+}
+
+// ---- Operations ----
+
 Status Communicator::check(const Operation& operation) const {
+  if (Status status = check_process(); !status) return status;
   const uint32_t size = options_.self.size;
   if (operation.root >= size) {
     return usage_error(concat("rank ", operation.root, " is not of this group of ", size));
@@ -102,6 +142,7 @@ Status Communicator::check(const Operation& operation) const {
 }
 
 Status Communicator::execute(const Operation& operation) {
+  if (Status status = check_process(); !status) return status;
   if (runner_ != nullptr) return runner_->run(operation);
   // Alone: the result is the contribution.
   std::vector<uint8_t> from_scratch(options_.record_bytes);
