@@ -26,6 +26,10 @@ inline Bytes as_bytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+inline std::string_view as_text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Little-endian, any alignment.
 template <typename Int>
 Int load_le(const uint8_t* from) {

@@ -60,6 +60,9 @@ class Session {
   std::vector<uint8_t> poll_transmit();
 
   bool complete() const { return complete_ && !failure_; }
+  // The peer has proved to be of the group, and its rank as far as the credentials can; what fails
+  // from then on is not some stranger's doing.
+  bool authenticated() const { return identity_checked_; }
   const std::optional<Error>& failure() const { return failure_; }
   // Known once it was claimed in a well-formed way, true once complete().
   std::optional<uint32_t> peer() const { return peer_; }

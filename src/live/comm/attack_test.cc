@@ -251,7 +251,7 @@ TEST(Attack, ARacingWriterNeverGetsAWrongSumThrough) {
 
 TEST(Join, AWrongKeyIsRefusedByBoth) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(3);
+  setup.timeout = std::chrono::seconds(1);
   ThreadGroup group(setup);
   TemporaryDirectory elsewhere;
   ASSERT_TRUE(write_key_file(elsewhere.path() + "/key").ok());
@@ -270,7 +270,7 @@ TEST(Join, AWrongKeyIsRefusedByBoth) {
 
 TEST(Join, SealedAndPlainDoNotMeet) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(3);
+  setup.timeout = std::chrono::seconds(1);
   ThreadGroup group(setup);
   const auto outcomes = group.run([](Communicator&) { return Status(); },
                                   [](JoinOptions& options) {

@@ -3,6 +3,8 @@
 
 #include "live/comm/options.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -62,7 +64,7 @@ Status fill_rendezvous(JoinOptions& options) {
   }
   // mpirun gives all ranks of a job one name; that is enough on one host.
   if (const auto job = variable("PMIX_NAMESPACE")) {
-    options.rendezvous = concat("file:/tmp/sealane-", *job);
+    options.rendezvous = concat("file:/tmp/sealane-", geteuid(), "-", *job);
     return {};
   }
   return usage_error(
