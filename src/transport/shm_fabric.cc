@@ -121,10 +121,12 @@ ShmFabric::Doorbell& ShmFabric::doorbell(uint32_t rank) const {
   return *reinterpret_cast<Doorbell*>(outboxes_[rank].data());
 }
 
-ShmFabric::ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce)
+ShmFabric::ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce,
+                     std::vector<Socket> bells)
     : shape_(shape),
       outboxes_(std::move(outboxes)),
       cores_scarce_(cores_scarce),
+      bells_(std::move(bells)),
       sent_(shape.size + 1),
       received_(size_t{2} * shape.size),
       unannounced_(shape.size) {
@@ -179,7 +181,12 @@ void ShmFabric::ring_bell(uint32_t peer) {
   if (bell.sleeping.load() == 0) return;
   bell.sleeping.store(0, std::memory_order_relaxed);
   bell.rings.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  if (bells_.empty()) {
+    syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  } else {
+    const uint64_t one = 1;
+    static_cast<void>(!write(bells_[peer].descriptor(), &one, sizeof one));
+  }
 }
 
 void ShmFabric::ring_late_bells() {
@@ -265,7 +272,9 @@ void ShmFabric::wait(Duration at_most) {
   const auto ns = std::max<Duration::rep>(at_most.count(), 0);
   const timespec timeout = {ns / 1'000'000'000, ns % 1'000'000'000};
   syscall(SYS_futex, &bell.rings, FUTEX_WAIT, ticket_, &timeout, nullptr, 0);
-  bell.sleeping.store(0, std::memory_order_relaxed);
+  end_wait();
 }
+
+void ShmFabric::end_wait() { doorbell(shape_.rank).sleeping.store(0, std::memory_order_relaxed); }
 
 }  // namespace sealane

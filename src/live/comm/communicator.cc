@@ -18,6 +18,8 @@
 namespace sealane {
 namespace {
 
+constexpr uint32_t kTcpStreamsMax = 8;
+
 void warn_about_plain_mode() {
   std::fputs("sealane: warning: plain mode: nothing is encrypted or authenticated\n", stderr);
 }
@@ -43,6 +45,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   if (options.record_bytes < 64 || options.record_bytes % 64 != 0 || options.record_bytes > 1_MiB) {
     return usage_error("records have 64 bytes to 1 MiB, a multiple of 64");
   }
+  if (options.tcp_streams > kTcpStreamsMax) {
+    return usage_error(concat("at most ", kTcpStreamsMax, " TCP streams per pair"));
+  }
+  if (options.host.find_first_of(" \n") != std::string::npos) {
+    return usage_error("a host's name has no spaces");
+  }
   const auto engine = chosen_engine();
   if (!engine) return engine.error();
   if (options.mode == CommMode::plain && options.self.rank == 0) warn_about_plain_mode();
@@ -51,6 +59,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   if (made->options_.self.size == 1) return made;
   auto group = join(made->options_);
   if (!group) return group.error();
+  made->options_.record_bytes = group->payload_bytes;
   auto lanes =
       made->options_.mode == CommMode::plain
           ? make_plain_lanes()
@@ -141,10 +150,14 @@ Status Communicator::check(const Operation& operation) const {
   return {};
 }
 
-Status Communicator::execute(const Operation& operation) {
+Status Communicator::execute(Operation operation) {
   if (Status status = check_process(); !status) return status;
-  if (runner_ != nullptr) return runner_->run(operation);
+  if (runner_ != nullptr) return runner_->run(std::move(operation));
   // Alone: the result is the contribution.
+  std::unique_ptr<DeviceWindows> in_windows;
+  std::unique_ptr<DeviceWindows> out_windows;
+  operation.in.locate(in_windows, 1);
+  operation.out.locate(out_windows, 1);
   std::vector<uint8_t> from_scratch(options_.record_bytes);
   std::vector<uint8_t> to_scratch(options_.record_bytes);
   const uint64_t bytes = std::min(operation.in.bytes(), operation.out.bytes());
@@ -155,7 +168,8 @@ Status Communicator::execute(const Operation& operation) {
     std::memmove(to.data(), from.data(), count);
     operation.out.written(at, to);
   }
-  return {};
+  if (Status status = operation.in.finish(); !status) return status;
+  return operation.out.finish();
 }
 
 Status Communicator::run(Operation operation) {
@@ -168,7 +182,7 @@ Status Communicator::run(Operation operation) {
     }
     busy_ = true;
   }
-  Status status = execute(operation);
+  Status status = execute(std::move(operation));
   {
     const std::lock_guard lock(mutex_);
     busy_ = false;
@@ -203,7 +217,7 @@ void Communicator::work() {
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    Status status = execute(next.operation);
+    Status status = execute(std::move(next.operation));
     if (next.on_done) next.on_done(status);
     next.promise.set_value(std::move(status));
     lock.lock();

@@ -62,7 +62,7 @@ class Communicator final : private ForkSensitive {
 
   Status check_process() const;
   Status check(const Operation& operation) const;
-  Status execute(const Operation& operation);
+  Status execute(Operation operation);
   void work();
 
   JoinOptions options_;

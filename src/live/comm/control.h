@@ -49,6 +49,7 @@ class ControlLink {
 enum class Message : uint8_t {
   terms = 't',   // what both sides must agree on, as text
   outbox = 'o',  // a descriptor of shared memory comes along
+  bell = 'b',    // a descriptor of an eventfd comes along
   cookie = 'c',  // what data connections must show
   ready = 'r',   // everything is in place
   abort = 'a',   // why the sender gave up

@@ -4,9 +4,12 @@
 #include "live/comm/join.h"
 
 #include <sched.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <map>
 #include <thread>
 
 #include "base/check.h"
@@ -17,7 +20,8 @@
 #include "live/comm/endpoint.h"
 #include "live/comm/key_file.h"
 #include "live/comm/rendezvous.h"
-#include "seal/record.h"
+#include "live/comm/wire_plan.h"
+#include "transport/mixed_fabric.h"
 #include "transport/shm_fabric.h"
 #include "transport/tcp_fabric.h"
 
@@ -31,8 +35,8 @@ constexpr size_t kPeerTextMax = 256;
 constexpr uint8_t kHelloControl = 'C';
 constexpr uint8_t kHelloData = 'D';
 constexpr size_t kCookieBytes = 32;
-// After kHelloData: rank (4), 1 for the broadcast connection, cookie.
-constexpr size_t kDataHelloBytes = 5 + kCookieBytes;
+// After kHelloData: rank (4), 1 for a broadcast connection, which of them, cookie.
+constexpr size_t kDataHelloBytes = 6 + kCookieBytes;
 using Cookie = std::array<uint8_t, kCookieBytes>;
 
 uint32_t cores() {
@@ -76,6 +80,7 @@ class Joiner {
     bool terms_agreed = false;
     bool ready = false;
     std::optional<SharedSegment> outbox;
+    Socket bell;  // an eventfd, where some ranks share memory with this one and others do not
     TcpConnections data;
   };
 
@@ -104,10 +109,10 @@ class Joiner {
     if (Status status = prepare(); !status) return status;
     if (Status status = meet(); !status) return status;
     if (Status status = connect_sessions(); !status) return status;
+    if (Status status = plan(); !status) return status;  // before a peer's terms are heard
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
     }
-    choose_transport();
     if (Status status = offer_wires(); !status) return status;
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
       return status;
@@ -134,13 +139,6 @@ class Joiner {
       attestor_ = std::make_unique<AttestCommand>(options_.attest_command);
     }
     for (Peer& peer : peers_) random.fill(peer.cookie);
-    WireShape& shape = result_.shape;
-    shape.size = size();
-    shape.rank = rank();
-    shape.record_bytes = static_cast<uint32_t>(record_bytes(options_.record_bytes));
-    // Within 16 MiB for the own wires, whatever the number of ranks.
-    const size_t pair_budget = 12_MiB / std::max(1u, size() - 1) / shape.slot_bytes();
-    shape.pair_slots = static_cast<uint32_t>(std::clamp<size_t>(pair_budget, 2, 8));
     return {};
   }
 
@@ -150,6 +148,7 @@ class Joiner {
     auto listeners = open_listeners(options_.transport != TransportKind::shm);
     if (!listeners) return listeners.error();
     listeners_ = std::move(*listeners);
+    if (!options_.host.empty()) listeners_.endpoint.host = options_.host;
     auto rendezvous = make_rendezvous(options_);
     if (!rendezvous) return rendezvous.error();
     rendezvous_ = std::move(*rendezvous);
@@ -160,9 +159,7 @@ class Joiner {
         return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
       }
     }
-    if (options_.transport == TransportKind::shm && !all_local()) {
-      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
-    }
+    if (options_.transport == TransportKind::shm && !all_on_this_host()) return not_one_host();
     return {};
   }
 
@@ -174,17 +171,54 @@ class Joiner {
     return true;
   }
 
-  bool all_local() const {
+  static Error not_one_host() {
+    return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+  }
+
+  // Addresses are looked up again, because some may have been of a crashed job at first.
+  Status plan() {
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
+      if (peers_[peer].local) local_ranks_.push_back(peer);
+    }
+    GroupShape group;
+    group.size = size();
+    const bool tcp_only = options_.transport == TransportKind::tcp;
+    if (!tcp_only) {
+      std::map<std::string, uint32_t> ranks_of;
+      for (const Peer& peer : peers_) ++ranks_of[peer.endpoint.host];
+      for (const auto& [host, ranks] : ranks_of) {
+        group.most_on_a_host = std::max(group.most_on_a_host, ranks);
+      }
+    } else {
+      local_ranks_ = {rank()};
+      group.most_on_a_host = 1;
+    }
+    if (options_.transport == TransportKind::shm && !group.one_host()) {
+      return not_one_host();
+    }
+    // One connection fills a loopback; between hosts, several take several ways.
+    const bool one_machine = local_ranks_.size() == size() || all_on_this_host();
+    group.streams = options_.tcp_streams != 0 ? options_.tcp_streams : (one_machine ? 1 : 2);
+    streams_ = group.streams;
+    plan_ = plan_wires(group, options_.record_bytes);
+    result_.payload_bytes = plan_.payload_bytes;
+    result_.ring_records = group.one_host()            ? plan_.shm.pair_slots
+                           : group.most_on_a_host == 1 ? plan_.tcp.pair_slots
+                                                       : plan_.ring_records();
+    result_.topology = {group.one_host(), group.most_on_a_host};
+    return {};
+  }
+
+  bool all_on_this_host() const {
     return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.local; });
   }
 
-  // Everybody is there, so what is at the rendezvous now is of this job.
-  void choose_transport() {
-    for (uint32_t peer = 0; peer < size(); ++peer) {
-      if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
-    }
-    result_.shared_memory = options_.transport != TransportKind::tcp && all_local();
+  bool by_memory(uint32_t peer) const {
+    return peers_[peer].local && options_.transport != TransportKind::tcp;
   }
+  bool shares_memory() const { return local_ranks_.size() > 1; }
+  bool mixed() const { return shares_memory() && local_ranks_.size() < size(); }
 
   // ---- 2. Sessions ----
 
@@ -305,22 +339,37 @@ class Joiner {
   // ---- 3., 4. Terms and wires ----
 
   std::string terms() const {
-    return concat("mode=", to_string(options_.mode),
-                  " transport=", result_.shared_memory ? "shm" : "tcp",
-                  " record=", options_.record_bytes, " algorithm=", to_string(options_.algorithm));
+    return concat("mode=", to_string(options_.mode), " record=", plan_.payload_bytes,
+                  " hosts=", plan_.shm.size, "/", size(), " streams=", streams_,
+                  " algorithm=", to_string(options_.algorithm));
+  }
+
+  WireShape shm_shape() const {
+    WireShape shape = plan_.shm;
+    shape.size = static_cast<uint32_t>(local_ranks_.size());
+    shape.rank = static_cast<uint32_t>(std::find(local_ranks_.begin(), local_ranks_.end(), rank()) -
+                                       local_ranks_.begin());
+    return shape;
   }
 
   Status offer_wires() {
-    if (result_.shared_memory) {
-      auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(result_.shape));
+    if (shares_memory()) {
+      auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(shm_shape()));
       if (!outbox) return outbox.error();
       peers_[rank()].outbox = std::move(*outbox);
+    }
+    if (mixed()) {
+      peers_[rank()].bell = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      if (!peers_[rank()].bell.valid()) return io_error("cannot make an eventfd", errno);
     }
     return for_peers([&](uint32_t peer) -> Status {
       result_.keys[peer] = result_.control->link(peer)->session().take_keys();
       result_.control->send(peer, Message::terms, as_bytes(terms()));
-      if (result_.shared_memory) {
+      if (by_memory(peer)) {
         result_.control->send(peer, Message::outbox, {}, peers_[rank()].outbox->descriptor());
+        if (mixed()) {
+          result_.control->send(peer, Message::bell, {}, peers_[rank()].bell.descriptor());
+        }
       } else if (peer > rank()) {
         result_.control->send(peer, Message::cookie, peers_[peer].cookie);
       }
@@ -330,29 +379,40 @@ class Joiner {
 
   Status open_data(uint32_t peer, Bytes cookie) {
     for (const bool broadcast : {false, true}) {
-      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, true, deadline_);
-      if (!socket) return named(peer, socket.error());
-      std::array<uint8_t, 1 + kDataHelloBytes> hello{};
-      hello[0] = kHelloData;
-      store_le(&hello[1], rank());
-      hello[5] = broadcast ? 1 : 0;
-      std::copy(cookie.begin(), cookie.end(), hello.begin() + 6);
-      if (socket->send(hello) != static_cast<ptrdiff_t>(hello.size())) {
-        return peer_error(concat("rank ", peer, " does not take a data connection"));
+      for (uint32_t stream = 0; stream < streams_; ++stream) {
+        auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, true, deadline_);
+        if (!socket) return named(peer, socket.error());
+        std::array<uint8_t, 1 + kDataHelloBytes> hello{};
+        hello[0] = kHelloData;
+        store_le(&hello[1], rank());
+        hello[5] = broadcast ? 1 : 0;
+        hello[6] = static_cast<uint8_t>(stream);
+        std::copy(cookie.begin(), cookie.end(), hello.begin() + 7);
+        if (socket->send(hello) != static_cast<ptrdiff_t>(hello.size())) {
+          return peer_error(concat("rank ", peer, " does not take a data connection"));
+        }
+        *data_place(peer, broadcast, stream) = std::move(*socket);
       }
-      (broadcast ? peers_[peer].data.broadcast : peers_[peer].data.pair) = std::move(*socket);
     }
     return {};
+  }
+
+  Socket* data_place(uint32_t peer, bool broadcast, uint32_t stream) {
+    TcpConnections& data = peers_[peer].data;
+    std::vector<Socket>& sockets = broadcast ? data.broadcast : data.pair;
+    if (stream >= streams_) return nullptr;
+    sockets.resize(streams_);
+    return &sockets[stream];
   }
 
   Status admit_data(Stranger& stranger) {
     stranger.done = true;
     const uint32_t peer = load_le<uint32_t>(&stranger.hello[1]);
     if (peer <= rank() || peer >= size()) return {};
-    const Bytes cookie = Bytes(stranger.hello).subspan(6);
+    const Bytes cookie = Bytes(stranger.hello).subspan(7);
     if (!constant_time_equal(cookie, peers_[peer].cookie)) return {};
-    Socket& place = stranger.hello[5] != 0 ? peers_[peer].data.broadcast : peers_[peer].data.pair;
-    if (!place.valid()) place = std::move(stranger.socket);
+    Socket* place = data_place(peer, stranger.hello[5] != 0, stranger.hello[6]);
+    if (place != nullptr && !place->valid()) *place = std::move(stranger.socket);
     return {};
   }
 
@@ -384,9 +444,15 @@ class Joiner {
       case Message::outbox: {
         const auto descriptor = result_.control->link(from)->take_descriptor();
         if (!descriptor) return peer_error(concat("rank ", from, " passed no shared memory"));
-        auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(result_.shape));
+        auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(shm_shape()));
         if (!segment) return named(from, segment.error());
         peer.outbox = std::move(*segment);
+        return {};
+      }
+      case Message::bell: {
+        const auto descriptor = result_.control->link(from)->take_descriptor();
+        if (!descriptor) return peer_error(concat("rank ", from, " passed no bell"));
+        peer.bell = Socket(*descriptor);
         return {};
       }
       case Message::cookie:
@@ -404,12 +470,17 @@ class Joiner {
   bool all_wires() {
     return for_peers([&](uint32_t peer) {
              const Peer& p = peers_[peer];
-             const bool wired = result_.shared_memory
-                                    ? p.outbox.has_value()
-                                    : p.data.pair.valid() && p.data.broadcast.valid();
+             const bool wired = by_memory(peer)
+                                    ? p.outbox.has_value() && (!mixed() || p.bell.valid())
+                                    : connected(p.data.pair) && connected(p.data.broadcast);
              return wired && p.terms_agreed ? Status() : Status(internal_error(""));
            })
         .ok();
+  }
+
+  bool connected(const std::vector<Socket>& sockets) const {
+    return sockets.size() == streams_ &&
+           std::all_of(sockets.begin(), sockets.end(), [](const Socket& s) { return s.valid(); });
   }
 
   bool all_ready() {
@@ -462,17 +533,41 @@ class Joiner {
   }
 
   void build_fabric() {
-    if (!result_.shared_memory) {
-      std::vector<TcpConnections> connections(size());
-      for (uint32_t peer = 0; peer < size(); ++peer)
-        connections[peer] = std::move(peers_[peer].data);
-      result_.fabric = std::make_unique<TcpFabric>(result_.shape, std::move(connections));
-      return;
+    auto shm = shares_memory() ? build_shm() : nullptr;
+    auto tcp = local_ranks_.size() < size() ? build_tcp() : nullptr;
+    if (tcp == nullptr) {
+      result_.fabric = std::move(shm);
+    } else if (shm == nullptr) {
+      result_.fabric = std::move(tcp);
+    } else {
+      result_.fabric =
+          std::make_unique<MixedFabric>(tcp_shape(), local_ranks_, std::move(shm), std::move(tcp),
+                                        std::move(peers_[rank()].bell));
     }
+  }
+
+  WireShape tcp_shape() const {
+    WireShape shape = plan_.tcp;
+    shape.rank = rank();
+    return shape;
+  }
+
+  std::unique_ptr<ShmFabric> build_shm() {
     std::vector<SharedSegment> outboxes;
-    for (Peer& peer : peers_) outboxes.push_back(std::move(*peer.outbox));
-    result_.fabric =
-        std::make_unique<ShmFabric>(result_.shape, std::move(outboxes), size() > cores());
+    std::vector<Socket> bells;
+    for (const uint32_t local : local_ranks_) {
+      outboxes.push_back(std::move(*peers_[local].outbox));
+      if (mixed() && local != rank()) bells.push_back(std::move(peers_[local].bell));
+      if (mixed() && local == rank()) bells.emplace_back();  // nobody wakes himself
+    }
+    return std::make_unique<ShmFabric>(shm_shape(), std::move(outboxes),
+                                       local_ranks_.size() > cores(), std::move(bells));
+  }
+
+  std::unique_ptr<TcpFabric> build_tcp() {
+    std::vector<TcpConnections> connections(size());
+    for (uint32_t peer = 0; peer < size(); ++peer) connections[peer] = std::move(peers_[peer].data);
+    return std::make_unique<TcpFabric>(tcp_shape(), std::move(connections));
   }
 
   const JoinOptions& options_;
@@ -484,6 +579,9 @@ class Joiner {
   std::unique_ptr<Attestor> attestor_;
   Listeners listeners_;
   std::unique_ptr<Rendezvous> rendezvous_;
+  std::vector<uint32_t> local_ranks_;  // those that share memory with this one, and itself
+  WirePlan plan_;
+  uint32_t streams_ = 1;
   std::string refused_;
 };
 

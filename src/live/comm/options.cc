@@ -94,6 +94,12 @@ Status fill_from_environment(JoinOptions& options) {
   fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
   fill(options.authorities_file, "SEALANE_CA_FILE");
   fill(options.attest_command, "SEALANE_ATTEST_CMD");
+  fill(options.host, "SEALANE_HOSTID");
+  if (const auto text = variable("SEALANE_TCP_STREAMS"); text && options.tcp_streams == 0) {
+    auto streams = number("SEALANE_TCP_STREAMS", *text);
+    if (!streams) return streams.error();
+    options.tcp_streams = *streams;
+  }
   if (const auto name = variable("SEALANE_TRANSPORT");
       name && options.transport == TransportKind::automatic) {
     auto transport = parse_transport(*name);

@@ -39,6 +39,8 @@ struct JoinOptions {
   ExternalStore store;
   CommMode mode = CommMode::sealed;
   TransportKind transport = TransportKind::automatic;
+  uint32_t tcp_streams = 0;  // connections of either kind per pair; 0: 1 on one host, else 2
+  std::string host;          // ranks that name the same share memory; empty: found out
   Algorithm algorithm = Algorithm::automatic;
   Duration timeout = std::chrono::minutes(5);
   std::string key_file;

@@ -97,7 +97,9 @@ Runner::Runner(const JoinOptions& options, Membership membership, std::unique_pt
 Runner::~Runner() = default;
 
 uint64_t Runner::memory_bytes() const {
-  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes;
+  const uint64_t windows = (in_windows_ != nullptr ? DeviceWindows::kBytes : 0) +
+                           (out_windows_ != nullptr ? DeviceWindows::kBytes : 0);
+  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes + windows;
 }
 
 Request Runner::request(const Operation& operation) const {
@@ -114,24 +116,35 @@ Request Runner::request(const Operation& operation) const {
     request.bytes = std::max(operation.in.bytes(), operation.out.bytes());
   }
   request.record_bytes = options_.record_bytes;
-  request.channel_records = group_.shape.pair_slots;
+  request.channel_records = group_.ring_records;
   request.algorithm = options_.algorithm;
-  request.algorithm = choose(request, Topology{group_.shared_memory});
+  request.algorithm = choose(request, group_.topology);
   return request;
 }
 
-Status Runner::run(const Operation& operation) {
+Status Runner::run(Operation operation) {
   if (failure_) return *failure_;
+  operation.in.locate(in_windows_, options_.self.size);
+  operation.out.locate(out_windows_, options_.self.size);
   const Request asked = request(operation);
   Running running(operation, make_schedule(asked), options_.record_bytes, options_.self.size,
                   *group_.fabric);
   running.number = counter(operation)++;
-  const Status status = carry_out(running);
+  Status status = carry_out(running);
+  const Status arrived = finish(operation);
+  if (status) status = arrived;
   if (status) return {};
   failure_ = Error{status.error().kind, concat(to_string(operation.collective), " ", running.number,
                                                ": ", status.error().message)};
   group_.control->abort(failure_->message);
   return *failure_;
+}
+
+// Both sides forget their windows, whatever happened.
+Status Runner::finish(const Operation& operation) const {
+  const Status in = operation.in.finish();
+  const Status out = operation.out.finish();
+  return in ? out : in;
 }
 
 uint64_t& Runner::counter(const Operation& operation) {
@@ -216,6 +229,8 @@ Result<Bytes> Runner::open(Running& running, const Task& task) {
 }
 
 Status Runner::send(Running& running, const Task& task, Bytes payload) {
+  if (Status status = running.operation.in.problem(); !status) return status;
+  if (Status status = running.operation.out.problem(); !status) return status;
   const Step& step = running.schedule.steps[task.step];
   const uint32_t wire = running.out_wire(step);
   const uint32_t lane = step.kind == StepKind::publish ? kEveryone : step.to;

@@ -36,7 +36,7 @@ class Runner {
   Runner(const JoinOptions& options, Membership membership, std::unique_ptr<Lanes> lanes);
   ~Runner();
 
-  Status run(const Operation& operation);
+  Status run(Operation operation);
 
   uint64_t memory_bytes() const;  // beyond the caller's buffers
 
@@ -44,6 +44,7 @@ class Runner {
   struct Running;
 
   Status carry_out(Running& running);
+  Status finish(const Operation& operation) const;
   Status wait(Running& running);
   Status check_peers(const Running& running);
   Status perform(Running& running, const Task& task);
@@ -67,6 +68,10 @@ class Runner {
   // Each holds one record and stays in the cache.
   struct Scratch;
   std::unique_ptr<Scratch> scratch_;
+
+  // Of GPU memory; made when an operation first names some.
+  std::unique_ptr<DeviceWindows> in_windows_;
+  std::unique_ptr<DeviceWindows> out_windows_;
 };
 
 }  // namespace sealane
