@@ -45,6 +45,13 @@ void store_le(uint8_t* to, Int value) {
   for (size_t i = 0; i < sizeof(Int); ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
 }
 
+// A private copy of memory that others may write meanwhile; both have the same size. What is
+// checked in the copy is what is used: the compiler cannot go back to the source.
+inline void copy_from_shared(Bytes from, MutableBytes to) {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
+  asm volatile("" : : "r"(to.data()) : "memory");
+}
+
 // True if both have the same size and content; the time depends on the size alone.
 bool constant_time_equal(Bytes a, Bytes b);
 
