@@ -51,6 +51,17 @@ Settings parse(int argc, char** argv) {
   return s;
 }
 
+// Ends the program where the error is, before destructors ask a GPU that may be part of the
+// problem.
+template <typename Body>
+void or_fail(Body body) {
+  try {
+    body();
+  } catch (const sealane::CommError& error) {
+    fail("%s", error.what());
+  }
+}
+
 // What one rank has on its GPU.
 class Trainer {
  public:
@@ -89,8 +100,10 @@ class Trainer {
     gpu::synchronize(stream_);  // gradients must be complete before anybody else reads them
 
     const auto start = Clock::now();
-    comm.all_reduce(gradients_.data(), gradients_.data(), gradients_.size(),
-                    sealane::DataType::float32, sealane::ReduceOp::avg);
+    or_fail([&] {
+      comm.all_reduce(gradients_.data(), gradients_.data(), gradients_.size(),
+                      sealane::DataType::float32, sealane::ReduceOp::avg);
+    });
     all_reduce_s_ += seconds_since(start);
 
     gpu::launch(SgdStep{weights_.data(), gradients_.data(),
@@ -114,7 +127,9 @@ class Trainer {
     float sum = 0;
     for (const float loss : fetch(losses_)) sum += loss;
     float mean = sum / static_cast<float>(settings_.samples);
-    comm.all_reduce(&mean, &mean, 1, sealane::DataType::float32, sealane::ReduceOp::avg);
+    or_fail([&] {
+      comm.all_reduce(&mean, &mean, 1, sealane::DataType::float32, sealane::ReduceOp::avg);
+    });
     return mean;
   }
 
@@ -186,14 +201,6 @@ void run_rank(const Settings& settings, const sealane::CommOptions& options) {
   report.publish(settings.json);
 }
 
-void run_rank_or_fail(const Settings& settings, const sealane::CommOptions& options) {
-  try {
-    run_rank(settings, options);
-  } catch (const sealane::CommError& error) {
-    fail("%s", error.what());
-  }
-}
-
 // ---- Starting ranks here ----
 
 // A key and a meeting place for this run alone.
@@ -255,7 +262,7 @@ int start_ranks(const Settings& settings, sealane::CommOptions options) {
   for (int rank = 0; rank < ranks; ++rank) {
     children.push_back(in_a_child([&, rank] {
       options.rank = rank;
-      run_rank_or_fail(settings, options);
+      or_fail([&] { run_rank(settings, options); });
       return 0;
     }));
   }
@@ -271,7 +278,7 @@ int run(const Settings& settings) {
   const bool launched = std::getenv("RANK") != nullptr || std::getenv("SEALANE_RANK") != nullptr ||
                         std::getenv("OMPI_COMM_WORLD_RANK") != nullptr;
   if (!launched) return start_ranks(settings, options);
-  run_rank_or_fail(settings, options);
+  or_fail([&] { run_rank(settings, options); });
   return 0;
 }
 

@@ -9,10 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <tuple>
 
 #include "live/comm/group_fixture.h"
-#include "seal/reduce.h"
 
 namespace sealane {
 namespace {
@@ -94,83 +92,6 @@ INSTANTIATE_TEST_SUITE_P(All, AllReduce, testing::ValuesIn(cases()), [](const au
 
 // ---- The other collectives, types and shapes ----
 
-template <typename T>
-T small_value(uint32_t rank, size_t index) {
-  return static_cast<T>((index + rank * 2) % 5);
-}
-
-template <typename T>
-T expected_value(ReduceOperator op, uint32_t size, size_t index) {
-  T result = small_value<T>(0, index);
-  for (uint32_t rank = 1; rank < size; ++rank) {
-    const T other = small_value<T>(rank, index);
-    if (op == ReduceOperator::min) {
-      result = std::min(result, other);
-    } else if (op == ReduceOperator::max) {
-      result = std::max(result, other);
-    } else {
-      result = static_cast<T>(result + other);
-    }
-  }
-  return op == ReduceOperator::avg ? static_cast<T>(result / static_cast<T>(size)) : result;
-}
-
-template <typename T>
-Status check_type(Communicator& comm, ElementType type) {
-  for (const ReduceOperator op :
-       {ReduceOperator::sum, ReduceOperator::avg, ReduceOperator::min, ReduceOperator::max}) {
-    for (const size_t count : {size_t{1}, size_t{4095}, size_t{20001}}) {
-      std::vector<T> in(count);
-      for (size_t i = 0; i < count; ++i) in[i] = small_value<T>(comm.self().rank, i);
-      const Status status =
-          comm.run({Collective::all_reduce, type, op, 0, buffer_of(in), buffer_of(in)});
-      if (!status) return status;
-      for (size_t i = 0; i < count; ++i) {
-        if (in[i] == expected_value<T>(op, comm.self().size, i)) continue;
-        return internal_error(
-            concat("type ", static_cast<int>(type), " op ", static_cast<int>(op), " element ", i));
-      }
-    }
-  }
-  return {};
-}
-
-TEST(Collectives, EveryTypeAndOperator) {
-  for (const uint32_t size : {2u, 3u, 4u}) {
-    GroupSetup setup;
-    setup.size = size;
-    ThreadGroup group(setup);
-    EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
-                if (Status s = check_type<float>(comm, ElementType::float32); !s) return s;
-                if (Status s = check_type<double>(comm, ElementType::float64); !s) return s;
-                if (Status s = check_type<int32_t>(comm, ElementType::int32); !s) return s;
-                if (Status s = check_type<int64_t>(comm, ElementType::int64); !s) return s;
-                return check_type<uint8_t>(comm, ElementType::uint8);
-              })),
-              "ok");
-  }
-}
-
-TEST(Collectives, SixteenBitFloats) {
-  GroupSetup setup;
-  setup.size = 3;
-  ThreadGroup group(setup);
-  EXPECT_EQ(
-      outcome(group.run([](Communicator& comm) -> Status {
-        for (const auto& [type, one, three] : {std::tuple(ElementType::float16, 0x3c00, 0x4200),
-                                               std::tuple(ElementType::bfloat16, 0x3f80, 0x4040)}) {
-          std::vector<uint16_t> values(5001, static_cast<uint16_t>(one));
-          Status status = comm.run({Collective::all_reduce, type, ReduceOperator::sum, 0,
-                                    buffer_of(values), buffer_of(values)});
-          if (!status) return status;
-          const auto wanted = static_cast<uint16_t>(three);
-          if (values != std::vector<uint16_t>(5001, wanted)) return internal_error("wrong");
-        }
-        return {};
-      })),
-      "ok");
-}
-
 Status other_collectives(Communicator& comm) {
   const uint32_t rank = comm.self().rank;
   const uint32_t size = comm.self().size;
@@ -225,6 +146,50 @@ TEST(Collectives, AllOfThemOnEveryTransportAndAlgorithm) {
         EXPECT_EQ(outcome(group.run(other_collectives)), "ok") << to_string(algorithm);
       }
     }
+  }
+}
+
+TEST(Collectives, BetweenHostsByMemoryAndByTcp) {
+  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::direct, Algorithm::ring,
+                                    Algorithm::hub, Algorithm::exchange}) {
+    for (const uint32_t size : {4u, 5u}) {
+      GroupSetup setup;
+      setup.size = size;
+      setup.transport = TransportKind::automatic;
+      setup.algorithm = algorithm;
+      setup.hosts = two_hosts(size);
+      ThreadGroup group(setup);
+      EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+                  for (const size_t count : {size_t{1}, size_t{300'001}}) {
+                    auto values = contribution(comm.self().rank, count);
+                    if (Status s = comm.run(all_reduce_of(values, values)); !s) return s;
+                    if (values != expected_sum(size, count)) return internal_error("wrong");
+                  }
+                  return other_collectives(comm);
+                })),
+                "ok")
+          << to_string(algorithm);
+    }
+  }
+}
+
+TEST(Collectives, SharedMemoryOnlyIsRefusedBetweenHosts) {
+  GroupSetup setup;
+  setup.size = 4;
+  setup.hosts = two_hosts(4);
+  ThreadGroup group(setup);
+  const auto outcomes = group.run([](Communicator&) { return Status(); });
+  EXPECT_NE(outcome(outcomes).find("--transport tcp or auto"), std::string::npos);
+}
+
+TEST(Collectives, SeveralConnectionsPerPair) {
+  for (const uint32_t streams : {2u, 3u, 8u}) {
+    GroupSetup setup;
+    setup.size = 3;
+    setup.transport = TransportKind::tcp;
+    setup.tcp_streams = streams;
+    ThreadGroup group(setup);
+    EXPECT_EQ(outcome(group.run(other_collectives)), "ok") << streams;
   }
 }
 
@@ -290,20 +255,6 @@ TEST(Collectives, RekeyInTheMiddle) {
                   if (values != expected_sum(3, values.size())) return internal_error("wrong");
                 }
                 return {};
-              })),
-              "ok");
-  }
-}
-
-TEST(Collectives, MemoryStaysWithinItsBound) {
-  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
-    GroupSetup setup;
-    setup.size = 9;
-    setup.transport = transport;
-    ThreadGroup group(setup);
-    EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
-                if (comm.memory_bytes() <= 32_MiB) return {};
-                return internal_error(concat(comm.memory_bytes(), " bytes"));
               })),
               "ok");
   }

@@ -90,6 +90,7 @@ class Joiner {
     std::vector<uint8_t> hello;
     std::unique_ptr<ControlLink> link;  // once it has asked for a session
     bool done = false;
+    bool same_user = false;  // the kernel says so: who could also stop this process
     Instant since = SteadyClock().now();
   };
 
@@ -109,9 +110,13 @@ class Joiner {
     if (Status status = prepare(); !status) return status;
     if (Status status = meet(); !status) return status;
     if (Status status = connect_sessions(); !status) return status;
-    if (Status status = plan(); !status) return status;  // before a peer's terms are heard
+    plan();  // before a peer's terms are heard
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
+    }
+    // Judged here, where all ranks can still hear of it.
+    if (options_.transport == TransportKind::shm && hosts_apart_) {
+      return not_one_host();
     }
     if (Status status = offer_wires(); !status) return status;
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
@@ -159,6 +164,7 @@ class Joiner {
         return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
       }
     }
+    // Without a port nobody on another host could hear of it later.
     if (options_.transport == TransportKind::shm && !all_on_this_host()) return not_one_host();
     return {};
   }
@@ -176,7 +182,7 @@ class Joiner {
   }
 
   // Addresses are looked up again, because some may have been of a crashed job at first.
-  Status plan() {
+  void plan() {
     for (uint32_t peer = 0; peer < size(); ++peer) {
       if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
       if (peers_[peer].local) local_ranks_.push_back(peer);
@@ -194,9 +200,7 @@ class Joiner {
       local_ranks_ = {rank()};
       group.most_on_a_host = 1;
     }
-    if (options_.transport == TransportKind::shm && !group.one_host()) {
-      return not_one_host();
-    }
+    hosts_apart_ = !group.one_host();
     // One connection fills a loopback; between hosts, several take several ways.
     const bool one_machine = local_ranks_.size() == size() || all_on_this_host();
     group.streams = options_.tcp_streams != 0 ? options_.tcp_streams : (one_machine ? 1 : 2);
@@ -207,7 +211,6 @@ class Joiner {
                            : group.most_on_a_host == 1 ? plan_.tcp.pair_slots
                                                        : plan_.ring_records();
     result_.topology = {group.one_host(), group.most_on_a_host};
-    return {};
   }
 
   bool all_on_this_host() const {
@@ -276,7 +279,7 @@ class Joiner {
         if (!socket) break;
         const bool local = listener == &listeners_.unix_socket;
         if (local && !socket->peer_is_same_user()) continue;  // closed at once
-        strangers_.push_back({std::move(*socket), {}, nullptr});
+        strangers_.push_back({std::move(*socket), {}, nullptr, false, local});
       }
     }
   }
@@ -313,21 +316,26 @@ class Joiner {
     return hear_session(stranger);
   }
 
-  // A connection that fails before it has proved anything is anybody's, whatever it claims: it is
-  // dropped, and the reason kept for the time-out. One that is of the group ends the join.
+  // A connection that fails before it has proved anything is anybody's, whatever rank it claims: it
+  // is dropped, and the reason kept for the time-out. One of the group, or of this user on this
+  // host, is believed, and its failure ends the join.
   Status hear_session(Stranger& stranger) {
     ControlLink& link = *stranger.link;
     link.pump();
     const auto peer = link.session().peer();
+    const bool believed = peer && (stranger.same_user || link.session().authenticated());
     if (const auto& failure = link.session().failure()) {
       stranger.done = true;
-      if (peer && link.session().authenticated()) return named(*peer, *failure);
+      if (believed) return named(*peer, *failure);
       refused_ = peer ? named(*peer, *failure).message : failure->message;
       SEALANE_LOG(warn, "a connection was refused: %s", refused_.c_str());
       return {};
     }
     if (link.gone()) stranger.done = true;
-    if (!link.session().complete()) return {};
+    if (!link.session().complete()) {
+      if (!link.gone() || !believed) return {};
+      return peer_error(concat("rank ", *peer, " left while joining"));
+    }
     stranger.done = true;
     if (result_.control->link(*peer) != nullptr) {
       return crypto_error(concat("rank ", *peer, " joined twice: two processes have its number"));
@@ -582,6 +590,7 @@ class Joiner {
   std::vector<uint32_t> local_ranks_;  // those that share memory with this one, and itself
   WirePlan plan_;
   uint32_t streams_ = 1;
+  bool hosts_apart_ = false;
   std::string refused_;
 };
 

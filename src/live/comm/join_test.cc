@@ -106,13 +106,15 @@ Endpoint endpoint_of_rank0(const ThreadGroup& group) {
   return *Endpoint::decode(content(path));
 }
 
-Socket knock(const Endpoint& endpoint) {
-  auto socket = connect_to(endpoint, true, false, SteadyClock().now() + std::chrono::seconds(5));
+Socket knock(const Endpoint& endpoint, bool tcp) {
+  auto socket = connect_to(endpoint, true, tcp, SteadyClock().now() + std::chrono::seconds(5));
   return socket ? std::move(*socket) : Socket();
 }
 
 TEST(Join, AStrangerThatClaimsARankDoesNotEndIt) {
-  ThreadGroup group({});
+  GroupSetup setup;
+  setup.transport = TransportKind::tcp;
+  ThreadGroup group(setup);
   const std::vector<uint8_t> wrong(Key::kBytes, 9);
   const Credentials credentials = PresharedKey{*Key::from_bytes(wrong)};
   const Key broadcast = *Key::from_bytes(wrong);
@@ -121,7 +123,7 @@ TEST(Join, AStrangerThatClaimsARankDoesNotEndIt) {
   Socket stranger;
   const auto outcomes = group.run(nothing, [&](JoinOptions& options) {
     if (options.self.rank == 0) return;
-    stranger = knock(endpoint_of_rank0(group));  // before the true rank 1
+    stranger = knock(endpoint_of_rank0(group), true);  // before the true rank 1
     stranger.send(as_bytes("C"));
     stranger.send((*session)->poll_transmit());
   });
@@ -134,7 +136,7 @@ TEST(Join, SilentStrangersCannotFillTheHouse) {
   const auto outcomes = group.run(nothing, [&](JoinOptions& options) {
     if (options.self.rank == 0) return;
     const Endpoint door = endpoint_of_rank0(group);
-    for (int i = 0; i < 100; ++i) strangers.push_back(knock(door));
+    for (int i = 0; i < 100; ++i) strangers.push_back(knock(door, false));
   });
   EXPECT_EQ(outcome(outcomes), "ok");
 }
