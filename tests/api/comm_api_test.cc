@@ -161,6 +161,43 @@ TEST_F(Api, CollectivesInC) {
   });
 }
 
+template <typename Body>
+void expect_usage_error(Body body) {
+  try {
+    body();
+    ADD_FAILURE() << "accepted";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.kind(), CommError::Kind::usage) << error.what();
+  }
+}
+
+TEST_F(Api, SizesThatWrapAndUnknownTypesAreUsageErrors) {
+  Comm comm(options(0, 1));
+  const size_t wraps = (size_t{1} << 61) + 1;  // times 8 is 8
+  int64_t in[2] = {5, 5}, out[2] = {0, 0};
+  expect_usage_error([&] { comm.all_reduce(in, out, wraps, DataType::int64, ReduceOp::sum); });
+  expect_usage_error([&] {
+    const std::vector<sealane::Tensor> tensors = {{in, SIZE_MAX / 8}, {in, SIZE_MAX / 8}};
+    comm.all_reduce(tensors, DataType::int64, ReduceOp::sum);
+  });
+  expect_usage_error(
+      [&] { comm.all_reduce(in, out, 1, static_cast<DataType>(99), ReduceOp::sum); });
+  expect_usage_error(
+      [&] { comm.all_reduce(in, out, 1, DataType::int64, static_cast<ReduceOp>(99)); });
+  expect_usage_error([] { static_cast<void>(sealane::size_of(static_cast<DataType>(0))); });
+  EXPECT_EQ(out[0], 0);
+}
+
+TEST_F(Api, TheLongestTimeoutIsLong) {
+  on_ranks(2, [&](int rank) {
+    CommOptions mine = options(rank, 2);
+    mine.timeout = std::chrono::milliseconds::max();
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Comm comm(mine);
+    comm.barrier();
+  });
+}
+
 // ---- The C interface and callers of another age ----
 
 // Memory that ends where the program may not look any further.

@@ -74,15 +74,16 @@ class HostileFabric final : public Fabric {
         held_wire_ = wire;
         return;
       case Tamper::cross:
-        // The record goes to the wrong wire as well as the right one.
+        // The record goes to the wrong wire as well as the right one. If that is full, the next
+        // does.
+        left_ = 1;
         last_.assign(record.begin(), record.end());
-        for (uint32_t other = 0; other <= size_; ++other) {
+        for (uint32_t other = 0; other <= size_ && left_ > 0; ++other) {
           if (other == wire || other == own_ || !inner_->writable(other)) continue;
           std::copy(last_.begin(), last_.end(), inner_->slot(other).begin());
           inner_->commit(other, bytes);
-          break;
+          left_ = 0;
         }
-        record[44] ^= 1;  // two ranks have one other wire each: the origin lies too
         break;
       case Tamper::inject:
         SeededRandom(1).fill(record);
@@ -336,6 +337,19 @@ TEST(Join, AKeyOthersCanReadIsRefusedWithTheRemedy) {
   std::ofstream(group.key_file()) << "short";
   chmod(group.key_file().c_str(), 0600);
   EXPECT_FALSE(read_key_file(group.key_file()).ok());
+  unlink(group.key_file().c_str());
+  ASSERT_EQ(mkfifo(group.key_file().c_str(), 0600), 0);
+  EXPECT_FALSE(read_key_file(group.key_file()).ok()) << "a pipe is no file";
+}
+
+TEST(Join, AKeyOfAnotherUserIsRefused) {
+  ThreadGroup group({});
+  if (chown(group.key_file().c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a file away";
+  }
+  const auto key = read_key_file(group.key_file());
+  ASSERT_FALSE(key.ok());
+  EXPECT_NE(key.error().message.find("another user"), std::string::npos);
 }
 
 TEST(Join, ARankThatNeverComesIsNamed) {

@@ -40,7 +40,10 @@ class Communicator final : private ForkSensitive {
 
   Status run(Operation operation);
 
-  // `on_done`, if given, is called on the communicator's thread before the future is ready.
+  // `on_done`, if given, is called before the future is ready: on the communicator's thread, or on
+  // the caller's, before start() returns, if the arguments are wrong. It may start() but neither
+  // run(), which is a usage error there, nor wait for a future or end the communicator. What it
+  // throws is logged and dropped.
   using OnDone = std::function<void(const Status&)>;
   std::shared_future<Status> start(Operation operation, OnDone on_done = {});
 
@@ -63,6 +66,7 @@ class Communicator final : private ForkSensitive {
   Status check_process() const;
   Status check(const Operation& operation) const;
   Status execute(Operation operation);
+  Status copy(Operation& operation);
   void work();
 
   JoinOptions options_;

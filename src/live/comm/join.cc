@@ -31,7 +31,6 @@ namespace {
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 constexpr size_t kStrangersMax = 64;
 constexpr Duration kStrangerPatience = std::chrono::seconds(2);  // where others wait at the door
-constexpr size_t kPeerTextMax = 256;
 constexpr uint8_t kHelloControl = 'C';
 constexpr uint8_t kHelloData = 'D';
 constexpr size_t kCookieBytes = 32;
@@ -165,8 +164,9 @@ class Joiner {
       }
     }
     // Without a port nobody on another host could hear of it later.
-    if (options_.transport == TransportKind::shm && !all_on_this_host()) return not_one_host();
-    return {};
+    if (options_.transport != TransportKind::shm || all_on_this_host()) return {};
+    rendezvous_->leave_word();
+    return not_one_host();
   }
 
   bool note_address(uint32_t peer, const std::string& text) {

@@ -68,6 +68,8 @@ class FileRendezvous final : public Rendezvous {
     return text;
   }
 
+  void leave_word() override { left_ = false; }
+
   void finish() override {
     if (!left_) return;
     unlinkat(directory_.get(), name(self_.rank).c_str(), 0);
@@ -117,7 +119,7 @@ class FileRendezvous final : public Rendezvous {
   std::string path_;
   Descriptor directory_{-1};
   Identity self_;
-  bool left_ = false;  // the own file is there
+  bool left_ = false;  // the own file is there, and ours to remove
 };
 
 // Moves a whole buffer over a non-blocking socket.

@@ -26,6 +26,8 @@ class Rendezvous {
   // What that rank has left here by now, where that can change: a job that crashed may have left an
   // address before. Use after exchange().
   virtual std::optional<std::string> again(uint32_t) { return std::nullopt; }
+  // This rank gives up for a reason the others will see in what it left: that stays for them.
+  virtual void leave_word() {}
   // All ranks have met: what was left for others to find can go.
   virtual void finish() {}
 };
