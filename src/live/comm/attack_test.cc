@@ -74,16 +74,15 @@ class HostileFabric final : public Fabric {
         held_wire_ = wire;
         return;
       case Tamper::cross:
-        // The record goes to the wrong wire as well as the right one. If that is full, the next
-        // does.
-        left_ = 1;
+        // The record goes to the wrong wire as well as the right one.
         last_.assign(record.begin(), record.end());
-        for (uint32_t other = 0; other <= size_ && left_ > 0; ++other) {
+        for (uint32_t other = 0; other <= size_; ++other) {
           if (other == wire || other == own_ || !inner_->writable(other)) continue;
           std::copy(last_.begin(), last_.end(), inner_->slot(other).begin());
           inner_->commit(other, bytes);
-          left_ = 0;
+          break;
         }
+        record[44] ^= 1;  // two ranks have one other wire each: the origin lies too
         break;
       case Tamper::inject:
         SeededRandom(1).fill(record);
