@@ -60,8 +60,8 @@ struct CommOptions {
   std::string rendezvous;         // "file:DIRECTORY" or "tcp:HOST:PORT"
   Mode mode = Mode::sealed;
   Transport transport = Transport::automatic;
-  std::string algorithm = "auto";  // exchange, direct, ring, hub
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  std::string algorithm = "auto";                               // exchange, direct, ring, hub
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  // at most a year
   std::string key;  // 32 secret bytes; then neither files nor the environment are asked for one
   std::string key_file;
   std::string certificate_file;
@@ -99,7 +99,10 @@ struct CommTraffic {
   uint64_t bytes = 0;
 };
 
-// Called on the communicator's thread when an operation has ended; the text is empty on success.
+// Called when an operation has ended, on the communicator's thread; the text is empty on success.
+// Wrong arguments call back on the caller's thread, before the start_ function returns. A callback
+// may start operations, but not wait: neither for a Work nor by a blocking call (which throws a
+// usage error there), nor may it end the Comm. What it throws is dropped.
 using WorkCallback = std::function<void(const std::string& error)>;
 
 class SEALANE_API Comm {

@@ -45,6 +45,9 @@ class Fabric {
   // True once the connection to that rank is gone. Records that arrived before are still readable.
   virtual bool lost(uint32_t peer) const = 0;
 
+  // False if nothing that waits to be sent waits for that rank.
+  virtual bool behind(uint32_t) const { return true; }
+
   virtual size_t memory_bytes() const = 0;  // held by this rank for its wires
 };
 

@@ -75,6 +75,10 @@ void MixedFabric::pop(uint32_t wire) {
 
 bool MixedFabric::lost(uint32_t peer) const { return !is_local(peer) && tcp_->lost(peer); }
 
+bool MixedFabric::behind(uint32_t peer) const {
+  return is_local(peer) ? shm_->behind(local_index_[peer]) : tcp_->behind(peer);
+}
+
 // ---- Waiting ----
 
 void MixedFabric::wait(Duration at_most) {

@@ -32,6 +32,7 @@ class MixedFabric final : public Fabric {
   void wait(Duration at_most) override;
   bool flush() override;
   bool lost(uint32_t peer) const override;
+  bool behind(uint32_t peer) const override;
   size_t memory_bytes() const override { return shm_->memory_bytes() + tcp_->memory_bytes(); }
 
  private:

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <utility>
@@ -145,10 +146,14 @@ bool ShmFabric::writable(uint32_t wire) {
     return sent_[wire] - out.tail(0).load() < out.count;
   }
   for (uint32_t reader = 0; reader < shape_.size; ++reader) {
-    if (reader == shape_.rank) continue;
-    if (sent_[wire] - out.tail(reader).load() >= out.count) return false;
+    if (reader != shape_.rank && behind(reader)) return false;
   }
   return true;
+}
+
+bool ShmFabric::behind(uint32_t peer) const {
+  const Ring out = ring(shape_.rank, shape_.size);
+  return sent_[shape_.size] - out.tail(peer).load() >= out.count;
 }
 
 MutableBytes ShmFabric::slot(uint32_t wire) {
@@ -212,8 +217,10 @@ Bytes ShmFabric::front(uint32_t wire) {
   const uint32_t peer = wire % shape_.size;
   const Ring in = ring(peer, wire < shape_.size ? shape_.rank : shape_.size);
   const uint8_t* at = in.slots + received_[wire] % in.count * shape_.slot_bytes();
-  const uint32_t bytes = load_le<uint32_t>(at);
-  return {at + WireShape::kRecordAt, std::min(bytes, shape_.record_bytes)};
+  std::array<uint8_t, sizeof(uint32_t)> bytes;
+  copy_from_shared({at, bytes.size()}, bytes);
+  return {at + WireShape::kRecordAt,
+          std::min(load_le<uint32_t>(bytes.data()), shape_.record_bytes)};
 }
 
 void ShmFabric::pop(uint32_t wire) {

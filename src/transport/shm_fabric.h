@@ -72,6 +72,7 @@ class ShmFabric final : public Fabric {
   void end_wait();  // for whoever waits by other means than wait()
   bool flush() override;
   bool lost(uint32_t) const override { return false; }  // memory does not tell
+  bool behind(uint32_t peer) const override;
   size_t memory_bytes() const override;
 
  private:

@@ -142,6 +142,15 @@ bool TcpFabric::lost(uint32_t peer) const {
   return false;
 }
 
+bool TcpFabric::behind(uint32_t peer) const {
+  for (const uint32_t wire : {peer, peer + shape_.size}) {
+    for (const auto& connection : inlets_[wire].streams) {
+      if (!connection->gone && connection->next < connection->out->committed) return true;
+    }
+  }
+  return false;
+}
+
 // ---- Sending ----
 
 bool TcpFabric::writable(uint32_t wire) {

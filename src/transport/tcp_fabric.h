@@ -46,6 +46,7 @@ class TcpFabric final : public Fabric {
   void wait(Duration at_most) override;
   bool flush() override;
   bool lost(uint32_t peer) const override;
+  bool behind(uint32_t peer) const override;
   size_t memory_bytes() const override;
 
   // wait() also ends when this descriptor, an eventfd of the caller's, has been written to.

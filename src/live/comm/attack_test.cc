@@ -257,7 +257,7 @@ TEST(Attack, ARacingWriterNeverGetsAWrongSumThrough) {
 
 TEST(Join, AWrongKeyIsRefusedByBoth) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(3);
+  setup.timeout = std::chrono::seconds(1);
   ThreadGroup group(setup);
   TemporaryDirectory elsewhere;
   ASSERT_TRUE(write_key_file(elsewhere.path() + "/key").ok());
@@ -315,7 +315,7 @@ TEST(Join, CertificatesNameTheRankAndForeignOnesAreRefused) {
 
 TEST(Join, SealedAndPlainDoNotMeet) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(3);
+  setup.timeout = std::chrono::seconds(1);
   ThreadGroup group(setup);
   const auto outcomes = group.run([](Communicator&) { return Status(); },
                                   [](JoinOptions& options) {
@@ -336,6 +336,19 @@ TEST(Join, AKeyOthersCanReadIsRefusedWithTheRemedy) {
   std::ofstream(group.key_file()) << "short";
   chmod(group.key_file().c_str(), 0600);
   EXPECT_FALSE(read_key_file(group.key_file()).ok());
+  unlink(group.key_file().c_str());
+  ASSERT_EQ(mkfifo(group.key_file().c_str(), 0600), 0);
+  EXPECT_FALSE(read_key_file(group.key_file()).ok()) << "a pipe is no file";
+}
+
+TEST(Join, AKeyOfAnotherUserIsRefused) {
+  ThreadGroup group({});
+  if (chown(group.key_file().c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a file away";
+  }
+  const auto key = read_key_file(group.key_file());
+  ASSERT_FALSE(key.ok());
+  EXPECT_NE(key.error().message.find("another user"), std::string::npos);
 }
 
 TEST(Join, ARankThatNeverComesIsNamed) {

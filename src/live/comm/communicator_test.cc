@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
+#include <new>
+#include <stdexcept>
 
 #include "live/comm/group_fixture.h"
 
@@ -239,6 +242,93 @@ TEST(Collectives, AsynchronousOnesKeepTheirOrder) {
               return called == 20 ? Status() : Status(internal_error("callbacks missing"));
             })),
             "ok");
+}
+
+TEST(Collectives, ACallbackCanStartButNotWait) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              auto first = contribution(comm.self().rank, 10), second = first;
+              Status waited;
+              std::promise<std::shared_future<Status>> nested;
+              auto outer = comm.start(all_reduce_of(first, first), [&](const Status&) {
+                waited = comm.run(all_reduce_of(first, first));
+                nested.set_value(comm.start(all_reduce_of(second, second)));
+              });
+              if (const Status& s = outer.get(); !s) return s;
+              if (const Status s = nested.get_future().get().get(); !s) return s;
+              if (second != expected_sum(2, 10)) return internal_error("wrong");
+              const bool refused = !waited && waited.error().kind == ErrorKind::usage;
+              return refused ? Status() : Status(internal_error("the callback waited"));
+            })),
+            "ok");
+}
+
+TEST(Collectives, WhatACallbackThrowsIsDropped) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              for (int i = 0; i < 2; ++i) {
+                auto values = contribution(comm.self().rank, 10);
+                const auto done = comm.start(all_reduce_of(values, values), [&](const Status&) {
+                  if (i == 0) throw std::runtime_error("of the program");
+                  throw i;
+                });
+                if (const Status& s = done.get(); !s) return s;
+              }
+              return {};
+            })),
+            "ok");
+}
+
+// Throws when it is asked for room for the n-th record.
+class ThrowingFabric final : public Fabric {
+ public:
+  ThrowingFabric(std::unique_ptr<Fabric> inner, int when) : inner_(std::move(inner)), left_(when) {}
+  bool writable(uint32_t wire) override { return inner_->writable(wire); }
+  MutableBytes slot(uint32_t wire) override {
+    if (--left_ == 0) throw std::bad_alloc();
+    return inner_->slot(wire);
+  }
+  void commit(uint32_t wire, size_t bytes) override { inner_->commit(wire, bytes); }
+  bool readable(uint32_t wire) override { return inner_->readable(wire); }
+  Bytes front(uint32_t wire) override { return inner_->front(wire); }
+  void pop(uint32_t wire) override { inner_->pop(wire); }
+  Duration patience() override { return inner_->patience(); }
+  void prepare_wait() override { inner_->prepare_wait(); }
+  void wait(Duration at_most) override { inner_->wait(at_most); }
+  bool flush() override { return inner_->flush(); }
+  bool lost(uint32_t peer) const override { return inner_->lost(peer); }
+  size_t memory_bytes() const override { return inner_->memory_bytes(); }
+
+ private:
+  std::unique_ptr<Fabric> inner_;
+  int left_;
+};
+
+TEST(Collectives, AnExceptionInsideIsAnErrorOfTheWholeGroup) {
+  ThreadGroup group({});
+  const auto outcomes = group.run(
+      [](Communicator& comm) -> Status {
+        for (int i = 0; i < 5; ++i) {
+          auto values = contribution(comm.self().rank, 100'000);
+          const Status first = comm.run(all_reduce_of(values, values));
+          if (first) continue;
+          const Status again = comm.start(all_reduce_of(values, values)).get();
+          if (again.ok()) return internal_error("the error was not final");
+          return again;
+        }
+        return {};
+      },
+      [](JoinOptions& options) {
+        if (options.self.rank != 1) return;
+        options.wrap_fabric = [](std::unique_ptr<Fabric> inner) {
+          return std::make_unique<ThrowingFabric>(std::move(inner), 7);
+        };
+      });
+  for (const Status& status : outcomes) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("unexpected"), std::string::npos)
+        << status.error().message;
+  }
 }
 
 TEST(Collectives, RekeyInTheMiddle) {

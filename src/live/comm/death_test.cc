@@ -156,6 +156,27 @@ TEST(Death, InABarrier) {
   }
 }
 
+// A reader of the broadcast wire sends nothing itself: nobody waits for its records, but the root
+// for room.
+TEST(Death, OfAReaderOfABroadcast) {
+  for (const Place& place : kPlaces) {
+    SCOPED_TRACE(place.name);
+    ProcessGroup group(setup_at(place, Algorithm::direct));
+    group.start([](Communicator& comm) {
+      Status status = comm.run(kBarrier);
+      if (comm.self().rank == kVictim) raise(SIGKILL);
+      while (status) {
+        std::vector<float> values(4 << 20);
+        status = comm.run({Collective::broadcast, ElementType::float32, ReduceOperator::none, 0,
+                           buffer_of(values), buffer_of(values)});
+        if (status) status = comm.run(kBarrier);
+      }
+      return text_of(status);
+    });
+    expect_all_heard(group);
+  }
+}
+
 // The attestation command runs in the middle of the handshake; the victim's kills the victim. Who
 // has no session with another yet cannot tell it the reason, so a rank may hear the name of one
 // that left because of the victim.

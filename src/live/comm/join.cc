@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 constexpr size_t kStrangersMax = 64;
+constexpr Duration kStrangerPatience = std::chrono::seconds(2);  // where others wait at the door
 constexpr uint8_t kHelloControl = 'C';
 constexpr uint8_t kHelloData = 'D';
 constexpr size_t kCookieBytes = 32;
@@ -87,6 +89,8 @@ class Joiner {
     std::vector<uint8_t> hello;
     std::unique_ptr<ControlLink> link;  // once it has asked for a session
     bool done = false;
+    bool same_user = false;  // the kernel says so: who could also stop this process
+    Instant since = SteadyClock().now();
   };
 
   uint32_t size() const { return options_.self.size; }
@@ -105,12 +109,13 @@ class Joiner {
     if (Status status = prepare(); !status) return status;
     if (Status status = meet(); !status) return status;
     if (Status status = connect_sessions(); !status) return status;
+    plan();  // before a peer's terms are heard
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
     }
     // Judged here, where all ranks can still hear of it.
     if (options_.transport == TransportKind::shm && hosts_apart_) {
-      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+      return not_one_host();
     }
     if (Status status = offer_wires(); !status) return status;
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
@@ -144,7 +149,7 @@ class Joiner {
   // ---- 1. Addresses ----
 
   Status meet() {
-    auto listeners = listen_everywhere();
+    auto listeners = open_listeners(options_.transport != TransportKind::shm);
     if (!listeners) return listeners.error();
     listeners_ = std::move(*listeners);
     if (!options_.host.empty()) listeners_.endpoint.host = options_.host;
@@ -154,17 +159,34 @@ class Joiner {
     auto texts = rendezvous_->exchange(options_.self, listeners_.endpoint.encode(), deadline_);
     if (!texts) return texts.error();
     for (uint32_t peer = 0; peer < size(); ++peer) {
-      auto endpoint = Endpoint::decode((*texts)[peer]);
-      if (!endpoint) return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
-      peers_[peer].endpoint = std::move(*endpoint);
-      peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
-      if (peers_[peer].local) local_ranks_.push_back(peer);
+      if (!note_address(peer, (*texts)[peer])) {
+        return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
+      }
     }
-    plan();
-    return {};
+    // Without a port nobody on another host could hear of it later.
+    if (options_.transport != TransportKind::shm || all_on_this_host()) return {};
+    rendezvous_->leave_word();
+    return not_one_host();
   }
 
+  bool note_address(uint32_t peer, const std::string& text) {
+    auto endpoint = Endpoint::decode(text);
+    if (!endpoint) return false;
+    peers_[peer].endpoint = std::move(*endpoint);
+    peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
+    return true;
+  }
+
+  static Error not_one_host() {
+    return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+  }
+
+  // Addresses are looked up again, because some may have been of a crashed job at first.
   void plan() {
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
+      if (peers_[peer].local) local_ranks_.push_back(peer);
+    }
     GroupShape group;
     group.size = size();
     const bool tcp_only = options_.transport == TransportKind::tcp;
@@ -207,9 +229,20 @@ class Joiner {
     return {options_.self, peer, &*credentials_, &*result_.broadcast, attestor_.get()};
   }
 
+  // An address where nobody listens was left by a job that crashed: the rank is yet to come.
+  Result<Socket> reach(uint32_t peer) {
+    while (true) {
+      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
+      if (socket || SteadyClock().now() > deadline_) return socket;
+      const auto text = rendezvous_->again(peer);
+      if (!text || !note_address(peer, *text)) return socket;
+      std::this_thread::sleep_for(kSlice);
+    }
+  }
+
   Status connect_sessions() {
     for (uint32_t peer = 0; peer < rank(); ++peer) {
-      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
+      auto socket = reach(peer);
       if (!socket) return named(peer, socket.error());
       if (socket->send(Bytes(&kHelloControl, 1)) != 1) {
         return peer_error(concat("rank ", peer, " does not answer"));
@@ -231,11 +264,22 @@ class Joiner {
         .ok();
   }
 
+  bool room() const { return strangers_.size() < kStrangersMax + size(); }
+
+  // Who finds no room waits at the door. To make room, those go who had time to prove themselves.
   void accept_strangers() {
+    const auto idle = [now = SteadyClock().now()](const Stranger& stranger) {
+      const bool known = stranger.link != nullptr && stranger.link->session().authenticated();
+      return !known && now - stranger.since > kStrangerPatience;
+    };
+    if (!room()) std::erase_if(strangers_, idle);
     for (const Socket* listener : {&listeners_.unix_socket, &listeners_.tcp_socket}) {
-      while (auto socket = listener->accept()) {
-        if (strangers_.size() >= kStrangersMax + size()) continue;  // closed at once
-        strangers_.push_back({std::move(*socket), {}, nullptr});
+      while (listener->valid() && room()) {
+        auto socket = listener->accept();
+        if (!socket) break;
+        const bool local = listener == &listeners_.unix_socket;
+        if (local && !socket->peer_is_same_user()) continue;  // closed at once
+        strangers_.push_back({std::move(*socket), {}, nullptr, false, local});
       }
     }
   }
@@ -272,22 +316,24 @@ class Joiner {
     return hear_session(stranger);
   }
 
-  // A connection that fails without naming a rank is anybody's and is dropped; one that names a
-  // rank of ours and cannot prove it ends the join with the reason.
+  // A connection that fails before it has proved anything is anybody's, whatever rank it claims: it
+  // is dropped, and the reason kept for the time-out. One of the group, or of this user on this
+  // host, is believed, and its failure ends the join.
   Status hear_session(Stranger& stranger) {
     ControlLink& link = *stranger.link;
     link.pump();
     const auto peer = link.session().peer();
+    const bool believed = peer && (stranger.same_user || link.session().authenticated());
     if (const auto& failure = link.session().failure()) {
       stranger.done = true;
-      if (peer) return named(*peer, *failure);
-      SEALANE_LOG(warn, "a connection was refused: %s", failure->message.c_str());
-      refused_ = failure->message;
+      if (believed) return named(*peer, *failure);
+      refused_ = peer ? named(*peer, *failure).message : failure->message;
+      SEALANE_LOG(warn, "a connection was refused: %s", refused_.c_str());
       return {};
     }
     if (link.gone()) stranger.done = true;
     if (!link.session().complete()) {
-      if (!link.gone() || !peer) return {};
+      if (!link.gone() || !believed) return {};
       return peer_error(concat("rank ", *peer, " left while joining"));
     }
     stranger.done = true;
@@ -395,7 +441,7 @@ class Joiner {
   Status handle(uint32_t from, const std::vector<uint8_t>& message) {
     if (message.empty()) return peer_error(concat("rank ", from, " sent an empty message"));
     const Bytes payload = Bytes(message).subspan(1);
-    const std::string text(payload.begin(), payload.end());
+    const std::string text = printable(as_text(payload), kPeerTextMax);
     Peer& peer = peers_[from];
     switch (static_cast<Message>(message[0])) {
       case Message::terms:
@@ -468,8 +514,10 @@ class Joiner {
   }
 
   std::vector<Interest> interests() {
-    std::vector<Interest> all = {{listeners_.unix_socket.descriptor()},
-                                 {listeners_.tcp_socket.descriptor()}};
+    std::vector<Interest> all;
+    for (const Socket* listener : {&listeners_.unix_socket, &listeners_.tcp_socket}) {
+      if (listener->valid() && room()) all.push_back({listener->descriptor()});
+    }
     for (const Stranger& stranger : strangers_) {
       all.push_back(
           {stranger.link != nullptr ? stranger.link->descriptor() : stranger.socket.descriptor()});

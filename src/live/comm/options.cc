@@ -3,6 +3,8 @@
 
 #include "live/comm/options.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -62,7 +64,7 @@ Status fill_rendezvous(JoinOptions& options) {
   }
   // mpirun gives all ranks of a job one name; that is enough on one host.
   if (const auto job = variable("PMIX_NAMESPACE")) {
-    options.rendezvous = concat("file:/tmp/sealane-", *job);
+    options.rendezvous = concat("file:/tmp/sealane-", geteuid(), "-", *job);
     return {};
   }
   return usage_error(
@@ -99,7 +101,7 @@ Status fill_from_environment(JoinOptions& options) {
     auto streams = number("SEALANE_TCP_STREAMS", *text);
     if (!streams) return streams.error();
     options.tcp_streams = *streams;
-}
+  }
   if (const auto name = variable("SEALANE_TRANSPORT");
       name && options.transport == TransportKind::automatic) {
     auto transport = parse_transport(*name);

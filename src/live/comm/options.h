@@ -33,6 +33,8 @@ struct ExternalStore {
   std::function<Result<std::string>(const std::string& key, Duration timeout)> get;
 };
 
+constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);  // longer ones are cut to it
+
 struct JoinOptions {
   Identity self{"default", 0, 0};
   std::string rendezvous;  // "file:DIRECTORY", "tcp:HOST:PORT"; unused with a store

@@ -45,16 +45,21 @@ class Runner {
 
   Status run(Operation operation);
 
+  // Ends the group with that error, if it has not failed before; returns the one that counts.
+  Error fail(const Error& error);
+
   uint64_t memory_bytes() const;  // beyond the caller's buffers
   Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
 
  private:
   struct Running;
 
+  Status attempt(Operation& operation, uint64_t number);
   Status carry_out(Running& running);
   Status finish(const Operation& operation) const;
   Status wait(Running& running);
-  Status check_peers(const Running& running);
+  Status check_peers(Running& running);
+  Status hear_control();
   Status perform(Running& running, const Task& task);
   Status send(Running& running, const Task& task, Bytes payload);
   Status fold(Running& running, const Task& task, MutableBytes result, Bytes own, Bytes incoming);
@@ -74,6 +79,7 @@ class Runner {
   std::optional<Error> failure_;
   std::atomic<uint64_t> records_made_ = 0;
   std::atomic<uint64_t> bytes_made_ = 0;
+  Instant last_heard_{};  // when the control links were looked at
 
   // Each holds one record and stays in the cache.
   struct Scratch;
