@@ -77,11 +77,22 @@ void DriverPath::start(CallId call, uint32_t thread) {
   const ProgramCopy& copy = copying.copy;
   const Path& path =
       copy.direction == Direction::to_device ? platform_.to_device : platform_.to_host;
-  if (context_free_.size() <= copying.context) context_free_.resize(copying.context + 1);
-  Instant& free = context_free_[copying.context];
+  if (channels_.size() <= copying.context) channels_.resize(copying.context + 1);
+  Channel& channel = channels_[copying.context];
+  Instant& free = channel.free;
+  channel.key_bytes += copy.host.bytes;
+  if (channel.key_bytes >= platform_.cc.key_rotation_bytes) {
+    channel.key_bytes = 0;
+    free = std::max(free, world_.now()) + from_us(platform_.cc.key_rotation_us);
+  }
   free = std::max(free, world_.now()) +
          stock_copy_time(platform_, path, host_memory(copy.memory), copy.host.bytes);
   world_.events.add(free, EventKind::driver_free, thread, call);
+  world_.timeline.add({.track = Track::driver,
+                       .what = "seal and copy",
+                       .bytes = copy.host.bytes,
+                       .from = world_.now(),
+                       .until = free});
 }
 
 void DriverPath::copy_finished(uint32_t thread, CallId call) {

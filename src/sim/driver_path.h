@@ -55,7 +55,11 @@ class DriverPath {
   Threads& threads_;
   Platform platform_;            // with the engine the policy says
   std::vector<Copying> copies_;  // by call
-  std::vector<Instant> context_free_;
+  struct Channel {  // of a context, whose copies take turns
+    Instant free{};
+    uint64_t key_bytes = 0;
+  };
+  std::vector<Channel> channels_;  // by context
   std::vector<Recorded> events_;
   std::vector<Waiting> waiting_;
 };
