@@ -104,8 +104,10 @@ Duration Runtime::call(const ProgramCall& call) {
   pump();
   in_call_ = false;
   const bool direct = world_.device.submitted(call.stream) > before;
-  if (call.kind != ItemKind::kernel) return kDeferred;
-  return direct ? launch_time(world_.setup.platform.gpu, true) : kDeferred;
+  if (!direct) return kDeferred;
+  const Gpu& gpu = world_.setup.platform.gpu;
+  if (call.kind == ItemKind::kernel) return launch_time(gpu, true);
+  return kDeferred + (call.kind == ItemKind::record ? record_surcharge(gpu, true) : Duration{0});
 }
 
 Duration Runtime::copy(const ProgramCopy& copy, uint32_t thread) {

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who was busy with what from when to when, for people to look at. Off unless somebody asks for it,
-// and bounded: what is beyond the limit is left out.
+// and bounded: the latest are kept, because a run begins with what is not typical of it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,12 +30,28 @@ class Timeline {
   explicit Timeline(size_t spans_max) : spans_max_(spans_max) {}
 
   void add(const Span& span) {
-    if (spans_.size() < spans_max_ && span.until > span.from) spans_.push_back(span);
+    if (spans_max_ == 0 || span.until <= span.from) return;
+    if (spans_.size() < spans_max_) {
+      spans_.push_back(span);
+    } else {
+      spans_[added_ % spans_max_] = span;
+    }
+    ++added_;
   }
-  const std::vector<Span>& spans() const { return spans_; }
+
+  // In the order they were added.
+  std::vector<Span> spans() const {
+    std::vector<Span> result(spans_);
+    if (added_ > spans_max_ && spans_max_ > 0) {
+      std::rotate(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(added_ % spans_max_),
+                  result.end());
+    }
+    return result;
+  }
 
  private:
   size_t spans_max_;
+  size_t added_ = 0;
   std::vector<Span> spans_;
 };
 
