@@ -293,6 +293,8 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           [&](const workload::AllocateHost& asked) {
             allocated_[asked.range.address] = asked.range.bytes;
             world_.memory.write(asked.range);
+            world_.oracle.allocates(asked.range);
+            if (runtime_) runtime_->allocated(asked.range);
             return Progress::done;
           },
           [&](const workload::FreeHost& asked) { return free_host(id, asked.address); },
@@ -400,6 +402,7 @@ Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
   world_.log("thread {} frees [{:#x}, +{})", id, range.address, range.bytes);
   world_.oracle.program_writes(range);
   world_.memory.write(range);  // whatever comes there next is something else
+  world_.oracle.frees(range);
   allocated_.erase(found);
   return Progress::done;
 }
@@ -461,6 +464,7 @@ void Machine::inject_faults(uint32_t id) {
     if (planned && !runtime_->reading(*planned)) {
       world_.log("[{:#x}, +{}) is freed and allocated again", planned->address, planned->bytes);
       world_.memory.write(*planned);
+      runtime_->allocated(*planned);
     }
   }
 }

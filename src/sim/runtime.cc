@@ -354,6 +354,7 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   slots_[seal.slot].bytes = seal.host.bytes;
   slot_bytes_ += seal.host.bytes;
   world_.oracle.slots_hold(slot_bytes_);
+  if (seal.flight == kNone) world_.oracle.seals_ahead(seal.host);
   world_.log("worker {} seals [{:#x}, +{}) for lane {} position {}{}", index, seal.host.address,
              seal.host.bytes, seal.lane, seal.position, seal.flight == kNone ? ", ahead" : "");
   ++busy_workers_;

@@ -53,6 +53,7 @@ class Runtime {
   void sync_all(uint32_t thread);
   bool query(uint32_t stream) const { return order_.done(stream); }
   Duration write(const Range& range);  // the program writes: what guards cost it
+  void allocated(const Range& range) { pipeline_.handle_allocated(range); }
   void freed(const Range& range);
   bool reading(const Range& range) const { return pipeline_.reading(range); }
 
