@@ -54,7 +54,9 @@ Result<ServingRow> row_of(const Policy& policy, sim::Outcome outcome) {
   ServingRow row;
   row.policy = policy.name;
   row.time_s = seconds(outcome.elapsed);
-  if (policy.speculates()) row.hit_rate = outcome.counters.hit_rate();
+  if (policy.speculates() && outcome.counters.bulk_requests > 0) {
+    row.hit_rate = outcome.counters.hit_rate();
+  }
   row.messages = outcome.counters.sealed_messages;
   row.sealed_bytes = outcome.counters.sealed_bytes;
   if (row.time_s > 0) row.worker_cores = seconds(outcome.counters.workers_busy) / row.time_s;

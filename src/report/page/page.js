@@ -28,15 +28,19 @@
     if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US');
     return value.toFixed(Math.abs(value) >= 100 ? 1 : 2);
   };
-  const table = (titles, rows) => make('div', {class: 'scroll'}, make('table', {},
-    make('thead', {}, make('tr', {}, ...titles.map(title => make('th', {}, title)))),
-    make('tbody', {}, ...rows.map(row => row.length === 1
-      ? make('tr', {class: 'group'}, make('td', {colspan: titles.length}, row[0]))
-      : make('tr', {}, ...row.map(cell => {
-        const number = typeof cell === 'number' || (typeof cell === 'string' && /^[-+]?[\d,.]+( ?(%|x|s|pts|GB))?$/.test(cell));
-        const td = make('td', number ? {class: 'number'} : {}, cell instanceof Node ? cell : short(cell));
-        return td;
-      }))))));
+  // A row of one cell begins a group. Columns that are empty in every row are left out; those of numbers go to the right.
+  const table = (titles, rows) => {
+    const full = rows.filter(row => row.length > 1);
+    const text = cell => cell instanceof Node ? cell.textContent : short(cell);
+    const shown = titles.map((_, i) => i).filter(i => full.some(row => text(row[i]) !== ''));
+    const numeric = i => full.every(row => /^([-+]?[\d,.]+ ?[^ ]*|holds|inside|)$/.test(text(row[i])));
+    const alike = i => numeric(i) ? {class: 'number'} : {};
+    return make('div', {class: 'scroll'}, make('table', {},
+      make('thead', {}, make('tr', {}, ...shown.map(i => make('th', alike(i), titles[i])))),
+      make('tbody', {}, ...rows.map(row => row.length === 1
+        ? make('tr', {class: 'group'}, make('td', {colspan: shown.length}, row[0]))
+        : make('tr', {}, ...shown.map(i => make('td', alike(i), row[i] instanceof Node ? row[i] : short(row[i]))))))));
+  };
 
   // --- charts
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
@@ -78,24 +82,27 @@
 
   // --- serving
   const order = run => run.policy_order ?? Object.keys(run.policies);
-  const label = run => [run.workload.split('/').pop(), [run.model, ...Object.entries(run.options ?? {})
-    .map(([key, value]) => key + ' ' + value)].filter(Boolean).join(', ')].filter(Boolean);
+  const label = run => [run.workload.split('/').pop(), run.model, ...Object.entries(run.options ?? {})
+    .map(([key, value]) => key + ' ' + value)].filter(Boolean);
+  // For axes: what tells a run from the others, one thing per line.
+  const brief = (run, list) => label(run).filter((part, i) => i < 2 ||
+    list.some(other => other.run !== run && other.run.workload === run.workload && other.run.model === run.model && !label(other.run).includes(part)));
   const serving = of(run => run.kind === 'estimate' && run.workload !== 'ddp');
   const policiesOf = list => [...new Set(list.flatMap(each => order(each.run)))];
 
   if (serving.length) {
     const at = section('Serving: what confidential mode takes', 'simulated',
       'Loss of throughput (or added share of time) against the same program with confidential mode off. Less is better.');
-    const grid = make('div', {class: 'grid'});
+    const grid = make('div');
     at.append(grid);
     const named = policiesOf(serving).filter(policy => policy !== 'off');
-    chart(grid, 'Loss by policy', bars(serving.map(each => label(each.run)),
+    chart(grid, 'Loss by policy', bars(serving.map(each => brief(each.run, serving)),
       named.map(policy => ({label: policy, name: policy, data: serving.map(each => each.run.policies[policy]?.loss_pct ?? null)})),
       'loss, %', {y: {suggestedMax: 100}}));
     const withHits = serving.filter(each => Object.values(each.run.policies).some(policy => policy.hit_rate > 0));
     if (withHits.length) {
       const guess = named.filter(policy => withHits.some(each => each.run.policies[policy]?.hit_rate > 0));
-      chart(grid, 'Copies that were ready when they were asked for', bars(withHits.map(each => label(each.run)),
+      chart(grid, 'Copies that were ready when they were asked for', bars(withHits.map(each => brief(each.run, withHits)),
         guess.map(policy => ({label: policy, name: policy, data: withHits.map(each => 100 * (each.run.policies[policy]?.hit_rate ?? 0))})),
         'hit rate, %', {y: {max: 100, min: 0}}));
     }
@@ -124,14 +131,14 @@
     const titles = ['stock', '+ engine', '+ asynchrony', '+ parallelism', '+ speculation'];
     for (const each of ladders) {
       const config = bars(titles, [{label: 'loss', data: ladder.map(step => each.run.policies[step].loss_pct)}], '',
-        {indexAxis: 'y', x: {title: {display: true, text: 'loss, %'}, min: 0}});
+        {indexAxis: 'y', x: {title: {display: true, text: 'loss, %'}, min: 0, suggestedMax: 100}});
       config.data.datasets[0].backgroundColor = ladder.map(colour);
       chart(grid, label(each.run).join(' · '), config);
     }
   }
 
   // --- loss by size and by concurrency
-  const curves = (title, group, xOf, x) => {
+  const curves = (title, group, xOf, x, tick) => {
     const groups = Object.entries(Object.groupBy ? Object.groupBy(serving, group) : serving.reduce((all, each) => {
       (all[group(each)] ??= []).push(each); return all; }, {}));
     for (const [name, list] of groups) {
@@ -142,10 +149,10 @@
       at.id = 'curves';
       chart(at, title + ': ' + name, lines(policiesOf(points).filter(policy => policy !== 'off').map(policy => ({
         label: policy, name: policy, data: points.filter(each => each.run.policies[policy])
-          .map(each => ({x: xOf(each.run), y: each.run.policies[policy].loss_pct}))})), x, 'loss, %', {y: {min: 0}}));
+          .map(each => ({x: xOf(each.run), y: each.run.policies[policy].loss_pct}))})), x, 'loss, %', {tick, y: {min: 0}}));
     }
   };
-  curves('By concurrency', each => each.run.workload + ' ' + (each.run.model ?? ''), run => run.options?.concurrency && Number(run.options.concurrency), 'sequences at a time');
+  curves('By concurrency', each => each.run.workload + ' ' + (each.run.model ?? ''), run => run.options?.concurrency && Number(run.options.concurrency), 'sequences at a time', powerOfTwo);
   curves('By model size', each => each.run.workload, run => run.model_bytes && run.model_bytes / 1e9, 'model, GB');
 
   // --- timelines
