@@ -62,6 +62,7 @@ struct CommOptions {
   Transport transport = Transport::automatic;
   std::string algorithm = "auto";  // exchange, direct, ring, hub
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  std::string key;  // 32 secret bytes; then neither files nor the environment are asked for one
   std::string key_file;
   std::string certificate_file;
   std::string certificate_key_file;
@@ -92,6 +93,12 @@ struct Tensor {
   size_t count = 0;
 };
 
+// Records this rank has made (sealed, unless the mode is plain), and the bytes in them.
+struct CommTraffic {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
 // Called on the communicator's thread when an operation has ended; the text is empty on success.
 using WorkCallback = std::function<void(const std::string& error)>;
 
@@ -105,6 +112,7 @@ class SEALANE_API Comm {
   int rank() const;
   int size() const;
   uint64_t memory_bytes() const;  // held beyond the caller's buffers
+  CommTraffic traffic() const;
 
   // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of
   // one rank's result for reduce_scatter.

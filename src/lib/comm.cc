@@ -76,6 +76,7 @@ JoinOptions join_options(const CommOptions& options) {
   if (!algorithm) fail(algorithm.error());
   out.algorithm = *algorithm;
   out.timeout = options.timeout;
+  out.key = options.key;
   out.key_file = options.key_file;
   out.certificate_file = options.certificate_file;
   out.private_key_file = options.certificate_key_file;
@@ -172,6 +173,10 @@ Comm::~Comm() = default;
 int Comm::rank() const { return static_cast<int>(impl_->group->self().rank); }
 int Comm::size() const { return static_cast<int>(impl_->group->self().size); }
 uint64_t Comm::memory_bytes() const { return impl_->group->memory_bytes(); }
+CommTraffic Comm::traffic() const {
+  const Traffic traffic = impl_->group->traffic();
+  return {traffic.records, traffic.bytes};
+}
 
 void Comm::all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op) {
   impl_->run(impl_->all_reduce(memory(in, count, type), memory(out, count, type), type, op));

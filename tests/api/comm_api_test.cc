@@ -105,6 +105,23 @@ TEST_F(Api, MeetsThroughAStoreOfTheProgram) {
   });
 }
 
+TEST_F(Api, AKeyInMemoryNeedsNoFileAndIsChecked) {
+  on_ranks(2, [&](int rank) {
+    CommOptions mine = options(rank, 2);
+    mine.key_file = "/nonexistent";
+    mine.key = std::string(32, 'k');
+    Comm comm(mine);
+    std::vector<float> values(100'000, 1);
+    comm.all_reduce(values.data(), values.data(), values.size(), DataType::float32, ReduceOp::sum);
+    EXPECT_EQ(values[99'999], 2);
+    EXPECT_GE(comm.traffic().records, 2u);
+    EXPECT_GE(comm.traffic().bytes, 100'000u);
+  });
+  CommOptions odd = options(0, 2);
+  odd.key = "short";
+  EXPECT_THROW(Comm{odd}, CommError);
+}
+
 TEST_F(Api, TwoGroupsSideBySide) {
   on_ranks(2, [&](int rank) {
     CommOptions first = options(rank, 2), second = options(rank, 2);

@@ -8,38 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "support/run_program.h"
+#include "run_probe.h"
 
 namespace sealane::test {
 namespace {
 
 using nlohmann::json;
-
-ProgramResult probe(const std::string& job, std::vector<std::string> environment = {},
-                    const std::string& library_path = SEALANE_EMU_DIR) {
-  environment.push_back("LD_LIBRARY_PATH=" + library_path);
-  environment.push_back("SEALANE_EMU_MEMORY=1G");
-  return run_program({SEALANE_EMU_PROBE, job}, {environment, "", std::chrono::seconds(100)});
-}
-
-// Runs a job with truth counters and gives them back.
-json truth_of(const std::string& job, std::vector<std::string> environment, ProgramResult& result) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(test->test_suite_name()) + test->name();
-  for (char& c : name) c = c == '/' ? '_' : c;
-  const auto file = std::filesystem::temp_directory_path() / ("sealane-emu-" + name + ".json");
-  environment.push_back("SEALANE_EMU_STATS=" + file.string());
-  result = probe(job, environment);
-  std::ifstream in(file);
-  const json truth = json::parse(in, nullptr, false);
-  std::filesystem::remove(file);
-  return truth;
-}
 
 TEST(Emulator, EveryByteIsSealedInConfidentialMode) {
   ProgramResult result;
@@ -203,6 +180,27 @@ TEST(Emulator, RefusesRegistrationInConfidentialModeOnly) {
 
 TEST(Emulator, MayLackStreamMemoryOperations) {
   EXPECT_EQ(probe("gate", {"SEALANE_EMU_MEMOPS=off"}).out, "801\n");
+}
+
+// The first three words are what the device saw, the others what the host did.
+TEST(Emulator, MappedMemoryIsStaleInConfidentialModeOnly) {
+  EXPECT_EQ(probe("mapped_views", {"SEALANE_EMU_CC=on"}).out, "1 1 2, 0 7\n");
+  EXPECT_EQ(probe("mapped_views", {"SEALANE_EMU_CC=off"}).out, "1 2 2, 7 7\n");
+}
+
+TEST(Emulator, PinnedMemoryCannotBeGuardedInConfidentialModeOnly) {
+  const std::string on = probe("guarded_memory", {"SEALANE_EMU_CC=on"}).out;
+  if (on == "no userfaultfd here\n") GTEST_SKIP() << on;
+  EXPECT_EQ(on, "busy\n");
+  EXPECT_EQ(probe("guarded_memory", {"SEALANE_EMU_CC=off"}).out, "guarded\n");
+}
+
+TEST(Emulator, SaysOnceWhatItDoesNotSupport) {
+  const ProgramResult result = probe("unsupported");
+  EXPECT_EQ(result.out, "801 801\n801 801\n801 801\n801 801\n");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
+  EXPECT_NE(result.err.find("cuGraphExecUpdate_v2 is not supported"), std::string::npos)
+      << result.err;
 }
 
 TEST(Emulator, UsesNoCpuWhenIdle) {

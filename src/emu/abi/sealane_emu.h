@@ -60,10 +60,13 @@ int sealane_emu_register(const sealane_emu_kernel* kernel);
 /* Names a __device__ variable for sealane_emu_launch::symbol (the emulated runtime does this). */
 int sealane_emu_register_symbol(const char* name, uint64_t address, size_t bytes);
 
-/* Nanoseconds of device time since the driver started: real time divided by the dilation. */
+/* Nanoseconds of device time since the driver started: its clock (below) divided by the dilation.
+ */
 uint64_t sealane_emu_device_ns(void);
 
-/* Real nanoseconds, the clock `began_ns` below is read from (CLOCK_MONOTONIC). */
+/* The clock that `began_ns` below is read from: real nanoseconds, but it stands still while the
+ * emulator does what costs the modelled machine nothing (running a kernel as a host function, the
+ * device's own verification). Unpaced it is CLOCK_MONOTONIC. */
 uint64_t sealane_emu_clock_ns(void);
 
 /* The dilation K: a modelled second takes K real ones. 0 if nothing is paced. */

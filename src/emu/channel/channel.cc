@@ -62,7 +62,7 @@ Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
 bool SealedChannel::host_advance(uint64_t bytes) {
   if (host_keys_.advance(bytes)) {
     ++counters_.rotations;
-    sleep_until(real_ns() + real_ns_of(ns_from_us(config()->model.key_rotation_us)));
+    core_.serve(thread_ns(), ns_from_us(config()->model.key_rotation_us));
     sealer_ = Sealer::create(host_keys_.key(), direction_ == Direction::to_device);
   }
   ++counters_.positions;
@@ -91,17 +91,19 @@ bool SealedChannel::refuse() {
 }
 
 RealNs SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
-                                uint64_t answered) {
+                                const Answered& answered) {
   if (!config()->paced) return 0;
   const Model& model = config()->model;
   const auto bytes = static_cast<double>(piece.bytes);
   const bool cold = static_cast<double>(transfer.bytes) > model.host_cache_bytes;
-  const uint64_t charged = piece.bytes - std::min(answered, piece.bytes);
+  const uint64_t charged = piece.bytes - std::min(answered.bytes, piece.bytes);
   double cost = ns_at(cold ? model_.cc_aead_cold_gb_per_s : model_.cc_aead_gb_per_s, charged);
   cost += ns_from_us(model_.cc_message_us) * std::min(1.0, bytes / model.message_ramp_bytes);
   if (transfer.pageable) cost += ns_at(model_.cc_staging_gb_per_s, piece.bytes);
+  // Whoever answered took the time it took; the rest of the message's work follows.
+  if (answered.bytes > 0) arrival = std::max(arrival, answered.at);
   const RealNs end = core_.reserve(arrival, cost);
-  sleep_until(end);
+  finish_by(end);
   return end;
 }
 
@@ -124,7 +126,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
       message.in = from.base + piece.offset;
     }
     message.out = slot->data;
-    uint64_t answered = 0;
+    Answered answered;
     if (!sealer_->seal(message, answered)) return refuse();
     std::copy(std::begin(message.tag), std::end(message.tag), slot->tag.begin());
     slot->bytes = piece.bytes;
@@ -151,11 +153,14 @@ bool SealedChannel::device_receive(const Transfer& transfer, const Strided& to) 
     uint8_t* out = in_place ? to.base + piece.offset : scratch_.data();
     const Bytes authenticated = config()->additional_data ? Bytes(additional) : Bytes();
     const GcmTag tag = slot->tag;
-    const bool genuine =
-        slot->bytes == piece.bytes &&
-        device_->open(device_keys_.iv(), authenticated, {slot->data, piece.bytes}, tag, out);
-    if (!genuine) return refuse();
-    if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, out);
+    {
+      const ClockStop still;
+      const bool genuine =
+          slot->bytes == piece.bytes &&
+          device_->open(device_keys_.iv(), authenticated, {slot->data, piece.bytes}, tag, out);
+      if (!genuine) return refuse();
+      if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, out);
+    }
     counters_.verified_bytes += piece.own ? 0 : piece.bytes;
     bus_.release(i);
     sleep_until(link_end);
@@ -172,16 +177,15 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
         link_.reserve(transfer.start, ns_at(model_.cc_link_gb_per_s, piece.bytes));
     device_advance(piece.bytes);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
-    const uint8_t* in = nullptr;
-    if (!piece.own && from.contiguous()) {
-      in = from.base + piece.offset;
-    } else {
-      scratch_.assign(piece.bytes, 0);
-      if (!piece.own) from.gather(piece.offset, piece.bytes, scratch_.data());
-      in = scratch_.data();
+    const bool in_place = !piece.own && from.contiguous();
+    {
+      const ClockStop still;
+      if (!in_place) scratch_.assign(piece.bytes, 0);
+      if (!in_place && !piece.own) from.gather(piece.offset, piece.bytes, scratch_.data());
+      device_->seal(device_keys_.iv(), config()->additional_data ? Bytes(additional) : Bytes(),
+                    {in_place ? from.base + piece.offset : scratch_.data(), piece.bytes},
+                    slot->data, slot->tag);
     }
-    device_->seal(device_keys_.iv(), config()->additional_data ? Bytes(additional) : Bytes(),
-                  {in, piece.bytes}, slot->data, slot->tag);
     slot->bytes = piece.bytes;
     sleep_until(link_end);
     ++counters_.messages;
@@ -209,7 +213,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
       std::copy_n(slot->data, piece.bytes, staging_.data() + piece.bytes);
       message.in = staging_.data() + piece.bytes;
     }
-    uint64_t answered = 0;
+    Answered answered;
     if (slot->bytes != piece.bytes || !sealer_->open(message, answered)) {
       wipe({message.out, piece.bytes});
       return refuse();

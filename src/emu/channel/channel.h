@@ -42,7 +42,7 @@ struct Transfer {
   std::vector<Piece> pieces;
   uint64_t bytes = 0;
   bool pageable = false;
-  // When its first message may begin on the modelled machine (real ns). Every later time of a paced
+  // When its first message may begin on the modelled machine's clock. Every later time of a paced
   // transfer is counted from here, not from when a thread happened to wake up.
   RealNs start = 0;
 };
@@ -69,7 +69,8 @@ class SealedChannel {
   bool refuse();
   // Sleeps out a message's work on the caller's core, which could begin at `arrival`; returns its
   // end.
-  RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival, uint64_t answered);
+  RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
+                   const Answered& answered);
 
   const Direction direction_;
   const PathModel& model_;

@@ -39,6 +39,7 @@ class Communicator {
 
   const Identity& self() const { return options_.self; }
   uint64_t memory_bytes() const { return runner_ == nullptr ? 0 : runner_->memory_bytes(); }
+  Traffic traffic() const { return runner_ == nullptr ? Traffic() : runner_->traffic(); }
 
  private:
   explicit Communicator(JoinOptions options) : options_(std::move(options)) {}

@@ -115,6 +115,11 @@ Result<Key> read_key_file(const std::string& path) {
 }
 
 Result<Credentials> read_credentials(const JoinOptions& options) {
+  if (!options.key.empty()) {
+    auto key = Key::from_bytes(as_bytes(options.key));
+    if (!key) return key.error();
+    return Credentials(PresharedKey{std::move(*key)});
+  }
   if (options.certificate_file.empty()) {
     auto key = read_key_file(options.key_file);
     if (!key) return key.error();

@@ -20,7 +20,7 @@ Status write_key_file(const std::string& path);
 // others than its owner.
 Result<Key> read_key_file(const std::string& path);
 
-// What the options name: certificates if there are any, else the key file.
+// What the options name: the key itself, else certificates if there are any, else the key file.
 Result<Credentials> read_credentials(const JoinOptions& options);
 
 }  // namespace sealane

@@ -87,11 +87,13 @@ Status fill_from_environment(JoinOptions& options) {
   const auto fill = [](std::string& field, const char* name) {
     if (field.empty()) field = variable(name).value_or("");
   };
-  fill(options.key_file, "SEALANE_KEY_FILE");
-  fill(options.certificate_file, "SEALANE_CERT_FILE");
-  fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
-  fill(options.authorities_file, "SEALANE_CA_FILE");
-  fill(options.attest_command, "SEALANE_ATTEST_CMD");
+  if (options.key.empty()) {
+    fill(options.key_file, "SEALANE_KEY_FILE");
+    fill(options.certificate_file, "SEALANE_CERT_FILE");
+    fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
+    fill(options.authorities_file, "SEALANE_CA_FILE");
+    fill(options.attest_command, "SEALANE_ATTEST_CMD");
+  }
   if (const auto name = variable("SEALANE_TRANSPORT");
       name && options.transport == TransportKind::automatic) {
     auto transport = parse_transport(*name);

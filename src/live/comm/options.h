@@ -41,6 +41,7 @@ struct JoinOptions {
   TransportKind transport = TransportKind::automatic;
   Algorithm algorithm = Algorithm::automatic;
   Duration timeout = std::chrono::minutes(5);
+  std::string key;  // 32 bytes; makes the credentials below and attestation unnecessary
   std::string key_file;
   std::string certificate_file;
   std::string private_key_file;

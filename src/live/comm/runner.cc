@@ -223,6 +223,8 @@ Status Runner::send(Running& running, const Task& task, Bytes payload) {
                                      running.fabric.slot(wire));
   if (!written) return written.error();
   running.fabric.commit(wire, *written);
+  records_made_.fetch_add(1, std::memory_order_relaxed);
+  bytes_made_.fetch_add(payload.size(), std::memory_order_relaxed);
   return {};
 }
 

@@ -6,6 +6,7 @@
 // told, and every later operation returns the same error. One thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,12 @@ struct Operation {
   Buffer out;
 };
 
+// Records this rank has made, and the payload in them.
+struct Traffic {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
 class Runner {
  public:
   Runner(const JoinOptions& options, Membership membership, std::unique_ptr<Lanes> lanes);
@@ -39,6 +46,7 @@ class Runner {
   Status run(const Operation& operation);
 
   uint64_t memory_bytes() const;  // beyond the caller's buffers
+  Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
 
  private:
   struct Running;
@@ -63,6 +71,8 @@ class Runner {
   std::vector<uint64_t> sent_to_;
   std::vector<uint64_t> received_from_;
   std::optional<Error> failure_;
+  std::atomic<uint64_t> records_made_ = 0;
+  std::atomic<uint64_t> bytes_made_ = 0;
 
   // Each holds one record and stays in the cache.
   struct Scratch;
