@@ -8,7 +8,7 @@
 # SEALANE_NO_APT=1: only print the missing packages and stop with exit 2.
 set -eu
 
-build="g++ cmake ninja-build libssl-dev libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev"
+build="g++ cmake ninja-build libssl-dev libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libjs-chart.js"
 case $(uname -m) in
   x86_64) build="$build libipsec-mb-dev" ;;  # elsewhere the OpenSSL engine serves
 esac

@@ -3,6 +3,7 @@
 
 #include "sim/machine.h"
 
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -22,6 +23,22 @@ struct Overload : Cases... {
 template <typename... Cases>
 Overload(Cases...) -> Overload<Cases...>;
 
+// What a thread's call is called in a timeline.
+const char* name_of(const workload::Action& action) {
+  return std::visit(Overload{
+                        [](const workload::Copy& copy) {
+                          return copy.direction == Direction::to_device ? "copy to device"
+                                                                        : "copy to host";
+                        },
+                        [](const workload::Launch&) { return "launch"; },
+                        [](const workload::SyncStream&) { return "synchronise"; },
+                        [](const workload::SyncEvent&) { return "synchronise"; },
+                        [](const workload::SyncContext&) { return "synchronise"; },
+                        [](const auto&) { return "call"; },
+                    },
+                    action);
+}
+
 }  // namespace
 
 Machine::Machine(const workload::Program& program, const Setup& setup)
@@ -34,8 +51,18 @@ Machine::Machine(const workload::Program& program, const Setup& setup)
     threads_[found->second].operations.push_back(i);
   }
   for (const ScriptedFault& fault : setup.script) script_.emplace(fault.before, fault);
+  begin();
+}
+
+Machine::Machine(workload::Feed& feed, const Setup& setup)
+    : world_(setup), feed_(&feed), program_(written_) {
+  threads_.emplace_back();
+  begin();
+}
+
+void Machine::begin() {
   running_ = world_.threads = static_cast<uint32_t>(threads_.size());
-  if (setup.policy.carries()) {
+  if (world_.setup.policy.carries()) {
     runtime_.emplace(world_, *this);
   } else {
     driver_.emplace(world_, *this);
@@ -104,6 +131,7 @@ void Machine::handle(const SimEvent& event) {
 
 void Machine::step(uint32_t id) {
   Thread& thread = threads_[id];
+  if (thread.next == thread.operations.size() && feed_ != nullptr) write_more(thread);
   if (thread.next == thread.operations.size() || world_.error) {
     thread.next = thread.operations.size();
     --running_;
@@ -115,6 +143,7 @@ void Machine::step(uint32_t id) {
     world_.events.add(world_.now() + operation.think, EventKind::thread_runs, id);
     return;
   }
+  thread.called = world_.now();
   thread.cost = kCall;
   thread.woken = false;
   thread.covers.clear();
@@ -130,6 +159,17 @@ void Machine::step(uint32_t id) {
       world_.events.add(world_.now() + kRetry, EventKind::thread_runs, id);
       break;
   }
+}
+
+// The only thread has made all its calls: what the program has done so far is forgotten.
+void Machine::write_more(Thread& thread) {
+  written_.clear();
+  bool more = true;
+  while (written_.empty() && more) more = feed_->extend(world_.now(), written_);
+  if (!more) feed_ = nullptr;
+  thread.operations.resize(written_.size());
+  std::iota(thread.operations.begin(), thread.operations.end(), 0);
+  thread.next = 0;
 }
 
 Machine::Progress Machine::fall_asleep(uint32_t id) {
@@ -161,6 +201,11 @@ void Machine::finish_call(uint32_t id) {
     for (const CallId last : thread.covers) world_.oracle.sync_returns(last);
   }
   ++world_.counters.operations;
+  world_.timeline.add({.track = Track::thread,
+                       .index = id,
+                       .what = name_of(program_[thread.operations[thread.next]].action),
+                       .from = thread.called,
+                       .until = world_.now() + thread.cost});
   ++thread.next;
   thread.thought = false;
   world_.events.add(world_.now() + thread.cost, EventKind::thread_runs, id);
@@ -248,6 +293,8 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           [&](const workload::AllocateHost& asked) {
             allocated_[asked.range.address] = asked.range.bytes;
             world_.memory.write(asked.range);
+            world_.oracle.allocates(asked.range);
+            if (runtime_) runtime_->allocated(asked.range);
             return Progress::done;
           },
           [&](const workload::FreeHost& asked) { return free_host(id, asked.address); },
@@ -286,6 +333,10 @@ Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
   world_.log("thread {} copies {} [{:#x}, +{}) on stream {}: copy {}", id,
              copy.direction == Direction::to_device ? "to the device" : "to the host",
              copy.host.address, copy.host.bytes, stream, copy.call);
+  if (world_.setup.policy.confidential) {
+    world_.counters.sealed_bytes += asked.host.bytes;
+    world_.counters.sealed_messages += message_count(world_.setup.platform.cc, asked.host.bytes);
+  }
   Thread& thread = threads_[id];
   if (!runtime_) {
     thread.cost = driver_->copy(copy, contexts_[asked.stream], id);
@@ -351,6 +402,7 @@ Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
   world_.log("thread {} frees [{:#x}, +{})", id, range.address, range.bytes);
   world_.oracle.program_writes(range);
   world_.memory.write(range);  // whatever comes there next is something else
+  world_.oracle.frees(range);
   allocated_.erase(found);
   return Progress::done;
 }
@@ -412,6 +464,7 @@ void Machine::inject_faults(uint32_t id) {
     if (planned && !runtime_->reading(*planned)) {
       world_.log("[{:#x}, +{}) is freed and allocated again", planned->address, planned->bytes);
       world_.memory.write(*planned);
+      runtime_->allocated(*planned);
     }
   }
 }
@@ -422,6 +475,7 @@ Outcome Machine::outcome() const {
   result.counters = world_.counters;
   result.counters.events = world_.events.popped();
   result.error = world_.error;
+  result.timeline = world_.timeline.spans();
   if (runtime_) runtime_->count(result.counters);
   if (const auto& broken = world_.oracle.broken()) {
     Violation violation;
@@ -435,12 +489,25 @@ Outcome Machine::outcome() const {
   return result;
 }
 
-Outcome simulate(const workload::Program& program, const Setup& setup) {
-  Setup ready = setup;
-  if (ready.hardware_queues == 0) {
-    ready.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
+namespace {
+
+Setup with_queues(Setup setup) {
+  if (setup.hardware_queues == 0) {
+    setup.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
   }
+  return setup;
+}
+
+}  // namespace
+
+Outcome simulate(const workload::Program& program, const Setup& setup) {
+  const Setup ready = with_queues(setup);
   return Machine(program, ready).run();
+}
+
+Outcome simulate(workload::Feed& feed, const Setup& setup) {
+  const Setup ready = with_queues(setup);
+  return Machine(feed, ready).run();
 }
 
 }  // namespace sealane::sim

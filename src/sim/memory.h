@@ -44,6 +44,16 @@ class Memory {
     }
   }
 
+  // Whether a byte of the range has this version.
+  bool any(const Range& range, uint64_t version) const {
+    auto span = spans_.upper_bound(range.address);
+    if ((span == spans_.begin() ? 0 : std::prev(span)->second) == version) return true;
+    for (; span != spans_.end() && span->first < range.end(); ++span) {
+      if (span->second == version) return true;
+    }
+    return false;
+  }
+
   // A fingerprint that equals no content.
   uint64_t garbage() { return mix(++versions_ ^ 0x5ea1a4e0bad0bad); }
 

@@ -44,6 +44,7 @@ CallId Oracle::call_copy(uint32_t stream, const CopyFacts& facts) {
   call.copy = facts;
   call.opened = facts.direction == Direction::to_device;
   if (call.opened) expect(call);
+  allocates(facts.host);  // or the copy could not have been asked for
   const CallId id = add(std::move(call));
   if (facts.direction == Direction::to_device) sources_.push_back(id);
   return id;
@@ -203,6 +204,13 @@ void Oracle::host_written_by(CallId copy, const Range& part) {
 void Oracle::slots_hold(uint64_t bytes) {
   if (bytes > budget_) {
     violate("budget", fmt::format("slots hold {} bytes, the budget is {}", bytes, budget_));
+  }
+}
+
+void Oracle::seals_ahead(const Range& range) {
+  if (mapped_.any(range, kUnmapped)) {
+    violate("unmapped", fmt::format("sealed ahead [{:#x}, +{}), which is not mapped",
+                                    range.address, range.bytes));
   }
 }
 

@@ -13,8 +13,10 @@
 //   sync               no synchronising call returns before what it covers is done
 //   verify-before-use  nor before what came to the host is verified
 //   budget             slots stay within the budget
+//   unmapped           what is sealed ahead was allocated or copied before, and not freed since
 //   failure            nothing crosses a lane after an error was seen
 //   deadlock           the program goes on
+//   livelock           and in bounded time
 #pragma once
 
 #include <cstdint>
@@ -47,6 +49,8 @@ class Oracle {
   CallId call(CallKind kind, uint32_t stream, CallId waits_for = kNoCall);
   CallId call_copy(uint32_t stream, const CopyFacts& facts);
   void program_writes(const Range& range);  // before the memory changes
+  void allocates(const Range& range) { mapped_.write(range, kMapped); }
+  void frees(const Range& range) { mapped_.write(range, kUnmapped); }
   // A synchronising call that covers `stream` up to `last` returns without an error.
   void sync_returns(CallId last);
   CallId last_call(uint32_t stream) const;
@@ -77,6 +81,7 @@ class Oracle {
   void opened(CallId copy);                              // verified and in place
   void host_written_by(CallId copy, const Range& part);  // an opened message reaches memory
   void slots_hold(uint64_t bytes);
+  void seals_ahead(const Range& range);
 
   void violate(const char* rule, std::string what);
   struct Broken {
@@ -109,7 +114,11 @@ class Oracle {
   void check_covered(CallId last);
   Lane& lane_of(uint32_t lane);
 
+  static constexpr uint64_t kUnmapped = 0;  // what memory never written holds
+  static constexpr uint64_t kMapped = 1;
+
   const Memory& memory_;
+  Memory mapped_;
   uint64_t budget_;
   std::vector<Call> calls_;
   std::vector<CallId> last_of_;  // by stream

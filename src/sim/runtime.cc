@@ -104,8 +104,10 @@ Duration Runtime::call(const ProgramCall& call) {
   pump();
   in_call_ = false;
   const bool direct = world_.device.submitted(call.stream) > before;
-  if (call.kind != ItemKind::kernel) return kDeferred;
-  return direct ? launch_time(world_.setup.platform.gpu, true) : kDeferred;
+  if (!direct) return kDeferred;
+  const Gpu& gpu = world_.setup.platform.gpu;
+  if (call.kind == ItemKind::kernel) return launch_time(gpu, true);
+  return kDeferred + (call.kind == ItemKind::record ? record_surcharge(gpu, true) : Duration{0});
 }
 
 Duration Runtime::copy(const ProgramCopy& copy, uint32_t thread) {
@@ -352,6 +354,7 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   slots_[seal.slot].bytes = seal.host.bytes;
   slot_bytes_ += seal.host.bytes;
   world_.oracle.slots_hold(slot_bytes_);
+  if (seal.flight == kNone) world_.oracle.seals_ahead(seal.host);
   world_.log("worker {} seals [{:#x}, +{}) for lane {} position {}{}", index, seal.host.address,
              seal.host.bytes, seal.lane, seal.position, seal.flight == kNone ? ", ahead" : "");
   ++busy_workers_;
@@ -364,8 +367,19 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
   work += std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
-  world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
-                    index);
+  occupy(index, seal.flight == kNone ? "seal ahead" : "seal", seal.host.bytes, crowded(work));
+}
+
+void Runtime::occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work) {
+  const Instant from = std::max(world_.now(), workers_from_);
+  world_.counters.workers_busy += work;
+  world_.timeline.add({.track = Track::worker,
+                       .index = worker,
+                       .what = with,
+                       .bytes = bytes,
+                       .from = from,
+                       .until = from + work});
+  world_.events.add(from + work, EventKind::worker_done, worker);
 }
 
 void Runtime::worker_done(uint32_t index) {
@@ -464,7 +478,14 @@ void Runtime::start_lane(uint32_t id) {
       work += kWakeLane;
     if (tamper_next_ && !record.small) job.tampered = std::exchange(tamper_next_, false);
   }
-  world_.events.add(world_.now() + crowded(work), EventKind::lane_done, id);
+  work = crowded(work);
+  world_.counters.workers_busy += work * lane.helpers;
+  world_.timeline.add({.track = Track::lane,
+                       .index = id,
+                       .what = job.publish ? "publish" : "pad",
+                       .from = world_.now(),
+                       .until = world_.now() + work});
+  world_.events.add(world_.now() + work, EventKind::lane_done, id);
 }
 
 void Runtime::lane_done(uint32_t id) {
@@ -503,8 +524,9 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
     for (const CallId call : job.copies) {
       const Carried& each = carried(call);
       world_.oracle.starts(call);
-      busy += link_time(path(Direction::to_device),
-                        each.small ? each.copy.host.bytes : part(each, out.message).bytes);
+      const uint64_t bytes = each.small ? each.copy.host.bytes : part(each, out.message).bytes;
+      lane.key_bytes += bytes;
+      busy += link_time(path(Direction::to_device), bytes);
       if (!job.tampered) {
         world_.oracle.delivers(call, each.small ? each.copy.host : part(each, out.message),
                                each.small ? each.content : job.content);
@@ -517,6 +539,7 @@ void Runtime::expose(uint32_t id, Outgoing& job) {
   const Instant across = world_.device.transfer(Direction::to_device, world_.now(), busy) + scatter;
   lane.on_link.push_back(std::move(job));
   world_.events.add(across, EventKind::landed, id);
+  if (lane.key_bytes >= platform.cc.key_rotation_bytes) rotate(id);  // as the driver does
 }
 
 void Runtime::landed(uint32_t id) {
@@ -557,6 +580,7 @@ void Runtime::between_messages(uint32_t id) {
 void Runtime::rotation_done(uint32_t id) {
   if (failed_) return;
   lanes_[id].rotating = false;
+  lanes_[id].key_bytes = 0;
   ++world_.counters.rotations;
   world_.log("lane {} has a new key", id);
   world_.oracle.rotates(id);
@@ -652,8 +676,7 @@ void Runtime::start_open(uint64_t index) {
     ++busy_workers_;
     worker->busy = true;
     worker->incoming = index;
-    world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
-                      worker_index);
+    occupy(worker_index, "open", range.bytes, crowded(work));
     return;
   }
   opener_free_ = std::max(opener_free_, world_.now()) + crowded(work);

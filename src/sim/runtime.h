@@ -53,6 +53,7 @@ class Runtime {
   void sync_all(uint32_t thread);
   bool query(uint32_t stream) const { return order_.done(stream); }
   Duration write(const Range& range);  // the program writes: what guards cost it
+  void allocated(const Range& range) { pipeline_.handle_allocated(range); }
   void freed(const Range& range);
   bool reading(const Range& range) const { return pipeline_.reading(range); }
 
@@ -101,6 +102,7 @@ class Runtime {
     bool busy = false;
     uint32_t driver_messages = 0;
     bool rotating = false;
+    uint64_t key_bytes = 0;  // sealed under the lane's key
     uint32_t helpers = 0;  // workers that help to copy the message
     Instant idle_since{};
   };
@@ -130,6 +132,7 @@ class Runtime {
   void run(const OrderAction& action);
   void start_seal(const Seal& seal, bool snapshot);
   void start_open(uint64_t incoming);
+  void occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work);
   void publish(const Publish& publish);
   Duration publish_time(Lane& lane, uint64_t bytes);
   void start_lane(uint32_t lane);

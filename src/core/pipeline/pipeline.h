@@ -67,6 +67,7 @@ class Pipeline {
   FlightId handle_copy(const CopyRequest& copy, Instant now);
   void handle_ready(FlightId flight, Instant now);  // core/order: all before it is done
   void handle_written(const Range& range, Instant now);
+  void handle_allocated(const Range& range);  // may be sealed before it was ever copied
   void handle_freed(const Range& range, Instant now);  // the memory may go when !reading(range)
   void handle_synchronise(Instant now);  // the program waits: nothing earlier will be requested
 

@@ -221,6 +221,10 @@ void Pipeline::resend_exposed(LaneState& lane, const Range& written) {
   }
 }
 
+void Pipeline::handle_allocated(const Range& range) {
+  if (source_ != nullptr) source_->allow(range);
+}
+
 void Pipeline::handle_freed(const Range& range, Instant) {
   if (source_ != nullptr) source_->forget(range);
   for (LaneState& lane : lanes_) {

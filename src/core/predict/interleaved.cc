@@ -138,7 +138,7 @@ size_t Interleaved::predict(std::span<Guess> next) const {
     Turn* turn = number < kHeadsMax && !turns[number].ended ? &turns[number] : soonest(turns);
     if (turn == nullptr) break;
     const BufferId id{turn->at, nodes_[turn->at].generation};
-    next[count++] = {buffers_.range(id), static_cast<float>(node(id).confidence) / kConfidenceMax};
+    next[count++] = {buffers_.range(id), confidence_of(node(id).confidence, kConfidenceMax)};
     context = TurnOrder::push(context, static_cast<uint32_t>(turn - turns.data()));
     const BufferId after = confident_after(id);
     turn->ended = !after.valid();

@@ -59,8 +59,8 @@ size_t Markov::predict(std::span<Guess> next) const {
     const Cell* known = expected(context);
     if (known == nullptr) break;
     if (known->next.direction == Direction::to_device) {
-      const float sure = static_cast<float>(known->confidence) / (kConfidenceMax + 1);
-      next[count++] = {buffers_.range(known->next.id), sure};
+      next[count++] = {buffers_.range(known->next.id),
+                       confidence_of(known->confidence, kConfidenceMax)};
     }
     context.push(known->next);
   }

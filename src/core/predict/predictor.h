@@ -49,10 +49,18 @@ class GuessSource {
  public:
   virtual ~GuessSource() = default;
   virtual void observe(const Transfer& transfer) = 0;
+  // The memory was allocated: it may be guessed before any copy has touched it.
+  virtual void allow(const Range&) {}
   virtual void forget(const Range& freed) = 0;
   virtual size_t predict(std::span<Guess> next) = 0;
   virtual std::string_view leader() const = 0;  // whose guesses predict() gives, "" when silent
 };
+
+// How sure a predictor is of a guess it has `evidence` for, 1 to `evidence_max`. Never little: how
+// often its guesses come true is for the tournament to say, which has counted.
+constexpr float confidence_of(uint32_t evidence, uint32_t evidence_max) {
+  return 0.75F + 0.25F * static_cast<float>(evidence) / static_cast<float>(evidence_max);
+}
 
 // A copy that carries bytes and does not wrap around the address space.
 constexpr bool carries_bytes(const Range& range) {

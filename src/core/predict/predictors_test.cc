@@ -216,8 +216,11 @@ std::vector<Range> next_ranges(const Predictor& predictor, size_t count) {
   return ranges;
 }
 
+constexpr Range kAllMemory{0, UINT64_MAX};
+
 TEST(Sequential, GoesOnBehindTheLast) {
   Sequential predictor;
+  predictor.allow(kAllMemory);
   predictor.observe({Direction::to_device, {1000, 100}});
   EXPECT_EQ(next_ranges(predictor, 2), std::vector<Range>{});
   predictor.observe({Direction::to_device, {1100, 100}});
@@ -226,14 +229,26 @@ TEST(Sequential, GoesOnBehindTheLast) {
   EXPECT_EQ(next_ranges(predictor, 1), (std::vector<Range>{{1240, 40}}));
 }
 
+TEST(Sequential, NeverLeavesTheAllocation) {
+  Sequential predictor;
+  for (uint64_t i = 0; i < 4; ++i) predictor.observe({Direction::to_device, {1000 + 100 * i, 100}});
+  EXPECT_EQ(next_ranges(predictor, 8), std::vector<Range>{});
+  predictor.allow({1000, 650});
+  EXPECT_EQ(next_ranges(predictor, 8), (std::vector<Range>{{1400, 100}, {1500, 100}}));
+  predictor.forget({1599, 1});
+  EXPECT_EQ(next_ranges(predictor, 8), (std::vector<Range>{{1400, 100}}));
+}
+
 TEST(Sequential, LearnsStridesUpAndDown) {
   Sequential predictor;
+  predictor.allow(kAllMemory);
   for (uint64_t i = 0; i < 3; ++i) predictor.observe({Direction::to_device, {9000 - 300 * i, 100}});
   EXPECT_EQ(next_ranges(predictor, 2), (std::vector<Range>{{8100, 100}, {7800, 100}}));
 }
 
 TEST(Sequential, EndsWithTheAddressSpaceAndAtFreedMemory) {
   Sequential up, down, freed;
+  for (Sequential* each : {&up, &down, &freed}) each->allow(kAllMemory);
   const uint64_t last = UINT64_MAX - 250;
   for (uint64_t i = 0; i < 2; ++i) up.observe({Direction::to_device, {last + 100 * (i - 1), 100}});
   EXPECT_EQ(next_ranges(up, 8), (std::vector<Range>{{last + 100, 100}}));
@@ -246,6 +261,7 @@ TEST(Sequential, EndsWithTheAddressSpaceAndAtFreedMemory) {
 
 TEST(Sequential, KeepsSeveralStreamsApart) {
   Sequential predictor;
+  predictor.allow(kAllMemory);
   for (uint64_t i = 0; i < 4; ++i) {
     predictor.observe({Direction::to_device, {1_GiB + i * 1_MiB, 1_MiB}});
     predictor.observe({Direction::to_device, {2_GiB + i * 4_KiB, 4_KiB}});

@@ -25,7 +25,6 @@ void Sequential::observe(const Transfer& transfer) {
   const Range& range = transfer.host;
   if (!carries_bytes(range)) return;
   ++clock_;
-  if (freed_.count() > 0) freed_.erase(range);
   if (transfer.direction == Direction::to_host) return;
   if (Stream* stream = expecting(range)) {
     go_on(*stream, range);
@@ -83,7 +82,7 @@ size_t Sequential::predict(std::span<Guess> next) const {
   const auto step = [&](Turn& turn, const Range& from) {
     expected[turn.stream] = one_further(from, streams_[turn.stream].stride);
     turn.due += streams_[turn.stream].gap;
-    turn.ended = !carries_bytes(expected[turn.stream]) || freed_.overlaps(expected[turn.stream]);
+    turn.ended = !carries_bytes(expected[turn.stream]) || !mapped_.contains(expected[turn.stream]);
   };
   for (uint32_t i = 0; i < kStreamsMax; ++i) {
     const Stream& stream = streams_[i];
@@ -98,17 +97,19 @@ size_t Sequential::predict(std::span<Guess> next) const {
     Turn* turn = soonest(turns);
     if (turn == nullptr) break;
     const Stream& stream = streams_[turn->stream];
-    const float sure = static_cast<float>(stream.confidence) / kConfidenceMax;
     const Range range = expected[turn->stream];
-    next[count++] = {range, sure};
+    next[count++] = {range, confidence_of(stream.confidence, kConfidenceMax)};
     step(*turn, range);
   }
   return count;
 }
 
+void Sequential::allow(const Range& mapped) {
+  if (carries_bytes(mapped)) mapped_.add(mapped);
+}
+
 void Sequential::forget(const Range& freed) {
-  if (freed.bytes == 0) return;
-  freed_.add({freed.address, std::min(freed.bytes, UINT64_MAX - freed.address)});
+  mapped_.erase({freed.address, std::min(freed.bytes, UINT64_MAX - freed.address)});
 }
 
 }  // namespace sealane

@@ -10,7 +10,8 @@
 // 3. Any other copy starts a stream in place of the one that is least worth keeping.
 // A stream guesses once it has been continued as expected.
 //
-// The only predictor that guesses memory never seen: the caller must know that it is mapped.
+// The only predictor that guesses memory no copy has touched. It keeps to what allow() says is
+// mapped: nothing behind the end of an allocation is ever guessed.
 // Cannot: lengths that vary from copy to copy (the place is right, the length is not).
 #pragma once
 
@@ -18,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/predict/freed_ranges.h"
+#include "core/predict/mapped_ranges.h"
 #include "core/predict/predictor.h"
 #include "core/predict/schedule.h"
 
@@ -29,6 +30,7 @@ class Sequential final : public Predictor {
   std::string_view name() const override { return "sequential"; }
   void observe(const Transfer& transfer) override;
   size_t predict(std::span<Guess> next) const override;
+  void allow(const Range& mapped);
   void forget(const Range& freed) override;
   size_t memory_bytes() const override { return sizeof *this; }
 
@@ -50,7 +52,7 @@ class Sequential final : public Predictor {
   Stream& least_worth();
 
   std::array<Stream, kStreamsMax> streams_;
-  FreedRanges freed_;
+  MappedRanges mapped_;
   uint32_t clock_ = 0;
 };
 

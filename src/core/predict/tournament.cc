@@ -4,19 +4,21 @@
 #include "core/predict/tournament.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/predict/interleaved.h"
 #include "core/predict/markov.h"
 #include "core/predict/repetition.h"
-#include "core/predict/sequential.h"
 #include "core/predict/swap_order.h"
 
 namespace sealane {
 namespace {
 
-constexpr double kDecay = 1.0 / 16;        // weight of one copy in a score
+constexpr double kSlow = 1.0 / 16;         // weight of one copy in a score
+constexpr double kFast = 1.0 / 4;
 constexpr double kBytesDecay = 1.0 / 256;  // and in the mean length
 constexpr double kMargin = 0.1;            // by which a challenger must be better
+constexpr size_t kMore = 16;               // guesses of the second best looked at
 constexpr double kTie = 0.01;              // as good as equal: the one listed first is preferred
 
 }  // namespace
@@ -32,7 +34,9 @@ Tournament::Tournament(const PredictLimits& limits)
   enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::fifo));
   enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::lifo));
   enter(std::make_unique<SwapOrder>(buffers_, SwapOrder::Order::lifo_grouped));
-  enter(std::make_unique<Sequential>());
+  auto sequential = std::make_unique<Sequential>();
+  sequential_ = sequential.get();
+  enter(std::move(sequential));
   enter(std::make_unique<Markov>(buffers_, 2 * history_max));
   for (const auto& contestant : contestants_) scores_.push_back({contestant->name()});
 }
@@ -47,14 +51,15 @@ void Tournament::observe(const Transfer& transfer) {
 void Tournament::judge(const Range& requested) {
   const auto bytes = static_cast<double>(requested.bytes);
   bytes_mean_ += (bytes - bytes_mean_) * (bytes_mean_ == 0 ? 1 : kBytesDecay);
-  const double weight = kDecay * std::min(1.0, bytes / bytes_mean_);
+  const double weight = std::min(1.0, bytes / bytes_mean_);
   for (size_t i = 0; i < contestants_.size(); ++i) {
     const size_t place = place_of(requested, *contestants_[i]);
     const bool hit = place < kLeeway;
     Score& score = scores_[i];
     ++(hit ? score.hits : score.misses);
     const double worth = hit ? 1.0 / static_cast<double>(1 << place) : 0.0;
-    score.recent_hit_rate += (worth - score.recent_hit_rate) * weight;
+    score.slow += (worth - score.slow) * weight * kSlow;
+    score.fast += (worth - score.fast) * weight * kFast;
   }
 }
 
@@ -71,30 +76,60 @@ size_t Tournament::place_of(const Range& requested, const Predictor& contestant)
   return place < count ? place : kLeeway;
 }
 
+// Who may speak is decided by the better mean, who takes over from whom by the slow one: a lucky
+// run is enough to be heard, not to depose.
 void Tournament::elect() {
-  const auto rate = [&](size_t i) { return scores_[i].recent_hit_rate; };
+  if (leader_ != kNobody && scores_[leader_].recent_hit_rate() < limits_.silent_below) {
+    leader_ = kNobody;
+  }
+  if (leader_ == kNobody) {
+    const size_t best = best_by([](const Score& score) { return score.recent_hit_rate(); });
+    if (scores_[best].recent_hit_rate() >= limits_.speak_at) leader_ = best;
+    return;
+  }
+  const size_t best = best_by([](const Score& score) { return score.slow; });
+  const double ahead = scores_[best].slow - scores_[leader_].slow;
+  const bool may_speak = scores_[best].recent_hit_rate() >= limits_.speak_at;
+  if (may_speak && (ahead > kMargin || (best < leader_ && ahead > -kTie))) leader_ = best;
+}
+
+// Of those as good as equal the one listed first.
+size_t Tournament::best_by(double (*rate)(const Score&)) const {
   size_t best = 0;
   for (size_t i = 1; i < scores_.size(); ++i) {
-    if (rate(i) > rate(best) + kTie) best = i;
+    if (rate(scores_[i]) > rate(scores_[best]) + kTie) best = i;
   }
-  if (leader_ != kNobody) {
-    const bool preferred = best < leader_ && rate(best) + kTie > rate(leader_);
-    if (rate(leader_) < limits_.silent_below) {
-      leader_ = kNobody;
-    } else if (!preferred && rate(best) < rate(leader_) + kMargin) {
-      return;
-    }
-  }
-  if (rate(best) >= limits_.speak_at) leader_ = best;
+  return best;
 }
 
 size_t Tournament::predict(std::span<Guess> next) {
   if (leader_ == kNobody) return 0;
-  const size_t count = contestants_[leader_]->predict(next);
-  const auto trust = static_cast<float>(scores_[leader_].recent_hit_rate);
-  for (Guess& guess : next.first(count)) guess.confidence *= trust;
+  size_t count = contestants_[leader_]->predict(next);
+  const auto trust = [&](size_t who) { return static_cast<float>(scores_[who].recent_hit_rate()); };
+  for (Guess& guess : next.first(count)) guess.confidence *= trust(leader_);
+  const size_t second = count < next.size() ? second_best() : kNobody;
+  if (second == kNobody) return count;
+  std::array<Guess, kMore> more;
+  for (const Guess& guess : std::span(more).first(contestants_[second]->predict(more))) {
+    const auto said = next.first(count);
+    const bool new_one = std::none_of(said.begin(), said.end(),
+                                      [&](const Guess& each) { return each.host == guess.host; });
+    if (new_one && count < next.size()) next[count++] = {guess.host, guess.confidence * trust(second)};
+  }
   return count;
 }
+
+// Besides the leader, if it has been right often enough to lead.
+size_t Tournament::second_best() const {
+  size_t best = kNobody;
+  for (size_t i = 0; i < scores_.size(); ++i) {
+    if (i == leader_ || scores_[i].recent_hit_rate() < limits_.speak_at) continue;
+    if (best == kNobody || scores_[i].slow > scores_[best].slow + kTie) best = i;
+  }
+  return best;
+}
+
+void Tournament::allow(const Range& mapped) { sequential_->allow(mapped); }
 
 void Tournament::forget(const Range& freed) {
   for (const auto& contestant : contestants_) contestant->forget(freed);

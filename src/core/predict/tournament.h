@@ -4,13 +4,16 @@
 // Follows whichever predictor has lately been right, and is silent when none is right often enough.
 //
 // 1. Judge: when a copy to the device is requested, each contestant is asked what it expected. A
-// hit
-//    at place r of its guesses counts 1/2^r, places from kLeeway on count nothing. The score is a
-//    decaying mean of that, in which a copy smaller than the average counts in proportion to its
-//    bytes: control copies, which nobody can foresee and which cost little, do not drown the rest.
+//    hit at place r of its guesses counts 1/2^r, places from kLeeway on count nothing. The score
+//    is a decaying mean of that, in which a copy smaller than the average counts in proportion to
+//    its bytes: control copies, which nobody can foresee and which cost little, do not drown the
+//    rest. There are two means, over about 16 copies and over about 4, and the better one counts:
+//    three hits in a row are enough to be heard, three misses do not undo a long record.
 // 2. Observe: every contestant sees every copy, also while it is not followed.
 // 3. Elect: the best contestant takes over when it is better than the leader by a margin, and may
 //    lead once its score reaches `speak_at`; a leader that falls below `silent_below` is dropped.
+// 4. Predict: the leader's guesses; where they end (a model is loaded to the end of its memory) the
+//    second best goes on.
 //
 //   repetition            the joint sequence repeats               (repetition.h)
 //   repetition-by-size    it repeats within each size class
@@ -33,6 +36,7 @@
 
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
+#include "core/predict/sequential.h"
 
 namespace sealane {
 
@@ -49,14 +53,18 @@ class Tournament final : public GuessSource {
 
   struct Score {
     std::string_view name;
-    double recent_hit_rate = 0;  // as judged above, 0..1
-    uint64_t hits = 0;           // copies to the device that were among the first kLeeway guesses
-    uint64_t misses = 0;         // and those that were not
+    double slow = 0;      // the two means, 0..1
+    double fast = 0;
+    uint64_t hits = 0;    // copies to the device that were among the first kLeeway guesses
+    uint64_t misses = 0;  // and those that were not
+
+    double recent_hit_rate() const { return slow > fast ? slow : fast; }
   };
 
   explicit Tournament(const PredictLimits& limits = {});
 
   void observe(const Transfer& transfer) override;
+  void allow(const Range& mapped) override;
   void forget(const Range& freed) override;
   size_t predict(std::span<Guess> next) override;
   std::string_view leader() const override;
@@ -70,10 +78,13 @@ class Tournament final : public GuessSource {
   void judge(const Range& requested);
   static size_t place_of(const Range& requested, const Predictor& contestant);
   void elect();
+  size_t best_by(double (*rate)(const Score&)) const;
+  size_t second_best() const;
 
   const PredictLimits limits_;
   BufferTable buffers_;
   std::vector<std::unique_ptr<Predictor>> contestants_;
+  Sequential* sequential_ = nullptr;  // one of them
   std::vector<Score> scores_;  // of each contestant
   size_t leader_ = kNobody;
   double bytes_mean_ = 0;

@@ -148,8 +148,8 @@ TEST(Tournament, CountsHitsAndMisses) {
   for (const auto& score : tournament.scores()) {
     names.insert(score.name);
     EXPECT_EQ(score.hits + score.misses, pattern.steps.size()) << score.name;
-    EXPECT_GE(score.recent_hit_rate, 0);
-    EXPECT_LE(score.recent_hit_rate, 1);
+    EXPECT_GE(score.recent_hit_rate(), 0);
+    EXPECT_LE(score.recent_hit_rate(), 1);
   }
   EXPECT_EQ(names,
             (std::set<std::string_view>{"repetition", "repetition-by-size", "interleaved", "fifo",

@@ -311,6 +311,7 @@ template <typename Source>
 HitMeter measure(Source& source, const Pattern& pattern, size_t leeway) {
   HitMeter meter(leeway);
   std::vector<Guess> next(leeway);
+  source.allow({0, UINT64_MAX});
   for (const Step& step : pattern.steps) {
     if (step.counts) {
       const size_t count = source.predict(next);

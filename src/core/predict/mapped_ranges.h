@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that was freed and not seen since, in at most kMax pieces. When there are more, the two
-// that are nearest to each other become one: it may then call memory freed that never was, but
-// never the other way round. Sorted, O(log n) to ask, O(n) of a small n to change. Not
-// synchronised.
+// Memory that is known to be mapped, in at most kMax pieces. When there are more, the shortest is
+// forgotten: it may then not call memory mapped that is, but never the other way round. Sorted,
+// O(log n) to ask, O(n) of a small n to change. Not synchronised.
 #pragma once
 
 #include <array>
@@ -15,13 +14,13 @@
 
 namespace sealane {
 
-class FreedRanges {
+class MappedRanges {
  public:
-  static constexpr size_t kMax = 256;
+  static constexpr size_t kMax = 512;
 
-  void add(const Range& freed);   // does not wrap around the address space
-  void erase(const Range& seen);  // seen again: in use
-  bool overlaps(const Range& range) const;
+  void add(const Range& mapped);   // neither wraps around the address space
+  void erase(const Range& freed);
+  bool contains(const Range& range) const;
   size_t count() const { return count_; }
 
  private:
@@ -33,7 +32,7 @@ class FreedRanges {
   size_t first_ending_after(uint64_t address) const;
   void insert(size_t at, Piece piece);
   void remove(size_t at, size_t count);
-  void join_nearest();
+  void forget_shortest();
 
   std::array<Piece, kMax + 2> pieces_;  // disjoint, by address; a change may need two more
   size_t count_ = 0;

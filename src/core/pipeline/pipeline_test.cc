@@ -1,0 +1,375 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pipeline's decisions one by one, with a source of guesses that says what the test tells it.
+
+#include "core/pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+namespace sealane {
+namespace {
+
+class Foretold final : public GuessSource {
+ public:
+  void observe(const Transfer& transfer) override {
+    if (transfer.direction == Direction::to_host || next.empty()) return;
+    if (next.front() == transfer.host) next.pop_front();
+  }
+  void forget(const Range&) override {}
+  size_t predict(std::span<Guess> out) override {
+    const size_t count = std::min(out.size(), next.size());
+    for (size_t i = 0; i < count; ++i) out[i] = {next[i], 1};
+    return count;
+  }
+  std::string_view leader() const override { return "foretold"; }
+
+  std::deque<Range> next;
+};
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  static Range buffer(uint64_t index, uint64_t bytes = 1_MiB) {
+    return {0x1000'0000 + index * 64_MiB, bytes};
+  }
+
+  void start(const char* policy = "sealane") {
+    options.policy = *find_policy(policy);
+    options.lanes = options.policy.separate_lanes ? 2 : 1;
+    pipeline.emplace(options, &source);
+  }
+
+  LaneId bulk() const { return static_cast<LaneId>(options.lanes - 1); }
+
+  FlightId request(const Range& host, bool ready = true, MemoryKind memory = MemoryKind::pinned) {
+    const FlightId flight = pipeline->handle_copy(
+        {.lane = bulk(), .host = host, .memory = memory, .ready = ready}, now);
+    poll();
+    return flight;
+  }
+
+  void poll() {
+    while (auto action = pipeline->poll(now)) {
+      if (const auto* seal = std::get_if<Seal>(&*action)) seals.push_back(*seal);
+      if (const auto* out = std::get_if<Publish>(&*action)) published.push_back(*out);
+      if (const auto* pad = std::get_if<Pad>(&*action)) pads.push_back(*pad);
+      if (const auto* done = std::get_if<Done>(&*action)) finished.push_back(done->flight);
+      if (std::holds_alternative<Void>(*action)) ++voids;
+      if (std::holds_alternative<Release>(*action)) ++releases;
+      if (std::holds_alternative<Hold>(*action)) ++holds;
+    }
+  }
+
+  // Workers finish what they have and what they get, until nothing is left to seal.
+  void seal_all() {
+    while (!seals.empty()) {
+      const SlotId slot = seals.front().slot;
+      seals.pop_front();
+      pipeline->handle_sealed(slot, now);
+      poll();
+    }
+  }
+  void land_all() {
+    const LaneState& lane = pipeline->lane(bulk());
+    while (!lane.under_way.empty()) {
+      pipeline->handle_published(bulk(), lane.under_way.front().position, now);
+      poll();
+    }
+  }
+  // A first copy of something else makes the pipeline look ahead.
+  void look_ahead(std::initializer_list<Range> next) {
+    source.next.assign(next);
+    request(buffer(100, 256_KiB));
+    seal_all();
+    land_all();
+    seal_all();
+    published.clear();
+  }
+
+  Foretold source;
+  PipelineOptions options;
+  std::optional<Pipeline> pipeline;
+  Instant now{Duration(1'000'000'000)};
+  std::deque<Seal> seals;
+  std::vector<Publish> published;
+  std::vector<Pad> pads;
+  std::vector<FlightId> finished;
+  int voids = 0, releases = 0, holds = 0;
+};
+
+TEST_F(PipelineTest, WhatWasForetoldIsPublishedFromItsSlot) {
+  start();
+  look_ahead({buffer(1, 2_MiB)});
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+  request(buffer(1, 2_MiB));
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_NE(published[0].slot, kNone);
+  EXPECT_NE(published[1].slot, kNone);
+  EXPECT_TRUE(published[1].same_crossing);
+  EXPECT_EQ(pipeline->stats().hits, 1U);
+  EXPECT_EQ(pipeline->stats().messages_ready, 2U);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
+}
+
+TEST_F(PipelineTest, AWriteVoidsOnlyWhatItTouchedAndItsPositionIsSealedAgain) {
+  start();
+  look_ahead({buffer(1, 3_MiB)});
+  pipeline->handle_written({buffer(1).address + 1_MiB + 5, 10}, now);
+  poll();
+  EXPECT_EQ(voids, 1);
+  request(buffer(1, 3_MiB));
+  seal_all();
+  land_all();
+  ASSERT_EQ(published.size(), 3U);
+  EXPECT_NE(published[0].slot, kNone);
+  EXPECT_EQ(published[1].position, published[0].position + 1);
+  EXPECT_EQ(pipeline->stats().hits, 0U);
+  EXPECT_EQ(pipeline->stats().messages_ready, 2U);
+  EXPECT_EQ(finished.size(), 2U);
+}
+
+TEST_F(PipelineTest, AWriteWhileAWorkerSealsSpoilsTheRecord) {
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 256_KiB));
+  land_all();
+  ASSERT_EQ(seals.size(), 1U);
+  pipeline->handle_written(buffer(1), now);
+  const FlightId flight = request(buffer(1));
+  seal_all();
+  land_all();
+  EXPECT_EQ(voids, 1);
+  EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, ASkippedGuessIsHeldForThenPadded) {
+  start();
+  look_ahead({buffer(1), buffer(2), buffer(3), buffer(4), buffer(5)});
+  request(buffer(2));
+  EXPECT_TRUE(published.empty());
+  EXPECT_EQ(holds, 1);
+  ASSERT_TRUE(pipeline->deadline().has_value());
+  now = *pipeline->deadline();
+  poll();
+  land_all();
+  ASSERT_EQ(pads.size(), 1U);
+  EXPECT_EQ(pads[0].count, 1U);
+  ASSERT_EQ(published.size(), 1U);
+  EXPECT_NE(published[0].slot, kNone);
+  EXPECT_EQ(published[0].position, pads[0].position + 1);
+}
+
+TEST_F(PipelineTest, AHeldCopyGoesWhenTheOneBeforeItComes) {
+  start();
+  look_ahead({buffer(1), buffer(2)});
+  request(buffer(2));
+  request(buffer(1));
+  land_all();
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_TRUE(pads.empty());
+  EXPECT_EQ(pipeline->stats().hits, 2U);
+}
+
+TEST_F(PipelineTest, ASynchronisationEndsTheHold) {
+  start();
+  look_ahead({buffer(1), buffer(2), buffer(3), buffer(4), buffer(5)});
+  pipeline->handle_synchronise(now);
+  source.next = {buffer(3), buffer(4), buffer(5)};
+  const FlightId flight = pipeline->handle_copy(
+      {
+          .lane = bulk(),
+          .host = buffer(2),
+          .ready = true,
+      },
+      now);
+  pipeline->handle_synchronise(now);
+  poll();
+  land_all();
+  EXPECT_EQ(holds, 0);
+  EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, AnUnpredictedCopyIsSealedByTheLaneAndAllWorkersAtOnce) {
+  start();
+  source.next.clear();
+  request(buffer(7, 6_MiB));
+  ASSERT_EQ(published.size(), 1U);
+  EXPECT_EQ(published[0].slot, kNone);
+  EXPECT_EQ(seals.size(), options.costs.sealers());
+  while (finished.empty()) {
+    seal_all();
+    land_all();
+  }
+  for (size_t i = 0; i < published.size(); ++i) EXPECT_EQ(published[i].message, i);
+}
+
+TEST_F(PipelineTest, ARequestThatWaitsForItsStreamDoesNotHoldUpAnother) {
+  start();
+  source.next.clear();
+  const FlightId first = request(buffer(1), false);
+  seal_all();
+  const FlightId second = request(buffer(2), true);
+  for (int i = 0; i < 10 && finished.empty(); ++i) {
+    if (pipeline->deadline()) now = *pipeline->deadline();
+    poll();
+    seal_all();
+    land_all();
+  }
+  ASSERT_EQ(finished, std::vector<FlightId>{second});
+  pipeline->handle_ready(first, now);
+  poll();
+  seal_all();
+  land_all();
+  EXPECT_EQ(finished.back(), first);
+}
+
+TEST_F(PipelineTest, APageableSourceIsReleasedWhenItIsSealed) {
+  start();
+  look_ahead({buffer(1)});
+  releases = 0;
+  request(buffer(1), false, MemoryKind::pageable);
+  EXPECT_EQ(releases, 1);  // the slot is the copy
+  source.next.clear();
+  request(buffer(2, 2_MiB), false, MemoryKind::pageable);
+  EXPECT_EQ(releases, 1);
+  seal_all();
+  EXPECT_EQ(releases, 2);
+}
+
+TEST_F(PipelineTest, RotationVoidsAllSlotsAndTheLaneGoesOn) {
+  start();
+  look_ahead({buffer(1), buffer(2)});
+  const FlightId flight = request(buffer(1), false, MemoryKind::pageable);
+  pipeline->handle_paused(bulk());
+  pipeline->handle_rotated(bulk(), now);
+  pipeline->handle_ready(flight, now);
+  poll();
+  ASSERT_FALSE(published.empty());
+  EXPECT_EQ(published[0].position, 0U);
+  EXPECT_EQ(published[0].epoch.number, 1U);
+  EXPECT_NE(published[0].reopen, kNone);  // the only place the bytes still are
+  land_all();
+  EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
+  start();
+  look_ahead({buffer(1)});
+  pipeline->handle_consumed(bulk(), pipeline->lane(bulk()).head() + 1, now);
+  poll();
+  EXPECT_EQ(voids, 1);
+  EXPECT_EQ(pipeline->stats().relinquished, 1U);
+  pipeline->handle_consumed(bulk(), 0, now);
+  EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
+}
+
+TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
+  options.slot_bytes_max = 8_MiB;
+  start();
+  look_ahead({buffer(1, 4_MiB), buffer(2, 4_MiB), buffer(3, 4_MiB)});
+  EXPECT_LE(pipeline->slots().bytes(), 7_MiB);
+  source.next.clear();
+  request(buffer(9, 16_MiB));
+  for (int i = 0; i < 100 && finished.size() < 2; ++i) {
+    if (pipeline->deadline()) now = *pipeline->deadline();
+    poll();
+    seal_all();
+    land_all();
+  }
+  EXPECT_EQ(finished.size(), 2U);
+  EXPECT_LE(pipeline->slots().bytes_peak(), 8_MiB);
+}
+
+TEST_F(PipelineTest, ABlockOnItsWayFromTheDeviceIsSealedAheadOnceItIsThere) {
+  start();
+  source.next = {buffer(1)};
+  const FlightId back = pipeline->handle_copy(
+      {.direction = Direction::to_host, .lane = bulk(), .host = buffer(1)}, now);
+  poll();
+  EXPECT_TRUE(seals.empty());
+  EXPECT_TRUE(pipeline->inbound(buffer(1)));
+  pipeline->handle_ready(back, now);
+  pipeline->handle_arrived(back, 0, now);
+  pipeline->handle_opened(back, 0, true, now);
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+  EXPECT_EQ(seals[0].flight, kNone);
+}
+
+TEST_F(PipelineTest, ABadTagIsFinal) {
+  start();
+  const FlightId back = pipeline->handle_copy(
+      {.direction = Direction::to_host, .lane = bulk(), .host = buffer(1)}, now);
+  pipeline->handle_ready(back, now);
+  pipeline->handle_arrived(back, 0, now);
+  pipeline->handle_opened(back, 0, false, now);
+  poll();
+  EXPECT_TRUE(pipeline->failed());
+  EXPECT_TRUE(finished.empty());
+}
+
+TEST_F(PipelineTest, FreedMemoryIsNotReadAgain) {
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 256_KiB));
+  land_all();
+  ASSERT_EQ(seals.size(), 1U);
+  source.next.clear();
+  pipeline->handle_freed(buffer(1), now);
+  EXPECT_TRUE(pipeline->reading(buffer(1)));  // a worker has begun: the free waits
+  seal_all();
+  EXPECT_FALSE(pipeline->reading(buffer(1)));
+  EXPECT_EQ(voids, 1);
+}
+
+TEST_F(PipelineTest, RangesThatKeepChangingAreLeftAlone) {
+  start();
+  for (int round = 0; round < 6; ++round) {
+    look_ahead({buffer(1)});
+    pipeline->handle_written(buffer(1), now);
+    request(buffer(1));
+    seal_all();
+    land_all();
+  }
+  EXPECT_LT(pipeline->stats().sealed_ahead, 5U);
+}
+
+TEST_F(PipelineTest, NoSlotsWhereTheyDoNotPay) {
+  options.costs.seal_ns_per_byte = 0.05;
+  options.costs.copy_ns_per_byte = 0.1;
+  options.costs.workers = 1;
+  start();
+  look_ahead({buffer(1), buffer(2)});
+  EXPECT_EQ(pipeline->stats().sealed_ahead, 0U);
+  EXPECT_EQ(pipeline->slots().bytes_peak(), 0U);
+}
+
+TEST(Leeway, LearnsHowManyPositionsOthersTake) {
+  Leeway leeway;
+  const Duration pad{20'000};
+  const Duration lost{600'000};
+  EXPECT_EQ(leeway.best(pad, lost), 0U);
+  for (int i = 0; i < 50; ++i) leeway.observe(3);
+  EXPECT_EQ(leeway.best(pad, lost), 3U);
+  for (int i = 0; i < 200; ++i) leeway.observe(0);
+  EXPECT_EQ(leeway.best(pad, lost), 0U);
+}
+
+TEST(Account, ClosesWhenGuessesCostMoreThanTheyBring) {
+  Account account;
+  const Instant start{Duration(1)};
+  EXPECT_TRUE(account.open(start));
+  account.spend(Duration(1'000'000));
+  EXPECT_FALSE(account.open(start + Duration(10'000'000)));
+  EXPECT_TRUE(account.open(start + Duration(300'000'000)));  // a small share of the time
+  account.spend(Duration(100'000'000));
+  account.earn(Duration(200'000'000));
+  EXPECT_TRUE(account.open(start + Duration(300'000'000)));
+}
+
+}  // namespace
+}  // namespace sealane

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Can the simulator find anything, and does it find nothing? And what the runtime promises about
+// speed, on the first platform: the bench prints the figures, the tests hold them with slack.
+
+#include "sim/sim.h"
+
+#include <gtest/gtest.h>
+
+#include "platform/reader.h"
+#include "sim/memory.h"
+#include "workload/patterns.h"
+
+namespace sealane::sim {
+namespace {
+
+Platform platform(const char* name = "h100-nvl-tdx") {
+  auto found = load_platform(std::string(SEALANE_PLATFORM_FILES "/") + name + ".toml");
+  EXPECT_TRUE(found.ok());
+  return *found;
+}
+
+SimOptions seeds(Mode mode, uint64_t count) {
+  SimOptions options;
+  options.last_seed = count - 1;
+  options.mode = mode;
+  options.platform = platform();
+  options.platform_name = "h100-nvl-tdx";
+  options.compare_stock = false;
+  return options;
+}
+
+class Modes : public ::testing::TestWithParam<Mode> {};
+
+TEST_P(Modes, FindNothing) {
+  const auto outcome = run(seeds(GetParam(), 60));
+  ASSERT_TRUE(outcome.ok());
+  for (const Violation& each : outcome->violations)
+    ADD_FAILURE() << each.what << "\n" << each.replay;
+  EXPECT_EQ(outcome->seeds, 60U);
+  EXPECT_GT(outcome->counters.rotations, 0U);
+}
+
+TEST_P(Modes, AreNeverWorseThanStock) {
+  for (const char* name : {"h100-nvl-tdx", "h100-tdx", "h100-sev"}) {
+    SimOptions options = seeds(GetParam(), 60);
+    options.platform = platform(name);
+    options.compare_stock = true;
+    const auto outcome = run(options);
+    ASSERT_TRUE(outcome.ok());
+    EXPECT_LE(outcome->vs_stock_worst, 1.02) << name << " seed " << outcome->vs_stock_worst_seed;
+    EXPECT_GT(outcome->vs_stock_worst, 0.1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, Modes, ::testing::Values(Mode::swarm, Mode::serve, Mode::adversarial),
+                         [](const auto& each) { return std::string(to_string(each.param)); });
+
+class BrokenRules : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(BrokenRules, AreFoundWithin200Seeds) {
+  SimOptions options = seeds(Mode::swarm, 200);
+  options.break_rule = GetParam();
+  const auto outcome = run(options);
+  ASSERT_TRUE(outcome.ok());
+  ASSERT_EQ(outcome->violations.size(), 1U);
+  const Violation& found = outcome->violations[0];
+  EXPECT_EQ(found.rule, GetParam() == "gate" ? "order" : GetParam());
+  EXPECT_FALSE(found.history.empty());
+  EXPECT_NE(found.replay.find("--break " + options.break_rule), std::string::npos);
+
+  // The replay shows the same.
+  options.first_seed = options.last_seed = found.seed;
+  const auto again = run(options);
+  ASSERT_EQ(again->violations.size(), 1U);
+  EXPECT_EQ(again->violations[0].what, found.what);
+  EXPECT_EQ(again->violations[0].history, found.history);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, BrokenRules, ::testing::ValuesIn(rule_names()), [](const auto& each) {
+  std::string name(each.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Sim, OneSeedIsOneHistory) {
+  const auto first = run(seeds(Mode::swarm, 5));
+  const auto second = run(seeds(Mode::swarm, 5));
+  EXPECT_EQ(to_json(*first), to_json(*second));
+  EXPECT_EQ(first->counters.events, second->counters.events);
+}
+
+TEST(Sim, UnknownNamesAreUsageErrors) {
+  SimOptions options = seeds(Mode::swarm, 1);
+  options.policy = "magic";
+  EXPECT_EQ(run(options).error().kind, ErrorKind::usage);
+  options = seeds(Mode::swarm, 1);
+  options.break_rule = "gravity";
+  EXPECT_EQ(run(options).error().kind, ErrorKind::usage);
+}
+
+// Hits once the pattern is known: those of a long run less those of its beginning.
+double hit_rate(workload::Pattern pattern, const char* policy = "sealane") {
+  const auto counted = [&](uint32_t steps) {
+    workload::PatternOptions options;
+    options.steps = steps;
+    options.buffer_bytes = 1_MiB;
+    options.think = Duration(20'000);
+    sim::Setup setup;
+    setup.platform = platform();
+    setup.policy = *find_policy(policy);
+    const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
+    EXPECT_FALSE(outcome.violation.has_value());
+    return outcome.counters;
+  };
+  const Counters early = counted(5);
+  const Counters all = counted(45);
+  return static_cast<double>(all.bulk_hits - early.bulk_hits) /
+         static_cast<double>(all.bulk_requests - early.bulk_requests);
+}
+
+TEST(Sim, HitRatesOfPatternsOnceKnown) {
+  using workload::Pattern;
+  EXPECT_GE(hit_rate(Pattern::repetition), 0.98);
+  EXPECT_GE(hit_rate(Pattern::forward_backward), 0.97);
+  EXPECT_GE(hit_rate(Pattern::interleaved), 0.94);
+  EXPECT_GE(hit_rate(Pattern::fifo), 0.96);
+  EXPECT_GE(hit_rate(Pattern::lifo), 0.96);
+  EXPECT_GE(hit_rate(Pattern::control), 0.96);
+  EXPECT_GE(hit_rate(Pattern::sequential), 0.96);
+}
+
+TEST(Sim, NothingIsSealedAheadForRandomCopies) {
+  workload::PatternOptions options;
+  options.steps = 20;
+  sim::Setup setup;
+  setup.platform = platform();
+  setup.policy = *find_policy("sealane");
+  const Outcome outcome =
+      simulate(workload::make_pattern(workload::Pattern::random, options), setup);
+  EXPECT_EQ(outcome.counters.messages_ready, 0U);
+  EXPECT_EQ(outcome.counters.voided, 0U);
+}
+
+TEST(Sim, EveryPolicyRunsEveryPattern) {
+  for (const workload::Pattern pattern : workload::patterns()) {
+    Duration off{0};
+    for (const Policy& policy : policies()) {
+      workload::PatternOptions options;
+      options.steps = 4;
+      sim::Setup setup;
+      setup.platform = platform();
+      setup.policy = policy;
+      const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
+      EXPECT_FALSE(outcome.violation.has_value()) << policy.name;
+      if (policy.name == "off") off = outcome.elapsed;
+      EXPECT_GE(outcome.elapsed, off) << policy.name;
+    }
+  }
+}
+
+TEST(Memory, TellsContentsApartToTheByte) {
+  Memory memory;
+  memory.write({100, 50});
+  const uint64_t before = memory.fingerprint({100, 50});
+  const uint64_t beside = memory.fingerprint({100, 10});
+  memory.write({120, 1});
+  EXPECT_NE(memory.fingerprint({100, 50}), before);
+  EXPECT_EQ(memory.fingerprint({100, 10}), beside);
+  EXPECT_EQ(memory.fingerprint({100, 20}), memory.fingerprint({100, 20}));
+  EXPECT_NE(memory.fingerprint({119, 2}), memory.fingerprint({120, 2}));
+}
+
+}  // namespace
+}  // namespace sealane::sim
