@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/driver_path.h"
+#include "sim/patience.h"
 #include "sim/runtime.h"
 #include "sim/world.h"
 #include "workload/operation.h"
@@ -59,6 +60,8 @@ class Machine final : public Threads {
   std::optional<Runtime> runtime_;    // policies that carry copies
   std::optional<DriverPath> driver_;  // the others
   const workload::Program& program_;
+  const Patience patience_;
+  uint64_t retries_ = 0;
   std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
   std::vector<Thread> threads_;
   std::map<workload::StreamId, uint32_t> streams_;  // to small numbers

@@ -54,7 +54,10 @@ struct ScriptedFault {
     rotation,        // of every lane
     driver_message,  // in the lane of bulk copies
     worker_stall,    // no worker begins anything for `stall`
-    tamper,          // the device finds another record than the next one sealed for it
+    flip,            // the next record sent to the device is changed on the bus,
+    drop,            // lost,
+    repeat,          // delivered twice,
+    swap,            // or delivered after the one behind it
   };
   uint64_t before = 0;
   Kind kind = Kind::rotation;
@@ -75,6 +78,7 @@ struct Setup {
   uint32_t hardware_queues = 0;  // 0: the platform's
   bool page_guards = true;
   bool history = false;  // keep the events for Violation::history
+  double patience = 1;   // scales the bounds beyond which a run is livelocked (patience.h)
 };
 
 struct Violation {
