@@ -14,10 +14,6 @@ namespace {
 constexpr Duration kEnqueue{1'000};  // an asynchronous copy with CC off
 constexpr Duration kCall{500};
 
-HostMemory host_memory(MemoryKind kind) {
-  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
-}
-
 void use_fast_engine(SealedPath& path, double gb_per_s) {
   path.stock_aead_gb_per_s = std::max(path.stock_aead_gb_per_s, gb_per_s);
   path.stock_aead_cold_gb_per_s = std::max(path.stock_aead_cold_gb_per_s, gb_per_s);

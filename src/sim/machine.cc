@@ -3,6 +3,7 @@
 
 #include "sim/machine.h"
 
+#include <array>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,12 @@ namespace {
 
 constexpr Duration kRetry{5'000};
 constexpr Duration kCall{500};
+
+using FaultKind = ScriptedFault::Kind;
+constexpr std::array kTampering{FaultKind::flip, FaultKind::drop, FaultKind::repeat,
+                                FaultKind::swap};
+
+double in_ms(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
 
 template <typename... Cases>
 struct Overload : Cases... {
@@ -42,7 +49,7 @@ const char* name_of(const workload::Action& action) {
 }  // namespace
 
 Machine::Machine(const workload::Program& program, const Setup& setup)
-    : world_(setup), program_(program) {
+    : world_(setup), program_(program), patience_(program, setup) {
   std::map<workload::ThreadId, uint32_t> keys;
   for (uint32_t i = 0; i < program.size(); ++i) {
     const auto [found, added] =
@@ -79,6 +86,13 @@ Outcome Machine::run() {
       break;
     }
     handle(world_.events.pop());
+    if (patience_.ended(world_.now(), world_.events.popped(), retries_)) {
+      world_.oracle.violate(
+          "livelock", fmt::format("{} threads are not done after {} events and {:.1f} ms, {} and "
+                                  "{:.1f} ms are more than enough",
+                                  running_, world_.events.popped(), in_ms(world_.now() - Instant{}),
+                                  patience_.events() + retries_, in_ms(patience_.time())));
+    }
   }
   return outcome();
 }
@@ -112,6 +126,9 @@ void Machine::handle(const SimEvent& event) {
     case EventKind::opened_inline:
       runtime_->opened_inline(event.b);
       break;
+    case EventKind::watchdog:
+      runtime_->watchdog(event.a);
+      break;
     case EventKind::rotation_done:
       runtime_->rotation_done(event.a);
       break;
@@ -140,7 +157,8 @@ void Machine::step(uint32_t id) {
   }
   const workload::Operation& operation = program_[thread.operations[thread.next]];
   if (!std::exchange(thread.thought, true) && operation.think > Duration{0}) {
-    world_.events.add(world_.now() + operation.think, EventKind::thread_runs, id);
+    const Duration think = runtime_ ? runtime_->shared(operation.think) : operation.think;
+    world_.events.add(world_.now() + think, EventKind::thread_runs, id);
     return;
   }
   thread.called = world_.now();
@@ -156,6 +174,7 @@ void Machine::step(uint32_t id) {
     case Progress::asleep:
       break;
     case Progress::again:
+      ++retries_;
       world_.events.add(world_.now() + kRetry, EventKind::thread_runs, id);
       break;
   }
@@ -434,8 +453,8 @@ void Machine::follow_script(uint32_t operation) {
       case ScriptedFault::Kind::worker_stall:
         runtime_->stall_workers(fault->second.stall);
         break;
-      case ScriptedFault::Kind::tamper:
-        runtime_->tamper_next();
+      default:
+        runtime_->tamper_next(fault->second.kind);
         break;
     }
   }
@@ -450,7 +469,7 @@ void Machine::inject_faults(uint32_t id) {
   if (random.chance(faults.driver_message)) runtime_->driver_message(lane);
   if (random.chance(faults.rotation)) runtime_->rotate(lane);
   if (random.chance(faults.worker_stall)) runtime_->stall_worker();
-  if (random.chance(faults.tamper)) runtime_->tamper_next();
+  if (random.chance(faults.tamper)) runtime_->tamper_next(kTampering[random.below(4)]);
   if (random.chance(faults.guard_write)) {
     const auto planned = runtime_->some_planned(random.next());
     if (planned && !being_copied(*planned)) {

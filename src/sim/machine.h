@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/driver_path.h"
+#include "sim/patience.h"
 #include "sim/runtime.h"
 #include "sim/world.h"
 #include "workload/operation.h"
@@ -65,6 +66,8 @@ class Machine final : public Threads {
   workload::Program written_;         // what the feed wants next
   workload::Feed* feed_ = nullptr;
   const workload::Program& program_;
+  const Patience patience_;
+  uint64_t retries_ = 0;
   std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
   std::vector<Thread> threads_;
   std::map<workload::StreamId, uint32_t> streams_;  // to small numbers

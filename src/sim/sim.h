@@ -56,7 +56,10 @@ struct ScriptedFault {
     rotation,        // of every lane
     driver_message,  // in the lane of bulk copies
     worker_stall,    // no worker begins anything for `stall`
-    tamper,          // the device finds another record than the next one sealed for it
+    flip,            // the next record sent to the device is changed on the bus,
+    drop,            // lost,
+    repeat,          // delivered twice,
+    swap,            // or delivered after the one behind it
   };
   uint64_t before = 0;
   Kind kind = Kind::rotation;
@@ -78,6 +81,7 @@ struct Setup {
   bool page_guards = true;
   bool history = false;       // keep the events for Violation::history
   size_t timeline_spans = 0;  // keep so many for Outcome::timeline
+  double patience = 1;        // scales the bounds beyond which a run is livelocked (patience.h)
 };
 
 struct Violation {
