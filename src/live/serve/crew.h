@@ -12,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 namespace sealane::serve {
@@ -26,8 +27,11 @@ class Crew {
   void run(size_t count, Work work, void* context);
 
   template <typename Body>
-  void each(size_t count, Body&& body) {
-    run(count, [](void* context, size_t index) { (*static_cast<Body*>(context))(index); }, &body);
+  void each(size_t count, const Body& body) {
+    const auto call = [](void* context, size_t index) {
+      (*static_cast<const Body*>(context))(index);
+    };
+    run(count, call, const_cast<Body*>(&body));
   }
 
   unsigned size() const { return workers_ + 1; }  // threads that share a loop
@@ -36,10 +40,9 @@ class Crew {
  private:
   struct Loop;
   void start_workers();
-  void work();
-  bool take(Loop& loop);
+  void serve_loops();
 
-  unsigned workers_;
+  std::atomic<unsigned> workers_;
   std::mutex mutex_;
   std::condition_variable wanted_;
   Loop* loops_ = nullptr;  // with indices left to take, oldest first

@@ -54,18 +54,18 @@ enum class Answer : uint8_t {
 // Which `call`, for those who follow the program's objects; a `wait` says what was waited for.
 enum class Call : uint8_t {
   other,
-  launch,           // id: names it for `launch_time`
-  launch_time,      // bytes: nanoseconds the launch `id` took on the device, told afterwards
+  launch,       // id: names it for `launch_time`
+  launch_time,  // bytes: nanoseconds the launch `id` took on the device, told afterwards
   fill,
-  device_copy,      // device_address: to, object: from
+  device_copy,  // device_address: to, object: from
   host_function,
-  record_event,     // object: the event, here and below
+  record_event,  // object: the event, here and below
   wait_event,
   query_event,
   query_stream,
-  create_context,   // context
+  create_context,  // context
   destroy_context,
-  create_stream,    // stream, context; asynchronous: it does not wait for the legacy stream
+  create_stream,  // stream, context; asynchronous: it does not wait for the legacy stream
   destroy_stream,
   create_event,
   destroy_event,
@@ -80,28 +80,28 @@ enum class Call : uint8_t {
 
 struct Event {
   EventKind kind = EventKind::note;
-  Call call = Call::other;       // call, wait
+  Call call = Call::other;  // call, wait
   Direction direction = Direction::to_device;
-  Route route = Route::passed;     // copy
-  Answer answer = Answer::real;    // message
-  bool asynchronous = false;       // copy: as the program asked
-  bool pinned = false;             // copy: the host side, as the program sees it
-  uint8_t device = 0;              // ordinal, if known
-  int32_t code = 0;                // the driver's result
-  uint64_t id = 0;                 // of a copy; `carried` and `message` name the copy they serve
+  Route route = Route::passed;   // copy
+  Answer answer = Answer::real;  // message
+  bool asynchronous = false;     // copy: as the program asked
+  bool pinned = false;           // copy: the host side, as the program sees it
+  uint8_t device = 0;            // ordinal, if known
+  int32_t code = 0;              // the driver's result
+  uint64_t id = 0;               // of a copy; `carried` and `message` name the copy they serve
   uint64_t bytes = 0;
-  uint64_t host = 0;               // address; message: the source (destination) the driver named
+  uint64_t host = 0;  // address; message: the source (destination) the driver named
   uint64_t device_address = 0;
-  uint64_t stream = 0;             // handle, as the program sees it
-  uint64_t context = 0;            // handle of the stream's context, if known
-  uint64_t object = 0;             // call, wait: see Call
-  uint64_t key = 0;                // message, key: a number for the key, never the key
-  uint8_t iv[12] = {};             // message
-  uint16_t updates = 0;            // message: EVP updates it came in
-  uint16_t additional_bytes = 0;   // message: additional data
+  uint64_t stream = 0;            // handle, as the program sees it
+  uint64_t context = 0;           // handle of the stream's context, if known
+  uint64_t object = 0;            // call, wait: see Call
+  uint64_t key = 0;               // message, key: a number for the key, never the key
+  uint8_t iv[12] = {};            // message
+  uint16_t updates = 0;           // message: EVP updates it came in
+  uint16_t additional_bytes = 0;  // message: additional data
   Instant begin{};
   Instant end{};
-  const char* text = nullptr;      // note, call: static
+  const char* text = nullptr;  // note, call: static
 };
 
 class EventSink {
@@ -116,7 +116,7 @@ class EventSink {
 
 // At most a few, set before the first copy (the preload does that from SEALANE_* at its start).
 void add_sink(EventSink& sink);
-bool watched();                  // is there a sink at all?
+bool watched();  // is there a sink at all?
 void report(const Event& event);
 void finish_sinks();
 

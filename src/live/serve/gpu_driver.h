@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The real driver, as the runtime needs it. The preload implements it with the functions it found
-// behind its hooks; tests bring a fake. Handles are the driver's own, opaque here. Codes are CUDA's:
-// 0 is success.
+// behind its hooks; tests bring a fake. Handles are the driver's own, opaque here. Codes are
+// CUDA's: 0 is success.
 //
 // Thread-safe, as CUDA is. Calls that need a current context set and restore the caller's.
 #pragma once
@@ -37,6 +37,9 @@ class GpuDriver {
  public:
   // --- contexts of ours
   virtual Code make_lane(int device, LaneContext& out) = 0;
+  // Called first on every thread of ours that calls the driver: a program's capture is not its
+  // business.
+  virtual void enter_thread() = 0;
   virtual void drop_lane(const LaneContext& lane) = 0;
   virtual Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) = 0;
   // Returns when the copy is done, as copies do in CC mode.

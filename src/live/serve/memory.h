@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which addresses are what: plain device allocations of the program (the only device memory a lane's
-// context can reach), pinned memory, and staging memory of ours for bytes that must be kept after a
-// call returned.
+// Which addresses are what: plain device allocations of the program (the only device memory a
+// lane's context can reach), pinned memory, and staging memory of ours for bytes that must be kept
+// after a call returned.
 //
 // Staging memory is private: locked if the system lets us, left out of core dumps and of forked
 // children, wiped before it is used for something else or given back; bounded by an option.
@@ -64,12 +64,13 @@ class RangeMap {
 
 struct DeviceBlock {
   int device = 0;
+  const void* context = nullptr;  // whose it is
 };
 struct HostBlock {
   bool ours = false;        // memory we gave the program, not the driver's
   bool registered = false;  // the program's own memory, registered with us
   unsigned flags = 0;
-  void* context = nullptr;  // current when it was made
+  const void* context = nullptr;  // whose it is
 };
 
 class Staging {

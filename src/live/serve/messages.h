@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages the driver seals or opens, answered by our engine in libcrypto's place. One Message
-// mirrors one EVP context of the driver's: key, IV, additional data, then the bytes in any number of
-// updates, then the tag.
+// mirrors one EVP context of the driver's: key, IV, additional data, then the bytes in any number
+// of updates, then the tag.
 //
-//   1. key       sequential   scheduled once per key, found again by its bytes       driver's thread
+//   1. key       sequential   scheduled once per key, found again by its bytes       driver's
+//   thread
 //   2. bytes     parallel     every update is cut into parts; GCM lets each be       crew
 //                             computed alone (seal/split_gcm.h)
-//   3. tag       sequential   the parts' hashes joined; compared in constant time    driver's thread
+//   3. tag       sequential   the parts' hashes joined; compared in constant time    driver's
+//   thread
 //
 // Nothing is guessed: key, IV and bytes are those the driver names in the very call, so rotation,
 // new channels, extra messages of the driver, staging and its threads need no special case, and an
@@ -44,28 +46,31 @@ class Message {
   bool add_additional(Bytes bytes);  // false: too late, or too much
   // `crew` null: on this thread alone.
   void update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
-  Tag tag();                  // of what was sealed or opened so far; ends the message
-  void refuse();              // the tag was wrong: wipes what was written
+  void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
+  Tag tag(bool answered);  // ends the message; all zero if libcrypto did it
+  void refuse();           // the tag was wrong: wipes what was written
 
   uint64_t bytes() const { return bytes_; }
 
  private:
   void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
+  void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
+  void tell() const;
 
   std::shared_ptr<const SplitGcm> key_;
   uint64_t key_number_ = 0;
   Direction direction_ = Direction::to_device;
   Iv iv_{};
   GcmHash hash_{};
-  GcmBlock block_{};           // ciphertext of a block that is not complete yet
-  GcmBlock keystream_{};       // of that block
+  GcmBlock block_{};      // ciphertext of a block that is not complete yet
+  GcmBlock keystream_{};  // of that block
   uint64_t additional_bytes_ = 0;
   uint64_t bytes_ = 0;
-  uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
+  const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
   bool in_one_piece_ = true;
   uint16_t updates_ = 0;
-  uint64_t began_ns_ = 0;
+  Instant began_{};
   Answer answer_ = Answer::engine;
   uint64_t source_ = 0;
 };
