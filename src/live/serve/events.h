@@ -55,7 +55,7 @@ enum class Answer : uint8_t {
 enum class Call : uint8_t {
   other,
   launch,       // id: names it for `launch_time`
-  launch_time,  // bytes: nanoseconds the launch `id` took on the device, told afterwards
+  launch_time,  // bytes: nanoseconds of device time the launch `id` took, told later
   fill,
   device_copy,  // device_address: to, object: from
   host_function,
@@ -116,7 +116,8 @@ class EventSink {
 
 // At most a few, set before the first copy (the preload does that from SEALANE_* at its start).
 void add_sink(EventSink& sink);
-bool watched();  // is there a sink at all?
+void remove_sinks();  // in the child of a fork: what happened was not its doing
+bool watched();       // is there a sink at all?
 void report(const Event& event);
 void finish_sinks();
 

@@ -51,19 +51,13 @@ void Observer::handle(const Event& event) noexcept {
 }
 
 void Observer::finish() noexcept {
-  std::string page;
   {
     const std::lock_guard lock(mutex_);
     sources_.stop();
     if (said_ || first_ == Instant{}) return;
     said_ = true;
   }
-  page = findings_page(findings(), options_.costs);
-  if (options_.path.empty()) {
-    say(page);
-  } else {
-    write_whole(options_.path, page);
-  }
+  say(findings_page(findings(), options_.costs));
 }
 
 Findings Observer::findings() const {

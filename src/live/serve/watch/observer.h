@@ -37,7 +37,6 @@ struct ObserverOptions {
   double (*dilation)() = nullptr;  // as in StatsOptions; not null on the emulated GPU
   unsigned workers = 1;
   double (*measure_engine)() = nullptr;  // GB/s of our engine on one core; asked once, at the end
-  std::string path;                      // of the page; empty: stderr
 };
 
 class Observer final : public EventSink {

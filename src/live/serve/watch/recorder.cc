@@ -240,7 +240,7 @@ void Recorder::launch_took(uint64_t launch, uint64_t ns) {
   const auto waiting = std::find_if(held_.begin(), held_.end(),
                                     [&](const Line& one) { return one.launch == launch; });
   if (launch == 0 || waiting == held_.end()) return;
-  waiting->text += concat(nanoseconds(Duration(ns)));
+  waiting->text += concat(ns);
   waiting->launch = 0;
   waiting->text += waiting->rest;
   waiting->rest.clear();
