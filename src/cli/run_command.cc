@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// sealane run --emulate: a program on the emulated GPU. Sets the environment and becomes the
-// program, so its exit code and its signals are its own.
+// sealane run: a program under the transparent runtime, on this machine's GPU or (--emulate) on the
+// emulated one. Sets the environment and becomes the program, so its exit code and its signals are
+// its own.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ struct RunOptions {
   bool print_env = false;
   std::string platform;
   std::string pacing;
+  std::string enable;  // empty: everything, or nothing on the emulated GPU
   std::vector<std::string> command;
   std::vector<Switch> switches = {
       {"--cc", "SEALANE_EMU_CC", "confidential mode: on (default) or off", {}},
@@ -59,6 +61,15 @@ struct RunOptions {
       {"--slots", "SEALANE_EMU_SLOTS", "messages in flight (4)", {}},
   };
 
+  // Of the runtime; the preload says what it accepts.
+  std::vector<Switch> runtime = {
+      {"--verify", "SEALANE_VERIFY", "compare so many answers with libcrypto's", {}},
+      {"--workers", "SEALANE_WORKERS", "threads that seal and open (from the cores)", {}},
+      {"--staging-mb", "SEALANE_STAGING_MB", "memory for pageable sources on their way (256)", {}},
+  };
+
+  bool preloads() const { return !emulate || !enable.empty(); }
+
   const std::string& value_of(std::string_view variable) const {
     static const std::string none;
     for (const Switch& one : switches) {
@@ -70,18 +81,39 @@ struct RunOptions {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Beside the program: in a build tree, or installed.
-Result<std::string> emulator_directory() {
+// The directory of a file beside the program: in a build tree, or installed.
+Result<std::string> directory_of(const char* what, const char* file,
+                                 std::initializer_list<const char*> places) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto prefix = program.parent_path().parent_path();
-  for (const char* place : {"lib/emu", SEALANE_LIBDIR "/sealane/emu"}) {
-    if (std::filesystem::exists(prefix / place / "libcuda.so.1", error)) {
-      return (prefix / place).string();
-    }
+  for (const char* place : places) {
+    if (std::filesystem::exists(prefix / place / file, error)) return (prefix / place).string();
   }
-  return io_error(fmt::format("the emulated GPU is not installed: no lib/emu/libcuda.so.1 in {}",
-                              prefix.string()));
+  return io_error(fmt::format("{} is not installed: no {} in {}", what, file, prefix.string()));
+}
+
+Result<std::string> emulator_directory() {
+  return directory_of("the emulated GPU", "libcuda.so.1",
+                      {"lib/emu", SEALANE_LIBDIR "/sealane/emu"});
+}
+
+constexpr const char* kPreload = "libsealane-preload.so";
+
+// The transparent runtime, in front of whatever else is preloaded.
+Status add_preload(const RunOptions& options, Environment& out) {
+  const auto directory =
+      directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
+  if (!directory) return directory.error();
+  const char* before = std::getenv("LD_PRELOAD");
+  std::string preload = *directory + "/" + kPreload;
+  if (before != nullptr && *before != '\0') preload = preload + ":" + before;
+  out.emplace_back("LD_PRELOAD", preload);
+  if (!options.enable.empty()) out.emplace_back("SEALANE_ENABLE", options.enable);
+  for (const Switch& one : options.runtime) {
+    if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+  }
+  return {};
 }
 
 // Every number of a platform file as one word; the driver takes those it knows.
@@ -96,10 +128,9 @@ Result<std::string> model_words(const std::string& name) {
   return words;
 }
 
-Result<Environment> environment_for(const RunOptions& options) {
+Status add_emulator(const RunOptions& options, Environment& out) {
   const auto directory = emulator_directory();
   if (!directory) return directory.error();
-  Environment out;
   const char* before = std::getenv("LD_LIBRARY_PATH");
   std::string path = *directory;
   if (options.value_of("SEALANE_EMU_REACH") == "linked") path = path + "/linked:" + path;
@@ -116,6 +147,17 @@ Result<Environment> environment_for(const RunOptions& options) {
   const bool paced = !options.platform.empty() || !options.value_of("SEALANE_EMU_DILATION").empty();
   const std::string pacing = options.pacing.empty() ? (paced ? "model" : "none") : options.pacing;
   out.emplace_back("SEALANE_EMU_PACING", pacing);
+  return {};
+}
+
+Result<Environment> environment_for(const RunOptions& options) {
+  Environment out;
+  if (options.emulate) {
+    if (const auto added = add_emulator(options, out); !added) return added.error();
+  }
+  if (options.preloads()) {
+    if (const auto added = add_preload(options, out); !added) return added.error();
+  }
   return out;
 }
 
@@ -125,10 +167,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-Status run_emulated(const RunOptions& options) {
-  if (!options.emulate) {
-    return usage_error("run needs --emulate: this build runs programs on the emulated GPU only");
-  }
+Status run(const RunOptions& options) {
   const auto environment = environment_for(options);
   if (!environment) return environment.error();
   if (options.print_env) {
@@ -138,12 +177,15 @@ Status run_emulated(const RunOptions& options) {
     return {};
   }
   if (options.command.empty()) {
-    return usage_error("run needs a program: sealane run --emulate -- PROGRAM [ARGUMENT...]");
+    return usage_error("run needs a program: sealane run [--emulate] -- PROGRAM [ARGUMENT...]");
   }
-  const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
-  fmt::print(stderr,
-             "sealane: EMULATED GPU, confidential mode {}. It protects nothing: for tests only.\n",
-             cc ? "on" : "off");
+  if (options.emulate) {
+    const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
+    fmt::print(
+        stderr,
+        "sealane: EMULATED GPU, confidential mode {}. It protects nothing: for tests only.\n",
+        cc ? "on" : "off");
+  }
   for (const auto& [name, value] : *environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
@@ -157,8 +199,12 @@ Status run_emulated(const RunOptions& options) {
 
 void add_run(CLI::App& root, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = root.add_subcommand("run", "Run a CUDA program, here on the emulated GPU");
+  CLI::App* command =
+      root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
   command->add_flag("--emulate", options->emulate, "On the emulated confidential GPU");
+  command->add_option("--enable", options->enable,
+                      "engine,async,parallel,pinned or none (all; with --emulate none)");
+  for (Switch& one : options->runtime) command->add_option(one.flag, one.value, one.help);
   command->add_option("--platform", options->platform,
                       "Time as on this machine (a name or file; see platforms/)");
   command
@@ -170,7 +216,7 @@ void add_run(CLI::App& root, Invocation& invocation) {
                     "Print the environment instead, for containers and service files");
   command->add_option("command", options->command, "The program and its arguments, after --");
   command->callback(
-      [options, &invocation] { invocation.job = [options] { return run_emulated(*options); }; });
+      [options, &invocation] { invocation.job = [options] { return run(*options); }; });
 }
 
 }  // namespace sealane::cli
