@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,10 +80,16 @@ void tell(uint64_t number, float milliseconds) {
   serve::report(event);
 }
 
+// While something is captured, asking for an event could break the capture.
+bool may_ask() {
+  const serve::Runtime* runtime = serve::Runtime::get();
+  return wanted() && runtime != nullptr && !runtime->any_capturing();
+}
+
 }  // namespace
 
 LaunchTimer::LaunchTimer(serve::StreamHandle stream) : stream_(stream) {
-  if (!wanted() || is_capturing(stream)) return;
+  if (!may_ask()) return;
   std::tie(before_, behind_) = take_pair(current_context());
   const auto at = reinterpret_cast<CUstream>(stream_);
   if (before_ != nullptr && SEALANE_REAL(cuEventRecord)(before_, at) != CUDA_SUCCESS) {
@@ -101,7 +108,7 @@ uint64_t LaunchTimer::stop(CUresult result) {
 }
 
 void collect_launch_times() {
-  if (!wanted()) return;
+  if (!may_ask()) return;
   State& s = state();
   for (;;) {
     Pending oldest{};

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long kernels run, for `sealane record`: an event before and one behind each launch, read when
-// both have passed. Nothing is done unless a recording was asked for. Launches of streams that are
-// being captured are not timed. On an idle stream the time from launch to start is in it.
+// both have passed. Nothing is done unless a recording was asked for, or while a stream is being
+// captured. On an idle stream the time from launch to start is in it.
 //
 // Thread-safe.
 #pragma once

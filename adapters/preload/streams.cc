@@ -103,38 +103,19 @@ FILLS_2D(D2D32, unsigned)
 MEMORY_OPERATIONS()
 MEMORY_OPERATIONS(_v2)
 
-namespace {
-
-auto allocated(const CUdeviceptr* address, size_t bytes) {
-  return [=](serve::Event& event) {
-    event.call = serve::Call::allocate_device;
-    event.bytes = bytes;
-    if (event.code == CUDA_SUCCESS) event.device_address = *address;
-  };
-}
-
-auto freed(CUdeviceptr address) {
-  return [=](serve::Event& event) {
-    event.call = serve::Call::free_device;
-    event.device_address = address;
-  };
-}
-
-}  // namespace
-
 SEALANE_TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr * address, size_t bytes, CUstream stream),
               ordered(
                   named(stream, mode), [&] { return next(address, bytes, stream); }, called,
-                  allocated(address, bytes)))
+                  made_on_device(address, [=] { return bytes; })))
 SEALANE_TWINS(cuMemAllocFromPoolAsync, _ptsz,
               (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
               ordered(
                   named(stream, mode), [&] { return next(address, bytes, pool, stream); }, called,
-                  allocated(address, bytes)))
+                  made_on_device(address, [=] { return bytes; })))
 SEALANE_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream stream),
               ordered(
                   named(stream, mode), [&] { return next(address, stream); }, called,
-                  freed(address)))
+                  gone_from_device(address)))
 SEALANE_TWINS(cuStreamAttachMemAsync, _ptsz,
               (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),
               ORDERED(stream, (stream, address, bytes, flags)))
@@ -198,14 +179,13 @@ WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) {
   const auto next = SEALANE_REAL(cuStreamDestroy_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain(
-      [&] {
-        const CUresult result = next(stream);
-        serve::Runtime* runtime = serve::Runtime::get();
-        if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
-        return result;
-      },
-      "cuStreamDestroy", as(serve::Call::destroy_stream), handle(stream));
+  const auto call = [&] {
+    const CUresult result = next(stream);
+    serve::Runtime* runtime = serve::Runtime::get();
+    if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
+    return result;
+  };
+  return plain(call, "cuStreamDestroy", as(serve::Call::destroy_stream), handle(stream));
 }
 
 // --- capture: nothing is carried while one is under way

@@ -47,4 +47,38 @@ inline auto as(serve::Call call, const void* object = nullptr) {
   };
 }
 
+// Memory, known once the call has succeeded.
+template <typename Size>
+auto made_on_device(const CUdeviceptr* address, Size bytes) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::allocate_device;
+    if (event.code != CUDA_SUCCESS) return;
+    event.device_address = *address;
+    event.bytes = bytes();
+  };
+}
+
+inline auto made_on_host(void* const* memory, uint64_t bytes) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::allocate_host;
+    event.bytes = bytes;
+    event.pinned = true;
+    if (event.code == CUDA_SUCCESS) event.host = reinterpret_cast<uint64_t>(*memory);
+  };
+}
+
+inline auto gone_from_device(CUdeviceptr address) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::free_device;
+    event.device_address = address;
+  };
+}
+
+inline auto gone_from_host(const void* memory) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::free_host;
+    event.host = reinterpret_cast<uint64_t>(memory);
+  };
+}
+
 }  // namespace sealane::preload

@@ -102,8 +102,9 @@ void add_run(CLI::App& root, Invocation& invocation) {
       root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
   command->add_flag("--observe", options.observe,
                     "Change nothing: check what Sealane assumes and say what it would save");
-  command->add_option("--enable", options.enable,
-                      "engine,async,parallel,pinned or none (all; with --emulate none)");
+  command->add_option(
+      "--enable", options.enable,
+      "engine,async,parallel,register,pinned or none (the first four; with --emulate none)");
   for (Switch& one : options.runtime) command->add_option(one.flag, one.value, one.help);
   command->add_option("--stats", options.stats,
                       "Write counters as JSON to this file and a summary to stderr at the end");

@@ -95,7 +95,8 @@ void Lane::work() {
   driver_.enter_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
-    asked_.wait(lock, [&] { return !requests_.empty(); });
+    asked_.wait(lock, [&] { return closing_ || !requests_.empty(); });
+    if (requests_.empty()) return;
     // Requests are added at the end and removed by us alone, so this position stays valid.
     auto next = requests_.begin();
     const size_t count = requests_.size();
@@ -132,6 +133,7 @@ void Lane::carry(LaneRequest& request) {
     LaneContext fresh;
     if (driver_.make_lane(device_, fresh) == kSuccess) context_ = fresh;
   }
+  if (code == kSuccess) owner_.landed(request);
   open_gate(request);
   if (timed) {
     event.kind = EventKind::carried;
@@ -147,6 +149,15 @@ void Lane::carry(LaneRequest& request) {
   }
   owner_.carried(request, direction_, code);
   request.ticket->finish();
+}
+
+void Lane::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  asked_.notify_one();
+  driver_.drop_lane(context_);
 }
 
 void Lane::open_gate(const LaneRequest& request) {

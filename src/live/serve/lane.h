@@ -63,7 +63,8 @@ struct LaneRequest {
   uint64_t device_address = 0;
   void* host = nullptr;
   uint64_t bytes = 0;
-  bool snapshot = false;            // `host` is staging memory, to be given back
+  bool staged = false;              // `host` is staging memory, to be given back
+  void* deliver = nullptr;          // to host: where the staged bytes go before the gate opens
   ContextHandle context = nullptr;  // of the program
   EventHandle after = nullptr;      // null: nothing to wait for but `behind`
   std::shared_ptr<Ticket> behind;   // the copy before it in its stream, if nothing is between them
@@ -75,6 +76,8 @@ struct LaneRequest {
 // What a lane tells its owner, on the lane's thread.
 class LaneOwner {
  public:
+  // The driver is done and the gate still closed.
+  virtual void landed(const LaneRequest& request) = 0;
   // The request is over; its ticket is finished afterwards.
   virtual void carried(const LaneRequest& request, Direction direction, Code code) = 0;
 
@@ -108,8 +111,8 @@ class Lane {
       return true;
     });
   }
-  // Gives the context back. Nothing may be under way or asked for afterwards.
-  void close() { driver_.drop_lane(context_); }
+  // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
+  void close();
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:
@@ -134,6 +137,7 @@ class Lane {
   std::list<LaneRequest> requests_;  // only the lane's thread removes
   std::atomic<size_t> pending_{0};
   bool started_ = false;
+  bool closing_ = false;
   std::vector<GateWord> free_words_;
 };
 

@@ -4,6 +4,8 @@
 #include "live/serve/memory.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -26,6 +28,31 @@ void* map_private(uint64_t bytes) {
 }
 
 }  // namespace
+
+bool read_memory(const void* from, void* to, uint64_t bytes) {
+  const iovec here{to, bytes};
+  const iovec there{const_cast<void*>(from), bytes};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+bool write_memory(const void* from, void* to, uint64_t bytes) {
+  const iovec here{const_cast<void*>(from), bytes};
+  const iovec there{to, bytes};
+  return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+bool is_mapped(const void* memory, uint64_t bytes) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t at = reinterpret_cast<uint64_t>(memory) / page * page;
+  const uint64_t end = reinterpret_cast<uint64_t>(memory) + bytes;
+  unsigned char unused[1024];
+  while (at < end) {
+    const uint64_t here = std::min(end - at, sizeof unused * page);
+    if (mincore(reinterpret_cast<void*>(at), here, unused) != 0) return false;
+    at += here;
+  }
+  return true;
+}
 
 void* Staging::take(uint64_t bytes) {
   const uint64_t wanted = std::bit_ceil(std::max(bytes, kPieceMin));

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,14 @@ class RangeMap {
     Range range;
     What what;
   };
+  // Like add(), unless it overlaps another.
+  bool add_apart(Range range, What what) {
+    const std::unique_lock lock(mutex_);
+    const auto after = ranges_.lower_bound(range.end());
+    if (after != ranges_.begin() && std::prev(after)->second.range.overlaps(range)) return false;
+    ranges_[range.address] = {range, what};
+    return true;
+  }
   std::optional<Entry> remove(uint64_t address) {
     const std::unique_lock lock(mutex_);
     const auto found = ranges_.find(address);
@@ -72,6 +81,11 @@ struct HostBlock {
   unsigned flags = 0;
   const void* context = nullptr;  // whose it is
 };
+
+// Memory of the program that may be unmapped, or never was there: these fail, they do not fault.
+bool read_memory(const void* from, void* to, uint64_t bytes);
+bool write_memory(const void* from, void* to, uint64_t bytes);
+bool is_mapped(const void* memory, uint64_t bytes);
 
 class Staging {
  public:

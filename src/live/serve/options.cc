@@ -28,6 +28,11 @@ bool flag(Lookup lookup, const char* name) {
   return text != nullptr && *text != '\0' && std::strcmp(text, "0") != 0;
 }
 
+void switch_off(Options& options) {
+  options.engine = options.async = options.parallel = false;
+  options.registration = options.pinned = false;
+}
+
 bool switch_on(Options& options, std::string_view part) {
   if (part == "engine") {
     options.engine = true;
@@ -35,6 +40,8 @@ bool switch_on(Options& options, std::string_view part) {
     options.async = true;
   } else if (part == "parallel") {
     options.parallel = true;
+  } else if (part == "register") {
+    options.registration = true;
   } else if (part == "pinned") {
     options.pinned = true;
   } else {
@@ -44,14 +51,15 @@ bool switch_on(Options& options, std::string_view part) {
 }
 
 void read_enable(Options& options, std::string_view list) {
-  options.engine = options.async = options.parallel = options.pinned = false;
+  switch_off(options);
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());
     const std::string_view part = list.substr(0, comma);
     if (!switch_on(options, part)) {
-      std::fprintf(stderr,
-                   "sealane: SEALANE_ENABLE knows engine, async, parallel, pinned: not %.*s\n",
-                   static_cast<int>(part.size()), part.data());
+      std::fprintf(
+          stderr,
+          "sealane: SEALANE_ENABLE knows engine, async, parallel, register, pinned: not %.*s\n",
+          static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
@@ -64,7 +72,7 @@ Options read_options(Lookup lookup) {
   options.disabled = flag(lookup, "SEALANE_DISABLE");
   options.observe = flag(lookup, "SEALANE_OBSERVE");
   if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
-  if (options.observe) options.engine = options.async = options.parallel = options.pinned = false;
+  if (options.observe) switch_off(options);
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
@@ -85,7 +93,7 @@ const Options& options() { return the_options(); }
 
 void only_watch() {
   Options& all = the_options();
-  all.engine = all.async = all.parallel = all.pinned = false;
+  all.engine = all.async = all.parallel = all.registration = all.pinned = false;
 }
 
 }  // namespace sealane::serve

@@ -12,14 +12,15 @@
 namespace sealane::serve {
 
 struct Options {
-  bool disabled = false;  // SEALANE_DISABLE=1: the preload does nothing at all
-  bool observe = false;   // SEALANE_OBSERVE=1: watches, changes nothing
-  bool engine = true;     // SEALANE_ENABLE: our AEAD behind the driver's calls
-  bool async = true;      //   copies return as they do without CC
-  bool parallel = true;   //   a message's parts on all workers
-  bool pinned = true;     //   pinned and registered memory is ours
-  uint64_t verify = 0;    // SEALANE_VERIFY: compare so many answers with libcrypto's
-  unsigned workers = 0;   // SEALANE_WORKERS; 0: from the cores
+  bool disabled = false;     // SEALANE_DISABLE=1: the preload does nothing at all
+  bool observe = false;      // SEALANE_OBSERVE=1: watches, changes nothing
+  bool engine = true;        // SEALANE_ENABLE: our AEAD behind the driver's calls
+  bool async = true;         //   copies return as they do without CC
+  bool parallel = true;      //   a message's parts on all workers
+  bool registration = true;  //   "register": host registration succeeds
+  bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
+  uint64_t verify = 0;       // SEALANE_VERIFY: compare so many answers with libcrypto's
+  unsigned workers = 0;      // SEALANE_WORKERS; 0: from the cores
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 };

@@ -5,8 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,7 +18,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr uint64_t kSnapshotPart = 256_KiB;
+constexpr uint64_t kMovePart = 128_KiB;
 constexpr unsigned kWorkersMax = 16;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
 
@@ -40,13 +38,6 @@ bool is_default(StreamHandle stream) {
 
 bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream) <= kLegacyStream; }
 
-// Reads memory that the program may unmap under us, or that was never there.
-bool read_memory(const void* from, void* to, uint64_t bytes) {
-  const iovec here{to, bytes};
-  const iovec there{const_cast<void*>(from), bytes};
-  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
-}
-
 }  // namespace
 
 std::atomic<Runtime*> Runtime::current_{nullptr};
@@ -59,7 +50,8 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver), crew_(worker_count() - 1), staging_(options().staging_bytes_max) {}
 
 Route Runtime::copy(const CopyAsked& asked) {
-  if (!options().async || lanes_closed_.load(std::memory_order_relaxed)) return Route::passed;
+  if (!options().async) return Route::passed;
+  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
   if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
   const Range device_range{asked.device_address, asked.bytes};
   const auto block = device_memory_.find(asked.device_address);
@@ -79,7 +71,7 @@ Route Runtime::copy(const CopyAsked& asked) {
 
   const std::lock_guard lock(state->mutex);
   if (put_into_stream(asked, *state, *carrier, request) != kSuccess) {
-    if (request.snapshot) staging_.give(request.host);
+    if (request.staged) staging_.give(request.host);
     return Route::passed;
   }
   state->last = request.ticket;
@@ -93,35 +85,53 @@ Route Runtime::copy(const CopyAsked& asked) {
 Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
   const Range range{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  const bool pinned = block && block->range.contains(range) && !block->what.registered;
-  if (pinned) {
+  const bool pinned = block && block->range.contains(range);
+  if (pinned && !block->what.registered) {
     request.host = asked.host;
     return Route::carried;
   }
-  if (asked.direction == Direction::to_host) return Route::passed_pageable;
-  request.host = snapshot(asked.host, asked.bytes);
-  request.snapshot = true;
+  // The program can unmap memory it registered: we do not touch it behind its back.
+  request.staged = true;
+  if (asked.direction == Direction::to_device) {
+    request.host = snapshot(asked.host, asked.bytes);
+  } else if (pinned) {
+    request.host = staging_.take(asked.bytes);
+    request.deliver = asked.host;
+  } else {
+    return Route::passed_pageable;
+  }
   return request.host != nullptr ? Route::carried : Route::passed_too_large;
+}
+
+void Runtime::landed(const LaneRequest& request) {
+  if (request.deliver == nullptr) return;
+  if (!move(write_memory, request.host, request.deliver, request.bytes)) {
+    SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
+  }
 }
 
 void* Runtime::snapshot(const void* from, uint64_t bytes) {
   void* to = staging_.take(bytes);
   if (to == nullptr) return nullptr;
-  std::atomic<bool> whole{true};
-  const uint64_t parts = (bytes + kSnapshotPart - 1) / kSnapshotPart;
-  crew_.each(parts, [&](size_t i) {
-    const uint64_t began = pace().begin();
-    const uint64_t offset = i * kSnapshotPart;
-    const uint64_t here = std::min(kSnapshotPart, bytes - offset);
-    if (!read_memory(static_cast<const uint8_t*>(from) + offset, static_cast<uint8_t*>(to) + offset,
-                     here)) {
-      whole.store(false);
-    }
-    pace().end(Pace::host_copy, here, began);
-  });
-  if (whole.load()) return to;
+  if (move(read_memory, from, to, bytes)) return to;
   staging_.give(to);
   return nullptr;
+}
+
+bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to,
+                   uint64_t bytes) {
+  std::atomic<bool> whole{true};
+  const uint64_t parts = (bytes + kMovePart - 1) / kMovePart;
+  crew_.each(parts, [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t offset = i * kMovePart;
+    const uint64_t here = std::min(kMovePart, bytes - offset);
+    const bool done =
+        how(static_cast<const uint8_t*>(from) + offset, static_cast<uint8_t*>(to) + offset, here);
+    if (!done) whole.store(false);
+    pace().end(Pace::host_copy, here, began);
+  });
+  return whole.load();
 }
 
 Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane,
@@ -172,7 +182,7 @@ Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneR
 }
 
 void Runtime::carried(const LaneRequest& request, Direction, Code code) {
-  if (request.snapshot) staging_.give(request.host);
+  if (request.staged) staging_.give(request.host);
   if (request.after != nullptr) give_event(request.context, request.after);
   if (code == kSuccess) return;
   const std::lock_guard lock(failed_mutex_);
@@ -255,14 +265,15 @@ Lane* Runtime::lane(int device, Direction direction, uint64_t reachable) {
   const std::lock_guard lock(lanes_mutex_);
   const size_t at = 2 * static_cast<size_t>(device) + static_cast<size_t>(direction);
   if (at >= lanes_.size()) lanes_.resize(at + 1);
-  if (lanes_[at] || lanes_closed_.load()) return lanes_[at].get();
+  if (lanes_[at] || room_.load() != Room::open) return lanes_[at].get();
   auto made = Lane::open(driver_, *this, device, direction);
   if (!made) {
-    lanes_closed_.store(true);
-    SEALANE_LOG(warn, "the driver has no context left for us: copies stay with the caller");
+    room_.store(Room::full);
+    SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
     return nullptr;
   }
   if (!made->reaches(reachable)) {
+    made->close();
     step_aside("a context of ours cannot reach the program's device memory");
     return nullptr;
   }

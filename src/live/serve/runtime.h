@@ -57,6 +57,7 @@ class Runtime final : private LaneOwner {
   void forget_stream(StreamHandle stream);            // the program destroyed it
   void forget_context(ContextHandle context);         // and all that was in it
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
+  bool any_capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
 
   // The code every later call on a context must return: success, or the error of a carried copy.
   bool any_failed() const { return any_failed_.load(std::memory_order_relaxed); }
@@ -68,6 +69,7 @@ class Runtime final : private LaneOwner {
   bool idle() const;
 
   // Gives our contexts' places back: the program wants one. True if there was something to give.
+  // They may be had again when the program has given one back.
   bool give_up_contexts();
 
   // What the program has.
@@ -91,6 +93,7 @@ class Runtime final : private LaneOwner {
   using StreamPointer = std::shared_ptr<Stream>;
 
   explicit Runtime(GpuDriver& driver);
+  void landed(const LaneRequest& request) override;
   void carried(const LaneRequest& request, Direction direction, Code code) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
@@ -99,6 +102,8 @@ class Runtime final : private LaneOwner {
   Lane* lane(int device, Direction direction, uint64_t reachable);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
   void* snapshot(const void* from, uint64_t bytes);
+  // Copies on all workers, with calls that cannot fault.
+  bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
   Code put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
   Code put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
   EventHandle take_event(ContextHandle context);
@@ -122,8 +127,10 @@ class Runtime final : private LaneOwner {
   std::atomic<uint64_t> copies_{0};
 
   std::mutex lanes_mutex_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // two per device
-  std::atomic<bool> lanes_closed_{false};
+  std::vector<std::unique_ptr<Lane>> lanes_;    // two per device
+  std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
+  enum class Room : uint8_t { open, full, never };
+  std::atomic<Room> room_{Room::open};  // for contexts of ours
 
   std::mutex events_mutex_;
   std::unordered_map<ContextHandle, std::vector<EventHandle>> events_;

@@ -64,6 +64,8 @@ void Runtime::forget_context(ContextHandle context) {
     const std::lock_guard lock(events_mutex_);
     events_.erase(context);  // the driver destroyed them
   }
+  Room full = Room::full;
+  room_.compare_exchange_strong(full, Room::open);
   const std::lock_guard lock(failed_mutex_);
   failed_.erase(context);
   any_failed_.store(!failed_.empty());
@@ -71,7 +73,8 @@ void Runtime::forget_context(ContextHandle context) {
 
 // Nobody may wait for a word of a context that goes: first everything of the program's runs out.
 bool Runtime::give_up_contexts() {
-  if (lanes_closed_.exchange(true)) return false;
+  Room open = Room::open;
+  if (!room_.compare_exchange_strong(open, Room::full)) return false;
   drain();
   std::set<ContextHandle> contexts;
   {
@@ -79,18 +82,26 @@ bool Runtime::give_up_contexts() {
     for (const auto& [key, stream] : streams_) contexts.insert(stream->context);
   }
   for (const ContextHandle context : contexts) driver_.synchronise(context);
+  {
+    const std::shared_lock lock(streams_mutex_);
+    for (const auto& [key, stream] : streams_) {
+      const std::lock_guard held(stream->mutex);
+      for (GateWord& word : stream->words) word = {};
+    }
+  }
   const std::lock_guard lock(lanes_mutex_);
   bool gave = false;
-  for (const auto& lane : lanes_) {
+  for (auto& lane : lanes_) {
     if (!lane) continue;
     lane->close();
+    retired_.push_back(std::move(lane));
     gave = true;
   }
   return gave;
 }
 
 void Runtime::step_aside(const char* why) {
-  if (lanes_closed_.exchange(true)) return;
+  if (room_.exchange(Room::never) == Room::never) return;
   std::fprintf(stderr, "sealane: stepping aside, copies are the driver's again: %s\n", why);
 }
 
