@@ -38,6 +38,42 @@ Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, siz
   return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
 }
 
+uint64_t slices(const CUDA_MEMCPY2D&) { return 1; }
+template <typename Shape>
+uint64_t slices(const Shape& shape) {
+  return shape.Depth;
+}
+
+// A copy of rows: not ours to carry, but those who watch are told where it went.
+template <typename Shape>
+Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
+  Asked asked{std::nullopt, 0, nullptr, 0, false};
+  if (shape == nullptr) return asked;
+  const auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
+    return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  };
+  const bool is_array =
+      shape->srcMemoryType == CU_MEMORYTYPE_ARRAY || shape->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+  if (is_array) return asked;
+  asked = by_pointers(runtime, address(shape->dstMemoryType, shape->dstHost, shape->dstDevice),
+                      address(shape->srcMemoryType, shape->srcHost, shape->srcDevice),
+                      shape->WidthInBytes * shape->Height * slices(*shape));
+  asked.whole = false;
+  return asked;
+}
+
+// Several copies in one call, told as one by the direction of the first.
+Asked by_list(serve::Runtime& runtime, const CUdeviceptr* to, const CUdeviceptr* from,
+              const size_t* bytes, size_t count) {
+  if (to == nullptr || from == nullptr || bytes == nullptr || count == 0) {
+    return {std::nullopt, 0, nullptr, 0, false};
+  }
+  Asked asked = by_pointers(runtime, to[0], from[0], bytes[0]);
+  for (size_t i = 1; i < count; ++i) asked.bytes += bytes[i];
+  asked.whole = false;
+  return asked;
+}
+
 void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
           serve::Route route, CUresult code, sealane::Instant begin) {
   if (!asked.direction) return;
@@ -129,13 +165,14 @@ SEALANE_TWINS(cuMemcpyBatchAsync, _ptsz,
               (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
                CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
                size_t* failed, CUstream stream),
-              OTHER(stream,
-                    (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
 SEALANE_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
               (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
                CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
                CUstream stream),
-              OTHER(stream, (to, from, bytes, count, attributes, starts, attribute_count, stream)))
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, stream)))
 
 SEALANE_TWINS(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
               OTHER(nullptr, (to, from, bytes)))
@@ -150,13 +187,16 @@ SEALANE_TWINS(cuMemcpyPeerAsync, _ptsz,
               (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                size_t bytes, CUstream stream),
               OTHER(stream, (to, to_context, from, from_context, bytes, stream)))
-SEALANE_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* shape), OTHER(nullptr, (shape)))
-SEALANE_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* shape), OTHER(nullptr, (shape)))
+SEALANE_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
+SEALANE_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
 SEALANE_TWINS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* shape, CUstream stream),
-              OTHER(stream, (shape, stream)))
-SEALANE_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* shape), OTHER(nullptr, (shape)))
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
+SEALANE_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
 SEALANE_TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* shape, CUstream stream),
-              OTHER(stream, (shape, stream)))
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
 SEALANE_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* shape), OTHER(nullptr, (shape)))
 SEALANE_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* shape, CUstream stream),
               OTHER(stream, (shape, stream)))

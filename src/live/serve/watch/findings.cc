@@ -80,7 +80,7 @@ Check shape(const Findings& f) {
 }
 
 Check own_messages(const Findings& f) {
-  Check out{State::unknown, "no messages of the driver's own", "no messages"};
+  Check out{State::unknown, "no messages but those of copies", "no messages"};
   if (messages_of(f) == 0) return out;
   const uint64_t extra = f.to_device.extra_messages + f.to_host.extra_messages;
   out.found = extra == 0 ? "none" : concat(grouped(extra), " of ", grouped(messages_of(f)));
