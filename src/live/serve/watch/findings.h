@@ -47,10 +47,12 @@ struct Findings {
   uint64_t additional_bytes_max = 0;
   uint64_t channels = 0;
   uint64_t keys = 0;
+  uint64_t keys_replaced = 0;
   uint64_t ivs = 0;
   uint64_t ivs_broken = 0;
   uint64_t guardable_bytes = 0;
   uint64_t unguardable_bytes = 0;
+  uint64_t unguardable_pinned_bytes = 0;  // of them: memory that --enable pinned would replace
   std::string guard_refusal;
   uint64_t sources_unchanged = 0;
   uint64_t sources_changed = 0;

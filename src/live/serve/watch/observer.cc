@@ -103,8 +103,13 @@ void Observer::message(const Event& event) {
     channels_[name].observe(iv);
   }
 
-  const Seen seen{{event.host, event.bytes}, event.begin,   event.end,
-                  event.direction,           event.id != 0, aead_s};
+  const Seen seen{{event.host, event.bytes},
+                  event.begin,
+                  event.end,
+                  event.direction,
+                  event.id != 0,
+                  aead_s,
+                  event.key};
   if (event.id != 0) {
     by_copy_[event.id].push_back(seen);
     return;
@@ -131,6 +136,10 @@ void Observer::copy(const Event& event) {
 
 void Observer::claim(const Event& copy) {
   std::vector<Seen> messages = messages_of(copy);
+  auto& keys = keys_of_[{copy.context, copy.direction}];
+  for (const Seen& one : messages) {
+    if (keys.insert(one.key).second && keys.size() > 1) ++found_.keys_replaced;
+  }
   if (!moves_bytes(copy)) return;
   Findings::Way& to = way(copy.direction);
   const double blocked = seconds(copy.end - copy.begin);
@@ -208,6 +217,7 @@ void Observer::try_guard(const Event& copy) {
       break;
     case SourceWatch::Answer::unguardable:
       found_.unguardable_bytes += copy.bytes;
+      found_.unguardable_pinned_bytes += copy.pinned ? copy.bytes : 0;
       break;
     case SourceWatch::Answer::unchanged:
       ++found_.sources_unchanged;

@@ -58,6 +58,7 @@ class Observer final : public EventSink {
     Direction direction{};
     bool own_thread = false;
     double aead_s = 0;
+    uint64_t key = 0;
   };
   struct ChannelName {
     uint64_t key;
@@ -94,6 +95,8 @@ class Observer final : public EventSink {
   std::deque<Seen> stray_;  // of copies on other threads, or the driver's own
   std::map<ChannelName, IvLearner> channels_;
   std::set<uint64_t> keys_;
+  // By context and direction: a second key took the place of the first.
+  std::map<std::pair<uint64_t, Direction>, std::set<uint64_t>> keys_of_;
   Tournament predictors_;
   SourceWatch sources_;
   bool said_ = false;

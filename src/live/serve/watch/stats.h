@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --stats: counts what happened, and tells it at the end as JSON to a file and as a few lines on
-// stderr. docs/runtime.md describes every field.
+// stderr. docs/watching.md describes every field.
 //
 // Times are device time: on the emulated GPU real time divided by its dilation, elsewhere the same.
 //

@@ -28,7 +28,7 @@ struct StockCosts {
     double staging_gb_per_s;
     double stock_aead_gb_per_s;
   };
-  // Platform h100-tdx; docs/runtime.md names the sources.
+  // Platform h100-tdx; docs/watching.md names the sources.
   Path to_device{15.3, 36.84, 8.96, 55.4, 28.7, 11.36};
   Path to_host{10.2, 46.85, 8.24, 55.5, 24.5, 11.74};
   double message_bytes_max = 1048576;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which sinks were asked for (SEALANE_OBSERVE, SEALANE_STATS, SEALANE_TRACE, SEALANE_RECORD; see
-// docs/runtime.md), made and added. They live until the process is gone.
+// docs/watching.md), made and added. They live until the process is gone.
 #pragma once
 
 #include "live/serve/options.h"
