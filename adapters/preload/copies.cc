@@ -26,6 +26,7 @@ struct Asked {
   void* host = nullptr;
   uint64_t bytes = 0;
   bool whole = true;  // one range
+  uint64_t id = 0;
 };
 
 // A copy whose direction only its pointers tell.
@@ -47,13 +48,21 @@ void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle strea
   event.asynchronous = async;
   event.pinned = runtime.host_memory().find(reinterpret_cast<uint64_t>(asked.host)).has_value();
   event.code = code;
+  event.id = asked.id;
   event.bytes = asked.bytes;
   event.host = reinterpret_cast<uint64_t>(asked.host);
   event.device_address = asked.device;
   event.stream = reinterpret_cast<uint64_t>(stream);
   event.begin = begin;
   event.end = SteadyClock().now();
+  serve::ContextHandle context = nullptr;
+  if (port().context_of(stream, context) == serve::kSuccess) {
+    event.context = reinterpret_cast<uint64_t>(context);
+  }
+  const auto block = runtime.device_memory().find(asked.device);
+  if (block) event.device = static_cast<uint8_t>(block->what.device);
   serve::report(event);
+  collect_launch_times();
 }
 
 // Everything between a copy call of the program and the driver.
@@ -64,15 +73,17 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
   if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
   const bool timed = serve::watched();
   const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
-  const Asked asked = describe(*runtime);
+  Asked asked = describe(*runtime);
+  if (timed) asked.id = runtime->next_copy();
   serve::Route route = asked.whole ? serve::Route::passed : serve::Route::passed_shape;
   if (asked.whole && asked.direction && async && asked.bytes > 0) {
-    route = runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream});
+    route =
+        runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
   CUresult result = CUDA_SUCCESS;
   if (route != serve::Route::carried) {
     runtime->touch(stream);
-    serve::copy_in_flight() = {0, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
+    serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
     result = pass();
     serve::copy_in_flight() = {};
     if (result == CUDA_SUCCESS) result = left_error(*runtime);
@@ -89,7 +100,9 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
       named(stream, mode), async,                                               \
       [&]([[maybe_unused]] serve::Runtime& runtime) -> Asked { return asked; }, \
       [&] { return next arguments; })
-#define OTHER(stream, arguments) ordered(named(stream, mode), [&] { return next arguments; })
+#define OTHER(stream, arguments) \
+  ordered(                       \
+      named(stream, mode), [&] { return next arguments; }, called)
 // NOLINTEND(bugprone-macro-parentheses)
 
 #define TO_DEVICE (Asked{Direction::to_device, to, const_cast<void*>(from), bytes})

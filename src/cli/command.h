@@ -23,6 +23,7 @@ void add_doctor(CLI::App& root, Invocation& invocation);
 void add_bench(CLI::App& root, Invocation& invocation);
 void add_sim(CLI::App& root, Invocation& invocation);
 void add_run(CLI::App& root, Invocation& invocation);
+void add_record(CLI::App& root, Invocation& invocation);
 void add_keygen(CLI::App& root, Invocation& invocation);
 
 }  // namespace sealane::cli

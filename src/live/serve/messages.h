@@ -57,6 +57,7 @@ class Message {
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
   void tell() const;
+  void tell_part(Event& event, uint64_t bytes) const;
 
   std::shared_ptr<const SplitGcm> key_;
   uint64_t key_number_ = 0;
