@@ -104,7 +104,10 @@ int run(int argc, const char* const* argv) {
       "  sealane bench seal --json -        the same for programs\n"
       "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
       "  sealane estimate --list            what confidential mode costs: workloads, platforms\n"
+      "  sealane run --observe -- CMD       what would Sealane do for this CUDA program?\n"
+      "  sealane run -- CMD                 run it under Sealane\n"
       "  sealane run --emulate -- CMD       a CUDA program on the emulated confidential GPU\n"
+      "  sealane record -o T -- CMD         write down its copies and launches\n"
       "  sealane bench allreduce --ranks 2  a sealed all-reduce next to a plain one\n"
       "\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage. Environment: SEALANE_AEAD=ipsec-mb|openssl,\n"
@@ -118,6 +121,7 @@ int run(int argc, const char* const* argv) {
   add_validate(root, invocation);
   add_report(root, invocation);
   add_run(root, invocation);
+  add_record(root, invocation);
   add_keygen(root, invocation);
 
   try {

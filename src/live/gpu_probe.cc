@@ -105,6 +105,12 @@ GpuAnswers ask_gpu_libraries() {
   return answers;
 }
 
+CcState ask_cc_state() {
+  GpuAnswers answers;
+  ask_nvml(answers);
+  return answers.conf_compute ? interpret(*answers.conf_compute) : CcState::unknown;
+}
+
 GpuReport interpret(const GpuAnswers& answers) {
   GpuReport report;
   if (!answers.cuda_found && !answers.nvml_found) return report;

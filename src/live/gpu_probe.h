@@ -58,6 +58,9 @@ struct GpuReport {
 
 GpuAnswers ask_gpu_libraries();
 
+// Only whether CC is on. Asks NVML alone and starts nothing of CUDA's.
+CcState ask_cc_state();
+
 GpuReport interpret(const GpuAnswers& answers);
 
 }  // namespace sealane

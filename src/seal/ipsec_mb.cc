@@ -181,6 +181,8 @@ class IpsecMbEngine final : public Engine {
     return usage_error(library_.problem);
   }
 
+  IMB_MGR* manager() const { return library_.manager; }  // nullptr if unavailable
+
   std::unique_ptr<Aead> make(const Key& key) const override {
     SEALANE_CHECK(library_.problem.empty(), "engine used on a CPU that cannot run it");
     return std::make_unique<IpsecMbAead>(library_.manager, key);
@@ -191,6 +193,11 @@ class IpsecMbEngine final : public Engine {
 };
 
 // Leaked on purpose: engines outlive every exit handler.
+const IpsecMbEngine& best_engine() {
+  static const auto& engine = *new IpsecMbEngine(IMB_ARCH_NONE);
+  return engine;
+}
+
 std::vector<const Engine*> usable_code_paths() {
   std::vector<const Engine*> paths;
   for (const IMB_ARCH arch : {IMB_ARCH_SSE, IMB_ARCH_AVX, IMB_ARCH_AVX2, IMB_ARCH_AVX512}) {
@@ -202,10 +209,9 @@ std::vector<const Engine*> usable_code_paths() {
 
 }  // namespace
 
-const Engine& ipsec_mb_engine() {
-  static const Engine& engine = *new IpsecMbEngine(IMB_ARCH_NONE);
-  return engine;
-}
+const Engine& ipsec_mb_engine() { return best_engine(); }
+
+void* ipsec_mb_manager() { return best_engine().manager(); }
 
 std::span<const Engine* const> ipsec_mb_code_paths() {
   static const auto& paths = *new std::vector<const Engine*>(usable_code_paths());

@@ -19,4 +19,9 @@ const Engine& ipsec_mb_engine();
 // go through all of them, so that what ships elsewhere is proved here too.
 std::span<const Engine* const> ipsec_mb_code_paths();
 
+// The library's manager (an IMB_MGR) behind ipsec_mb_engine(), for what is not a whole message;
+// nullptr if this CPU cannot run it. A table of functions to the direct calls: any thread may use
+// it.
+void* ipsec_mb_manager();
+
 }  // namespace sealane

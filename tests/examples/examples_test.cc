@@ -70,7 +70,7 @@ class Scratch {
 Outcome run(const Example& example, const std::string& suffix, const std::string& cc,
             const std::vector<std::string>& flags = {}) {
   const Scratch scratch;
-  std::vector<std::string> argv = {SEALANE_PROGRAM,      "run", "--emulate", "--cc", cc, "--stats",
+  std::vector<std::string> argv = {SEALANE_PROGRAM,      "run", "--emulate", "--cc", cc, "--truth",
                                    scratch.file("truth")};
   argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"--", SEALANE_EXAMPLES_DIR "/" + example.program + suffix});

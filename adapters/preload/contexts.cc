@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The driver's start, its contexts, and cuGetProcAddress, through which most programs find it.
+
+#include "hooks.h"
+#include "start.h"
+
+using namespace sealane::preload;
+namespace serve = sealane::serve;
+
+SEALANE_HOOKED cuInit(unsigned flags) {
+  const auto next = SEALANE_REAL(cuInit);
+  if (next == nullptr) return CUDA_ERROR_NO_DEVICE;
+  const CUresult result = next(flags);
+  if (result == CUDA_SUCCESS) driver_is_up();
+  return result;
+}
+
+namespace {
+
+// There are few contexts in CC mode, and the program's come first.
+template <typename Create>
+CUresult create_context(Create&& create) {
+  const CUresult result = create();
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || runtime == nullptr) return result;
+  return runtime->give_up_contexts() ? create() : result;
+}
+
+// A context ends: nothing of ours may still be under way in it.
+template <typename End>
+CUresult end_context(CUcontext context, End&& end) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return end();
+  runtime->drain();
+  forget_launch_times();
+  const CUresult result =
+      told(serve::EventKind::call, "cuCtxDestroy", nullptr, end, [&](serve::Event& event) {
+        event.call = serve::Call::destroy_context;
+        event.context = reinterpret_cast<uint64_t>(context);
+      });
+  if (result == CUDA_SUCCESS) runtime->forget_context(handle(context));
+  return result;
+}
+
+}  // namespace
+
+#define CREATE(symbol, parameters, arguments)                                \
+  SEALANE_HOOKED symbol parameters {                                         \
+    const auto next = SEALANE_REAL(symbol);                                  \
+    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED                      \
+                           : create_context([&] { return next arguments; }); \
+  }
+CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
+       (context, flags, device))
+CREATE(cuCtxCreate_v3,
+       (CUcontext * context, void* affinity, int count, unsigned flags, CUdevice device),
+       (context, affinity, count, flags, device))
+CREATE(cuCtxCreate_v4,
+       (CUcontext * context, CUctxCreateParams* parameters, unsigned flags, CUdevice device),
+       (context, parameters, flags, device))
+CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
+
+SEALANE_HOOKED cuCtxDestroy_v2(CUcontext context) {
+  const auto next = SEALANE_REAL(cuCtxDestroy_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return end_context(context, [&] { return next(context); });
+}
+
+#define END_PRIMARY(symbol)                                   \
+  SEALANE_HOOKED symbol(CUdevice device) {                    \
+    const auto next = SEALANE_REAL(symbol);                   \
+    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;   \
+    return end_primary(device, [&] { return next(device); }); \
+  }
+
+namespace {
+
+template <typename End>
+CUresult end_primary(CUdevice device, End&& end) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return end();
+  const CUcontext before = primary_context(device);
+  runtime->drain();
+  forget_launch_times();
+  const CUresult result = end();
+  if (before != nullptr && primary_context(device) == nullptr)
+    runtime->forget_context(handle(before));
+  return result;
+}
+
+}  // namespace
+
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2)
+
+// --- cuGetProcAddress
+
+namespace {
+
+// The hook in front of what the driver answered. It is the same function that the driver exports,
+// or else the variant of a CUDA version we know.
+void* in_front(const char* name, int version, cuuint64_t flags, void* found) {
+  if (found == nullptr || name == nullptr || disabled()) return found;
+  constexpr cuuint64_t kPerThread = 2;
+  Slot slot = Slot::count;
+  if ((flags & kPerThread) != 0) slot = find_hook(name, version, true);
+  if (slot == Slot::count) slot = find_hook(name, version, false);
+  if (slot == Slot::count || found == hook(slot).function) return found;
+  void* known = real_functions[static_cast<size_t>(slot)].load();
+  if (known == nullptr) known = find_real(slot);
+  if (known != nullptr && known != found) return found;  // another variant than we think
+  remember_real(slot, found);
+  return hook(slot).function;
+}
+
+}  // namespace
+
+SEALANE_HOOKED cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+  const auto next = SEALANE_REAL(cuGetProcAddress);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const CUresult result = next(name, function, version, flags);
+  if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
+  return result;
+}
+
+SEALANE_HOOKED cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
+                                   CUdriverProcAddressQueryResult* status) {
+  const auto next = SEALANE_REAL(cuGetProcAddress_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const CUresult result = next(name, function, version, flags, status);
+  if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
+  return result;
+}

@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which copy is this? Copies of a range between host and device are offered to the runtime; every
+// other shape is counted and passed.
+
+#include <atomic>
+#include <optional>
+
+#include "hooks.h"
+#include "live/serve/messages.h"
+
+using namespace sealane::preload;
+namespace serve = sealane::serve;
+using sealane::Direction;
+using sealane::SteadyClock;
+
+namespace {
+
+constexpr bool kAsync = true;
+constexpr bool kSync = false;
+
+struct Asked {
+  std::optional<Direction> direction;  // nothing: not between host and device
+  uint64_t device = 0;
+  void* host = nullptr;
+  uint64_t bytes = 0;
+  bool whole = true;  // one range
+  uint64_t id = 0;
+};
+
+// A copy whose direction only its pointers tell.
+Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  const bool to_device = runtime.device_memory().find(to).has_value();
+  const bool from_device = runtime.device_memory().find(from).has_value();
+  if (to_device == from_device) return {std::nullopt, 0, nullptr, bytes, false};
+  if (to_device) return {Direction::to_device, to, reinterpret_cast<void*>(from), bytes};
+  return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
+}
+
+uint64_t slices(const CUDA_MEMCPY2D&) { return 1; }
+template <typename Shape>
+uint64_t slices(const Shape& shape) {
+  return shape.Depth;
+}
+
+// A copy of rows: not ours to carry, but those who watch are told where it went.
+template <typename Shape>
+Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
+  Asked asked{std::nullopt, 0, nullptr, 0, false};
+  if (shape == nullptr) return asked;
+  const auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
+    return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  };
+  const bool is_array =
+      shape->srcMemoryType == CU_MEMORYTYPE_ARRAY || shape->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+  if (is_array) return asked;
+  asked = by_pointers(runtime, address(shape->dstMemoryType, shape->dstHost, shape->dstDevice),
+                      address(shape->srcMemoryType, shape->srcHost, shape->srcDevice),
+                      shape->WidthInBytes * shape->Height * slices(*shape));
+  asked.whole = false;
+  return asked;
+}
+
+// Several copies in one call, told as one by the direction of the first.
+Asked by_list(serve::Runtime& runtime, const CUdeviceptr* to, const CUdeviceptr* from,
+              const size_t* bytes, size_t count) {
+  if (to == nullptr || from == nullptr || bytes == nullptr || count == 0) {
+    return {std::nullopt, 0, nullptr, 0, false};
+  }
+  Asked asked = by_pointers(runtime, to[0], from[0], bytes[0]);
+  for (size_t i = 1; i < count; ++i) asked.bytes += bytes[i];
+  asked.whole = false;
+  return asked;
+}
+
+void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
+          serve::Route route, CUresult code, sealane::Instant begin) {
+  if (!asked.direction) return;
+  serve::Event event;
+  event.kind = serve::EventKind::copy;
+  event.direction = *asked.direction;
+  event.route = route;
+  event.asynchronous = async;
+  event.pinned = runtime.host_memory().find(reinterpret_cast<uint64_t>(asked.host)).has_value();
+  event.code = code;
+  event.id = asked.id;
+  event.bytes = asked.bytes;
+  event.host = reinterpret_cast<uint64_t>(asked.host);
+  event.device_address = asked.device;
+  event.stream = reinterpret_cast<uint64_t>(stream);
+  event.begin = begin;
+  event.end = SteadyClock().now();
+  serve::ContextHandle context = nullptr;
+  if (port().context_of(stream, context) == serve::kSuccess) {
+    event.context = reinterpret_cast<uint64_t>(context);
+  }
+  const auto block = runtime.device_memory().find(asked.device);
+  if (block) event.device = static_cast<uint8_t>(block->what.device);
+  serve::report(event);
+  collect_launch_times();
+}
+
+// Everything between a copy call of the program and the driver.
+template <typename Describe, typename Pass>
+CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&& pass) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return pass();
+  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  const bool timed = serve::watched();
+  const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
+  Asked asked = describe(*runtime);
+  if (timed) asked.id = runtime->next_copy();
+  serve::Route route = asked.whole ? serve::Route::passed : serve::Route::passed_shape;
+  if (asked.whole && asked.direction && async && asked.bytes > 0) {
+    route =
+        runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
+  }
+  CUresult result = CUDA_SUCCESS;
+  if (route != serve::Route::carried) {
+    runtime->touch(stream);
+    serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
+    result = pass();
+    serve::copy_in_flight() = {};
+    if (result == CUDA_SUCCESS) result = left_error(*runtime);
+  }
+  if (timed) tell(*runtime, asked, stream, async, route, result, begin);
+  return result;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-macro-parentheses): arguments are lists
+#define COPY(stream, async, asked, arguments)                                   \
+  copy(                                                                         \
+      named(stream, mode), async,                                               \
+      [&]([[maybe_unused]] serve::Runtime& runtime) -> Asked { return asked; }, \
+      [&] { return next arguments; })
+#define OTHER(stream, arguments) \
+  ordered(                       \
+      named(stream, mode), [&] { return next arguments; }, called)
+// NOLINTEND(bugprone-macro-parentheses)
+
+#define TO_DEVICE (Asked{Direction::to_device, to, const_cast<void*>(from), bytes})
+#define TO_HOST (Asked{Direction::to_host, from, to, bytes})
+
+SEALANE_TWINS(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr to, const void* from, size_t bytes),
+              COPY(nullptr, kSync, TO_DEVICE, (to, from, bytes)))
+SEALANE_TWINS(cuMemcpyDtoH_v2, _ptds, (void* to, CUdeviceptr from, size_t bytes),
+              COPY(nullptr, kSync, TO_HOST, (to, from, bytes)))
+SEALANE_TWINS(cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
+              COPY(nullptr, kSync, by_pointers(runtime, to, from, bytes), (to, from, bytes)))
+SEALANE_TWINS(cuMemcpyHtoDAsync_v2, _ptsz,
+              (CUdeviceptr to, const void* from, size_t bytes, CUstream stream),
+              COPY(stream, kAsync, TO_DEVICE, (to, from, bytes, stream)))
+SEALANE_TWINS(cuMemcpyDtoHAsync_v2, _ptsz,
+              (void* to, CUdeviceptr from, size_t bytes, CUstream stream),
+              COPY(stream, kAsync, TO_HOST, (to, from, bytes, stream)))
+SEALANE_TWINS(cuMemcpyAsync, _ptsz,
+              (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+              COPY(stream, kAsync, by_pointers(runtime, to, from, bytes),
+                   (to, from, bytes, stream)))
+
+SEALANE_TWINS(cuMemcpyBatchAsync, _ptsz,
+              (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
+               CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
+               size_t* failed, CUstream stream),
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
+SEALANE_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
+              (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
+               CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
+               CUstream stream),
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, stream)))
+
+SEALANE_TWINS(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
+              OTHER(nullptr, (to, from, bytes)))
+SEALANE_TWINS(cuMemcpyDtoDAsync_v2, _ptsz,
+              (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+              OTHER(stream, (to, from, bytes, stream)))
+SEALANE_TWINS(cuMemcpyPeer, _ptds,
+              (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+               size_t bytes),
+              OTHER(nullptr, (to, to_context, from, from_context, bytes)))
+SEALANE_TWINS(cuMemcpyPeerAsync, _ptsz,
+              (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+               size_t bytes, CUstream stream),
+              OTHER(stream, (to, to_context, from, from_context, bytes, stream)))
+SEALANE_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
+SEALANE_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
+SEALANE_TWINS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* shape, CUstream stream),
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
+SEALANE_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
+SEALANE_TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* shape, CUstream stream),
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
+SEALANE_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* shape), OTHER(nullptr, (shape)))
+SEALANE_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* shape, CUstream stream),
+              OTHER(stream, (shape, stream)))
+SEALANE_TWINS(cuMemcpy3DBatchAsync, _ptsz,
+              (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
+               unsigned long long flags, CUstream stream),
+              OTHER(stream, (count, copies, failed, flags, stream)))
+SEALANE_TWINS(cuMemcpy3DBatchAsync_v2, _ptsz,
+              (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
+               CUstream stream),
+              OTHER(stream, (count, copies, flags, stream)))
+SEALANE_TWINS(cuMemcpyAtoA_v2, _ptds,
+              (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes),
+              OTHER(nullptr, (to, to_offset, from, from_offset, bytes)))
+SEALANE_TWINS(cuMemcpyAtoD_v2, _ptds, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes),
+              OTHER(nullptr, (to, from, offset, bytes)))
+SEALANE_TWINS(cuMemcpyDtoA_v2, _ptds, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes),
+              OTHER(nullptr, (to, offset, from, bytes)))
+SEALANE_TWINS(cuMemcpyHtoA_v2, _ptds, (CUarray to, size_t offset, const void* from, size_t bytes),
+              OTHER(nullptr, (to, offset, from, bytes)))
+SEALANE_TWINS(cuMemcpyAtoH_v2, _ptds, (void* to, CUarray from, size_t offset, size_t bytes),
+              OTHER(nullptr, (to, from, offset, bytes)))
+SEALANE_TWINS(cuMemcpyHtoAAsync_v2, _ptsz,
+              (CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream),
+              OTHER(stream, (to, offset, from, bytes, stream)))
+SEALANE_TWINS(cuMemcpyAtoHAsync_v2, _ptsz,
+              (void* to, CUarray from, size_t offset, size_t bytes, CUstream stream),
+              OTHER(stream, (to, from, offset, bytes, stream)))

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a hook looks: the driver's own signature, then one of the shapes below around a call of the
+// real function. With no runtime (CC off, switched off, not yet started) a hook is one load and a
+// call. Declares the hooked calls that others of this folder need the real function of.
+#pragma once
+
+#include "base/time.h"
+#include "live/serve/runtime.h"
+#include "port.h"
+#include "table.h"
+#include "tell.h"
+
+// A hook and its per-thread-default-stream twin; `mode` says which it is, `called` names the call.
+#define SEALANE_TWINS(name, suffix, parameters, ...)                     \
+  SEALANE_HOOKED name parameters {                                       \
+    constexpr auto mode = ::sealane::preload::DefaultStream::legacy;     \
+    [[maybe_unused]] constexpr const char* called = #name;               \
+    const auto next = SEALANE_REAL(name);                                \
+    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
+  }                                                                      \
+  SEALANE_HOOKED name##suffix parameters {                               \
+    constexpr auto mode = ::sealane::preload::DefaultStream::per_thread; \
+    [[maybe_unused]] constexpr const char* called = #name;               \
+    const auto next = SEALANE_REAL(name##suffix);                        \
+    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
+  }
+
+extern "C" {
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxSynchronize();
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                unsigned flags);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventQuery(CUevent event);
+CUresult cuEventDestroy_v2(CUevent event);
+}
+
+namespace sealane::preload {
+
+enum class DefaultStream : uint8_t { legacy, per_thread };
+
+// Default streams get their names, so that the plain functions mean the same stream.
+inline serve::StreamHandle named(CUstream stream, DefaultStream mode) {
+  if (stream != nullptr) return handle(stream);
+  return reinterpret_cast<serve::StreamHandle>(
+      mode == DefaultStream::legacy ? serve::kLegacyStream : serve::kPerThreadStream);
+}
+
+// The error that a copy of ours left on the calling thread's context.
+inline CUresult left_error(serve::Runtime& runtime) {
+  if (!runtime.any_failed()) return CUDA_SUCCESS;
+  return static_cast<CUresult>(runtime.failure_of(handle(current_context())));
+}
+
+// A call that goes into a stream.
+template <typename Call, typename Add = NothingToAdd>
+CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&& add = {}) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return call();
+  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  runtime->touch(stream);
+  return told(serve::EventKind::call, name, stream, call, add);
+}
+
+// A call that neither goes into a stream nor waits.
+template <typename Call>
+CUresult plain(Call&& call) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return call();
+  const CUresult left = left_error(*runtime);
+  return left == CUDA_SUCCESS ? call() : left;
+}
+
+// The same for one that is told of.
+template <typename Call, typename Add>
+CUresult plain(Call&& call, const char* name, Add&& add, serve::StreamHandle stream = nullptr) {
+  if (serve::Runtime::get() == nullptr) return call();
+  return plain([&] { return told(serve::EventKind::call, name, stream, call, add); });
+}
+
+// A call that waits: an error of ours may have come up meanwhile.
+template <typename Call, typename Add = NothingToAdd>
+CUresult waiting(Call&& call, const char* name, Add&& add = {},
+                 serve::StreamHandle stream = nullptr) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return call();
+  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  const CUresult result = told(serve::EventKind::wait, name, stream, call, add);
+  return result == CUDA_SUCCESS ? left_error(*runtime) : result;
+}
+
+}  // namespace sealane::preload

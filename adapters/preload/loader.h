@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dynamic linker, behind our own dlsym and dlopen. Usable from the first instruction of the
+// process, before our constructor.
+#pragma once
+
+namespace sealane::preload {
+
+void* real_dlsym(void* handle, const char* name);
+void* real_dlopen(const char* file, int flags);
+
+// libcuda.so.1 if the process has it, else nullptr. Kept for good: a driver must not go away under
+// its hooks.
+void* driver_library();
+
+// Does this code address lie in the driver or one of its helper libraries?
+bool in_driver(const void* code);
+
+}  // namespace sealane::preload

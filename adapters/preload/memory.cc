@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocations: what is device memory, what is pinned, and whose.
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <optional>
+
+#include "hooks.h"
+#include "live/serve/options.h"
+
+using namespace sealane::preload;
+namespace serve = sealane::serve;
+using sealane::Range;
+
+namespace {
+
+int current_device() {
+  int device = 0;
+  const CUcontext context = current_context();
+  return context != nullptr && port().device_of(handle(context), device) == serve::kSuccess ? device
+                                                                                            : -1;
+}
+
+void note_device(CUdeviceptr address, uint64_t bytes) {
+  serve::Runtime::get()->device_memory().add({address, bytes},
+                                             {current_device(), current_context()});
+}
+
+}  // namespace
+
+SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  const auto next = SEALANE_REAL(cuMemAlloc_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto call = [&] {
+    const CUresult result = next(address, bytes);
+    if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) note_device(*address, bytes);
+    return result;
+  };
+  return plain(call, "cuMemAlloc", made_on_device(address, [=] { return bytes; }));
+}
+
+SEALANE_HOOKED cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                                  unsigned element) {
+  const auto next = SEALANE_REAL(cuMemAllocPitch_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto call = [&] {
+    const CUresult result = next(address, pitch, width, height, element);
+    if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) {
+      note_device(*address, *pitch * height);
+    }
+    return result;
+  };
+  return plain(call, "cuMemAllocPitch", made_on_device(address, [=] { return *pitch * height; }));
+}
+
+SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) {
+  const auto next = SEALANE_REAL(cuMemFree_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto call = [&] {
+    serve::Runtime* runtime = serve::Runtime::get();
+    if (runtime == nullptr) return next(address);
+    const auto gone = runtime->device_memory().remove(address);
+    if (gone) runtime->drain(gone->range);
+    const CUresult result = next(address);
+    if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
+    return result;
+  };
+  return plain(call, "cuMemFree", gone_from_device(address));
+}
+
+namespace {
+
+// Pinned memory of ours: private anonymous pages. In CC mode the driver's is no faster.
+CUresult allocate_ours(void** memory, size_t bytes, unsigned flags) {
+  if (memory == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  *memory = made;
+  serve::Runtime::get()->host_memory().add({reinterpret_cast<uint64_t>(made), bytes},
+                                           {true, false, flags, context});
+  return CUDA_SUCCESS;
+}
+
+// Whoever wants to reach it from a kernel needs the driver's memory.
+bool ours_to_allocate(unsigned flags) {
+  return serve::Runtime::get() != nullptr && serve::options().pinned &&
+         (flags & ~static_cast<unsigned>(CU_MEMHOSTALLOC_PORTABLE)) == 0;
+}
+
+template <typename Next>
+CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& next) {
+  const auto call = [&] {
+    if (ours_to_allocate(flags)) return allocate_ours(memory, bytes, flags);
+    const CUresult result = next();
+    serve::Runtime* runtime = serve::Runtime::get();
+    if (result == CUDA_SUCCESS && runtime != nullptr) {
+      runtime->host_memory().add({reinterpret_cast<uint64_t>(*memory), bytes},
+                                 {false, false, flags, current_context()});
+    }
+    return result;
+  };
+  return plain(call, "cuMemHostAlloc", made_on_host(memory, bytes));
+}
+
+}  // namespace
+
+SEALANE_HOOKED cuMemAllocHost_v2(void** memory, size_t bytes) {
+  const auto next = SEALANE_REAL(cuMemAllocHost_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return allocate_pinned(memory, bytes, 0, [&] { return next(memory, bytes); });
+}
+
+SEALANE_HOOKED cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  const auto next = SEALANE_REAL(cuMemHostAlloc);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return allocate_pinned(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
+}
+
+SEALANE_HOOKED cuMemFreeHost(void* memory) {
+  const auto next = SEALANE_REAL(cuMemFreeHost);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto call = [&] {
+    serve::Runtime* runtime = serve::Runtime::get();
+    if (runtime == nullptr) return next(memory);
+    const auto known = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
+    const bool whole = known && known->range.address == reinterpret_cast<uint64_t>(memory);
+    if (!whole || known->what.registered) return next(memory);
+    runtime->host_memory().remove(known->range.address);
+    runtime->drain(known->range);
+    if (!known->what.ours) return next(memory);
+    munmap(memory, known->range.bytes);
+    return CUDA_SUCCESS;
+  };
+  return plain(call, "cuMemFreeHost", gone_from_host(memory));
+}
+
+// --- registration: the driver refuses it in CC mode, and programs that insist on it do not start.
+// All it can mean there is that copies may be asynchronous, and that we can grant.
+
+namespace {
+
+template <typename Next>
+CUresult register_memory(void* memory, size_t bytes, unsigned flags, Next&& next) {
+  return plain([&] {
+    const CUresult result = next();
+    serve::Runtime* runtime = serve::Runtime::get();
+    constexpr unsigned kGranted = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY;
+    const bool ours = result == CUDA_ERROR_NOT_SUPPORTED && runtime != nullptr &&
+                      serve::options().registration && (flags & ~kGranted) == 0;
+    if (!ours) return result;
+    if (!serve::is_mapped(memory, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    const Range range{reinterpret_cast<uint64_t>(memory), bytes};
+    return runtime->host_memory().add_apart(range, {false, true, flags, current_context()})
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  });
+}
+
+// What we know of host memory that the driver does not know.
+std::optional<serve::RangeMap<serve::HostBlock>::Entry> known_to_us(const void* memory) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return std::nullopt;
+  const auto block = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
+  return block && (block->what.ours || block->what.registered) ? block : std::nullopt;
+}
+
+template <typename Value>
+CUresult give(void* data, Value value) {
+  std::memcpy(data, &value, sizeof value);
+  return CUDA_SUCCESS;
+}
+
+CUresult host_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr address,
+                        const serve::RangeMap<serve::HostBlock>::Entry& block) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return give(data, block.what.context);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return give<unsigned>(data, CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // unified addressing: the same number
+      return give<uint64_t>(data, address);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return give<unsigned>(data, 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return give<uint64_t>(data, block.range.address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return give<size_t>(data, block.range.bytes);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return give(data, 0);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+}  // namespace
+
+SEALANE_HOOKED cuMemHostRegister(void* memory, size_t bytes, unsigned flags) {
+  const auto next = SEALANE_REAL(cuMemHostRegister);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
+}
+
+SEALANE_HOOKED cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
+  const auto next = SEALANE_REAL(cuMemHostRegister_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
+}
+
+SEALANE_HOOKED cuMemHostUnregister(void* memory) {
+  const auto next = SEALANE_REAL(cuMemHostUnregister);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] {
+    const auto block = known_to_us(memory);
+    if (!block || !block->what.registered ||
+        block->range.address != reinterpret_cast<uint64_t>(memory)) {
+      return next(memory);
+    }
+    serve::Runtime* runtime = serve::Runtime::get();
+    runtime->host_memory().remove(block->range.address);
+    runtime->drain(block->range);
+    return CUDA_SUCCESS;
+  });
+}
+
+// --- questions about memory
+
+#define ASKED(symbol, parameters, arguments, memory, answer)                 \
+  SEALANE_HOOKED symbol parameters {                                         \
+    const auto next = SEALANE_REAL(symbol);                                  \
+    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;                  \
+    return plain([&] {                                                       \
+      const auto block = known_to_us(reinterpret_cast<const void*>(memory)); \
+      return block ? answer : next arguments;                                \
+    });                                                                      \
+  }
+// A device address for it is what we cannot give.
+ASKED(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void* memory, unsigned flags),
+      (address, memory, flags), memory, CUDA_ERROR_NOT_SUPPORTED)
+ASKED(cuMemHostGetFlags, (unsigned* flags, void* memory), (flags, memory), memory,
+      flags == nullptr ? CUDA_ERROR_INVALID_VALUE : give(flags, block->what.flags))
+ASKED(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUdeviceptr address),
+      (data, attribute, address), address,
+      data == nullptr ? CUDA_ERROR_INVALID_VALUE : host_attribute(data, attribute, address, *block))
+ASKED(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t* bytes, CUdeviceptr address),
+      (base, bytes, address), address,
+      (base != nullptr ? give(base, block->range.address) : CUDA_SUCCESS,
+       bytes != nullptr ? give(bytes, block->range.bytes) : CUDA_SUCCESS))
+
+SEALANE_HOOKED cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                      CUdeviceptr address) {
+  const auto next = SEALANE_REAL(cuPointerGetAttributes);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] {
+    const CUresult result = next(count, attributes, data, address);  // zeros for what it knows not
+    const auto block = known_to_us(reinterpret_cast<const void*>(address));
+    for (unsigned i = 0; block && result == CUDA_SUCCESS && i < count; ++i) {
+      host_attribute(data[i], attributes[i], address, *block);
+    }
+    return result;
+  });
+}

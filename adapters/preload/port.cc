@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port.h"
+
+#include "hooks.h"
+#include "table.h"
+
+namespace sealane::preload {
+namespace {
+
+using serve::Code;
+using serve::ContextHandle;
+using serve::EventHandle;
+using serve::LaneContext;
+using serve::StreamHandle;
+
+CUcontext context(ContextHandle h) { return reinterpret_cast<CUcontext>(h); }
+CUstream stream(StreamHandle h) { return reinterpret_cast<CUstream>(h); }
+CUevent event(EventHandle h) { return reinterpret_cast<CUevent>(h); }
+
+// Functions of the driver that no program needs to be kept from.
+struct Calls {
+  CUresult (*ctx_get_current)(CUcontext*);
+  CUresult (*ctx_push)(CUcontext);
+  CUresult (*ctx_pop)(CUcontext*);
+  CUresult (*ctx_get_device)(CUdevice*);
+  CUresult (*stream_create)(CUstream*, unsigned);
+  CUresult (*stream_get_ctx)(CUstream, CUcontext*);
+  CUresult (*event_create)(CUevent*, unsigned);
+  CUresult (*event_destroy)(CUevent);
+  CUresult (*primary_state)(CUdevice, unsigned*, int*);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus*);
+  CUresult (*capture_mode)(CUstreamCaptureMode*);
+
+  Calls() {
+    find(ctx_get_current, "cuCtxGetCurrent");
+    find(ctx_push, "cuCtxPushCurrent_v2");
+    find(ctx_pop, "cuCtxPopCurrent_v2");
+    find(ctx_get_device, "cuCtxGetDevice");
+    find(stream_create, "cuStreamCreate");
+    find(stream_get_ctx, "cuStreamGetCtx");
+    find(event_create, "cuEventCreate");
+    find(event_destroy, "cuEventDestroy_v2");
+    find(primary_state, "cuDevicePrimaryCtxGetState");
+    find(is_capturing, "cuStreamIsCapturing");
+    find(capture_mode, "cuThreadExchangeStreamCaptureMode");
+  }
+  template <typename Function>
+  static void find(Function*& slot, const char* name) {
+    slot = reinterpret_cast<Function*>(find_in_driver(name));
+  }
+};
+
+const Calls& calls() {
+  static const Calls& found = *new Calls;
+  return found;
+}
+
+// Makes a context current for a scope.
+class Current {
+ public:
+  explicit Current(CUcontext wanted) : pushed_(calls().ctx_push(wanted) == CUDA_SUCCESS) {}
+  ~Current() {
+    CUcontext unused = nullptr;
+    if (pushed_) calls().ctx_pop(&unused);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  bool ok() const { return pushed_; }
+
+ private:
+  const bool pushed_;
+};
+
+class Port final : public serve::GpuDriver {
+ public:
+  Code make_lane(int device, LaneContext& out) override {
+    const auto create = SEALANE_REAL(cuCtxCreate_v2);
+    if (create == nullptr) return serve::kNotSupported;
+    CUcontext made = nullptr;
+    CUresult code = create(&made, CU_CTX_SCHED_BLOCKING_SYNC, device);
+    if (code != CUDA_SUCCESS) return code;
+    CUstream lane_stream = nullptr;
+    code = calls().stream_create(&lane_stream, CU_STREAM_NON_BLOCKING);
+    CUcontext unused = nullptr;
+    calls().ctx_pop(&unused);
+    out.context = handle(made);
+    out.stream = handle(lane_stream);
+    if (code != CUDA_SUCCESS) drop_lane(out);
+    return code;
+  }
+
+  void enter_thread() override {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (calls().capture_mode != nullptr) calls().capture_mode(&mode);
+  }
+
+  void drop_lane(const LaneContext& lane) override {
+    if (const auto destroy = SEALANE_REAL(cuCtxDestroy_v2)) destroy(context(lane.context));
+  }
+
+  Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) override {
+    const Current current(context(lane.context));
+    CUdeviceptr made = 0;
+    CUresult code = SEALANE_REAL(cuMemAlloc_v2)(&made, bytes);
+    if (code != CUDA_SUCCESS) return code;
+    code = SEALANE_REAL(cuMemsetD8Async)(made, 0, bytes, stream(lane.stream));
+    if (code == CUDA_SUCCESS) code = SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream));
+    address = made;
+    return code;
+  }
+
+  Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
+            uint64_t bytes) override {
+    const Current current(context(lane.context));
+    const CUresult code =
+        direction == Direction::to_device
+            ? SEALANE_REAL(cuMemcpyHtoDAsync_v2)(device, host, bytes, stream(lane.stream))
+            : SEALANE_REAL(cuMemcpyDtoHAsync_v2)(host, device, bytes, stream(lane.stream));
+    // Done already in CC mode, as far as we know; to be sure costs nothing then.
+    return code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream)) : code;
+  }
+
+  Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) override {
+    const Current current(context(lane.context));
+    return SEALANE_REAL(cuMemsetD32Async)(address, value, 1, stream(lane.stream));
+  }
+
+  Code context_of(StreamHandle h, ContextHandle& out) override {
+    CUcontext found = nullptr;
+    const bool named = reinterpret_cast<uintptr_t>(h) > serve::kPerThreadStream;
+    const CUresult code =
+        named ? calls().stream_get_ctx(stream(h), &found) : calls().ctx_get_current(&found);
+    out = handle(found);
+    return code == CUDA_SUCCESS && found == nullptr ? CUDA_ERROR_INVALID_CONTEXT : code;
+  }
+
+  Code device_of(ContextHandle h, int& out) override {
+    const Current current(context(h));
+    return current.ok() ? calls().ctx_get_device(&out) : CUDA_ERROR_INVALID_CONTEXT;
+  }
+
+  Code make_event(ContextHandle h, EventHandle& out) override {
+    const Current current(context(h));
+    CUevent made = nullptr;
+    const CUresult code = calls().event_create(&made, CU_EVENT_DISABLE_TIMING);
+    out = reinterpret_cast<EventHandle>(made);
+    return code;
+  }
+
+  void drop_event(EventHandle h) override { calls().event_destroy(event(h)); }
+  Code record(EventHandle e, StreamHandle s) override {
+    return SEALANE_REAL(cuEventRecord)(event(e), stream(s));
+  }
+  Code query(EventHandle e) override { return SEALANE_REAL(cuEventQuery)(event(e)); }
+
+  Code wait_word(StreamHandle s, uint64_t address, uint32_t value) override {
+    const auto wait = SEALANE_REAL(cuStreamWaitValue32_v2);
+    if (wait == nullptr) return serve::kNotSupported;
+    return wait(stream(s), address, value, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+
+  Code run_on_host(StreamHandle s, void (*function)(void*), void* data) override {
+    const auto launch = SEALANE_REAL(cuLaunchHostFunc);
+    return launch != nullptr ? launch(stream(s), function, data) : serve::kNotSupported;
+  }
+
+  Code synchronise(ContextHandle h) override {
+    const Current current(context(h));
+    return current.ok() ? SEALANE_REAL(cuCtxSynchronize)() : CUDA_ERROR_INVALID_CONTEXT;
+  }
+};
+
+}  // namespace
+
+serve::GpuDriver& port() {
+  static Port& made = *new Port;
+  return made;
+}
+
+CUcontext current_context() {
+  CUcontext found = nullptr;
+  return calls().ctx_get_current(&found) == CUDA_SUCCESS ? found : nullptr;
+}
+
+CUcontext primary_context(CUdevice device) {
+  unsigned flags = 0;
+  int active = 0;
+  if (calls().primary_state(device, &flags, &active) != CUDA_SUCCESS || active == 0) return nullptr;
+  // Retaining an active one changes nothing but its count.
+  CUcontext found = nullptr;
+  if (SEALANE_REAL(cuDevicePrimaryCtxRetain)(&found, device) != CUDA_SUCCESS) return nullptr;
+  SEALANE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
+  return found;
+}
+
+bool is_capturing(serve::StreamHandle h) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (calls().is_capturing == nullptr) return false;
+  return calls().is_capturing(stream(h), &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace sealane::preload

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "start.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "base/log.h"
+#include "evp.h"
+#include "live/gpu_probe.h"
+#include "live/serve/options.h"
+#include "live/serve/pace.h"
+#include "live/serve/runtime.h"
+#include "live/serve/watch/watch.h"
+#include "port.h"
+#include "table.h"
+
+namespace sealane::preload {
+namespace {
+
+std::atomic<bool> forked{false};
+
+template <typename Function>
+void find_pace(Function*& slot, const char* name) {
+  slot = reinterpret_cast<Function*>(find_in_driver(name));
+}
+
+// The emulated driver paces our workers; a real one has none of this.
+void take_pace() {
+  serve::Pace found;
+  find_pace(found.clock, "sealane_emu_clock_ns");
+  find_pace(found.pace, "sealane_emu_pace");
+  find_pace(found.answered, "sealane_emu_pace_answered");
+  find_pace(found.dilation, "sealane_emu_dilation");
+  if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
+}
+
+const char* variable(const char* name) { return std::getenv(name); }
+
+void start() {
+  const CcState cc = ask_cc_state();
+  const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
+  const bool watching = serve::is_watching_asked(variable);
+  if (!on && !watching) {
+    SEALANE_LOG(info, "confidential mode is off: nothing to do");
+    return;
+  }
+  if (!on) serve::only_watch();
+  take_pace();
+  // Threads do not survive a fork, and the driver does not work in the child either.
+  pthread_atfork(nullptr, nullptr, [] {
+    forked.store(true);
+    serve::Runtime::abandon();
+    serve::remove_sinks();
+    stop_answering();
+  });
+  serve::Runtime::start(port());
+  if (watching) {
+    serve::start_watching(variable, {serve::Runtime::get()->crew().size(), serve::pace().dilation});
+  }
+  start_answering(serve::Runtime::get()->crew());
+}
+
+// The last of ours that runs in a process: later events are counted but no more told.
+__attribute__((destructor)) void tell_what_was_seen() { serve::finish_sinks(); }
+
+}  // namespace
+
+bool disabled() { return serve::options().disabled || forked.load(std::memory_order_relaxed); }
+
+void driver_is_up() {
+  static std::once_flag once;
+  if (!disabled()) std::call_once(once, start);
+}
+
+}  // namespace sealane::preload

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Worker threads that share one loop at a time with whoever calls for it. The caller always takes
+// part, so a crew that is busy, has no threads or could not start any is slow, never stuck.
+//
+// Threads: run() from any thread, also several at once; loops of different callers share the
+// workers. Workers start with the first loop that wants them and sleep when there is nothing to do
+// (after a spin of a few microseconds). In the child of a fork() there are none: abandon() says so.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace sealane::serve {
+
+class Crew {
+ public:
+  explicit Crew(unsigned workers) : workers_(workers) {}
+
+  // Calls work(context, i) once for every i below count, spread over the caller and the workers;
+  // returns when all calls have returned. `work` must not throw.
+  using Work = void (*)(void* context, size_t index);
+  void run(size_t count, Work work, void* context);
+
+  template <typename Body>
+  void each(size_t count, const Body& body) {
+    const auto call = [](void* context, size_t index) {
+      (*static_cast<const Body*>(context))(index);
+    };
+    run(count, call, const_cast<Body*>(&body));
+  }
+
+  unsigned size() const { return workers_ + 1; }  // threads that share a loop
+  void abandon() { workers_ = 0; }                // the threads are gone: after fork
+
+ private:
+  struct Loop;
+  void start_workers();
+  void serve_loops();
+
+  std::atomic<unsigned> workers_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  Loop* loops_ = nullptr;  // with indices left to take, oldest first
+  bool started_ = false;
+};
+
+}  // namespace sealane::serve

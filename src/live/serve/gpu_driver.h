@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real driver, as the runtime needs it. The preload implements it with the functions it found
+// behind its hooks; tests bring a fake. Handles are the driver's own, opaque here. Codes are
+// CUDA's: 0 is success.
+//
+// Thread-safe, as CUDA is. Calls that need a current context set and restore the caller's.
+#pragma once
+
+#include <cstdint>
+
+#include "core/copy.h"
+
+namespace sealane::serve {
+
+using Code = int;
+constexpr Code kSuccess = 0;
+constexpr Code kNotReady = 600;
+constexpr Code kNotSupported = 801;
+
+struct Handle;                  // never defined
+using ContextHandle = Handle*;  // CUcontext
+using StreamHandle = Handle*;   // CUstream; default streams by their names (1 legacy, 2 per thread)
+using EventHandle = Handle*;    // CUevent
+
+constexpr uintptr_t kLegacyStream = 1;
+constexpr uintptr_t kPerThreadStream = 2;
+
+// A context of ours, with one stream and some words of device memory for gates.
+struct LaneContext {
+  ContextHandle context = nullptr;
+  StreamHandle stream = nullptr;
+};
+
+class GpuDriver {
+ public:
+  // --- contexts of ours
+  virtual Code make_lane(int device, LaneContext& out) = 0;
+  // Called first on every thread of ours that calls the driver: a program's capture is not its
+  // business.
+  virtual void enter_thread() = 0;
+  virtual void drop_lane(const LaneContext& lane) = 0;
+  virtual Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) = 0;
+  // Returns when the copy is done, as copies do in CC mode.
+  virtual Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
+                    uint64_t bytes) = 0;
+  // Writes `value` to a word of device memory behind everything copied before.
+  virtual Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) = 0;
+
+  // --- streams of the program
+  virtual Code context_of(StreamHandle stream, ContextHandle& out) = 0;
+  virtual Code device_of(ContextHandle context, int& out) = 0;
+  virtual Code make_event(ContextHandle context, EventHandle& out) = 0;
+  virtual void drop_event(EventHandle event) = 0;
+  virtual Code record(EventHandle event, StreamHandle stream) = 0;
+  virtual Code query(EventHandle event) = 0;
+  virtual Code wait_word(StreamHandle stream, uint64_t address, uint32_t value) = 0;
+  virtual Code run_on_host(StreamHandle stream, void (*function)(void*), void* data) = 0;
+  virtual Code synchronise(ContextHandle context) = 0;
+
+ protected:
+  ~GpuDriver() = default;
+};
+
+}  // namespace sealane::serve

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lane carries the copies of one direction of one GPU: a thread with a context of its own. Its
+// context has its own sealed channel and its own hardware queues.
+//
+// How stream order is kept. A request puts two things into the program's stream: an event (what
+// must be done before the copy may begin) and behind it a gate (what keeps the rest of the stream
+// waiting for the copy). The gate is a wait for a word of device memory that the lane sets behind
+// the data from its own context; where stream memory operations are missing it is a host function
+// that waits for the lane. Both are ordinary work of the stream: synchronising calls, events,
+// queries, host functions and waits across streams mean what they always mean, and nothing is
+// deferred or replayed in the host, so every call of the program returns its own error code.
+//
+// Why no gate can deadlock. A gate that is being executed has everything before it in its stream
+// done, its request's event among it; so its copy may be issued, and an issued copy needs no
+// further work of any context of the program. The lane issues any copy that may be issued, not only
+// the oldest. So a waiting gate always has a copy that can go, even if all streams share one queue.
+//
+// Copies of one stream with nothing between them need no event of their own: each goes when the one
+// before it has gone.
+//
+// Threads: ask() from any thread. The lane's thread starts with the first request and sleeps when
+// there is none; while requests wait for work of the GPU it looks every kPoll.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/copy.h"
+#include "live/serve/gpu_driver.h"
+
+namespace sealane::serve {
+
+// Tells when a request is over. Shared by the lane, by the stream's next copy and by a gate that is
+// a host function.
+class Ticket {
+ public:
+  void finish() {
+    done_.store(1, std::memory_order_release);
+    done_.notify_all();
+  }
+  bool finished() const { return done_.load(std::memory_order_acquire) != 0; }
+  void wait() const { done_.wait(0, std::memory_order_acquire); }
+
+ private:
+  std::atomic<uint32_t> done_{0};
+};
+
+// A word of device memory that only ever grows; belongs to one stream at a time.
+struct GateWord {
+  uint64_t address = 0;
+  uint32_t value = 0;  // the last one a gate waits for
+};
+
+struct LaneRequest {
+  uint64_t id = 0;
+  uint64_t device_address = 0;
+  void* host = nullptr;
+  uint64_t bytes = 0;
+  bool staged = false;              // `host` is staging memory, to be given back
+  void* deliver = nullptr;          // to host: where the staged bytes go before the gate opens
+  ContextHandle context = nullptr;  // of the program
+  EventHandle after = nullptr;      // null: nothing to wait for but `behind`
+  std::shared_ptr<Ticket> behind;   // the copy before it in its stream, if nothing is between them
+  std::shared_ptr<Ticket> ticket;
+  uint64_t gate_word = 0;  // 0: the gate waits for the ticket
+  uint32_t gate_value = 0;
+};
+
+// What a lane tells its owner, on the lane's thread.
+class LaneOwner {
+ public:
+  // The driver is done and the gate still closed.
+  virtual void landed(const LaneRequest& request) = 0;
+  // The request is over; its ticket is finished afterwards.
+  virtual void carried(const LaneRequest& request, Direction direction, Code code) = 0;
+
+ protected:
+  ~LaneOwner() = default;
+};
+
+class Lane {
+ public:
+  // nullptr if the driver has no context for us.
+  static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, int device,
+                                    Direction direction);
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // Can this lane's context reach this device memory? Copies a few bytes of it to the host.
+  bool reaches(uint64_t device_address);
+
+  bool take_word(GateWord& out);  // false: no device memory
+  void give_word(const GateWord& word);
+
+  void ask(LaneRequest request);
+  // Waits until nothing is under way that `concerns`.
+  template <typename Predicate>
+  void drain(Predicate&& concerns) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      for (const LaneRequest& request : requests_) {
+        if (concerns(request)) return false;
+      }
+      return true;
+    });
+  }
+  // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
+  void close();
+  bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  Lane(GpuDriver& driver, LaneOwner& owner, int device, Direction direction, LaneContext context)
+      : driver_(driver), owner_(owner), device_(device), direction_(direction), context_(context) {}
+
+  bool start();
+  void work();
+  bool may_go(const LaneRequest& request);
+  void carry(LaneRequest& request);
+  void open_gate(const LaneRequest& request);
+
+  GpuDriver& driver_;
+  LaneOwner& owner_;
+  const int device_;
+  const Direction direction_;
+  LaneContext context_;  // the lane's thread may replace a failed one
+
+  std::mutex mutex_;
+  std::condition_variable asked_;
+  std::condition_variable changed_;
+  std::list<LaneRequest> requests_;  // only the lane's thread removes
+  std::atomic<size_t> pending_{0};
+  bool started_ = false;
+  bool closing_ = false;
+  std::vector<GateWord> free_words_;
+};
+
+}  // namespace sealane::serve

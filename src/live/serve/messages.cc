@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/serve/messages.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "live/serve/pace.h"
+
+namespace sealane::serve {
+namespace {
+
+// Smaller parts cost more in waking a worker than they save in sealing.
+constexpr uint64_t kPartBytesMin = 32_KiB;
+constexpr uint64_t kSplitBytesMin = 96_KiB;
+constexpr uint64_t kPartsMax = 64;
+constexpr size_t kKeysMax = 64;  // both directions of every context there is room for
+
+constexpr uint64_t blocks_of(uint64_t bytes) {
+  return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
+}
+
+uint64_t part_bytes(uint64_t bytes, const Crew* crew) {
+  if (crew == nullptr || bytes < kSplitBytesMin) return bytes;
+  const uint64_t parts = std::min<uint64_t>({crew->size(), bytes / kPartBytesMin, kPartsMax});
+  const uint64_t even = (bytes + parts - 1) / parts;
+  return (even + 4095) & ~uint64_t{4095};
+}
+
+}  // namespace
+
+void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Direction direction) {
+  key_ = std::move(key);
+  key_number_ = number;
+  direction_ = direction;
+}
+
+void Message::begin(const Iv& iv) {
+  iv_ = iv;
+  hash_ = {};
+  additional_bytes_ = 0;
+  bytes_ = 0;
+  written_ = nullptr;
+  in_one_piece_ = true;
+  updates_ = 0;
+  answer_ = Answer::engine;
+  source_ = 0;
+  began_ = watched() ? SteadyClock().now() : Instant{};
+}
+
+bool Message::add_additional(Bytes bytes) {
+  // One piece of it is all a driver has; a second one might begin within a block.
+  if (bytes_ != 0 || additional_bytes_ != 0) return false;
+  additional_bytes_ = bytes.size();
+  for (size_t at = 0; key_ && at < bytes.size(); at += kGcmBlockBytes) {
+    GcmBlock block{};
+    const size_t here = std::min(kGcmBlockBytes, bytes.size() - at);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), here, block.begin());
+    hash_ = key_->join(hash_, block);
+  }
+  return true;
+}
+
+void Message::note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
+  if (bytes == 0) return;
+  ++updates_;
+  if (written_ == nullptr) {
+    written_ = out;
+    source_ = reinterpret_cast<uint64_t>(direction_ == Direction::to_device ? in : out);
+  }
+  in_one_piece_ = in_one_piece_ && written_ + bytes_ == out;
+}
+
+void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
+  note_update(in, out, bytes);
+  bytes_ += bytes;
+  answer_ = Answer::real;
+}
+
+void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+  note_update(in, out, bytes);
+  const uint64_t begun = bytes_ % kGcmBlockBytes;
+  if (begun != 0) {
+    const uint64_t head = std::min(bytes, kGcmBlockBytes - begun);
+    few_bytes(in, out, head);
+    in += head;
+    out += head;
+    bytes -= head;
+  }
+  const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
+  if (whole != 0) whole_blocks(in, out, whole, crew);
+  if (bytes != whole) few_bytes(in + whole, out + whole, bytes - whole);
+}
+
+void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+  const uint64_t part = part_bytes(bytes, crew);
+  const uint64_t parts = (bytes + part - 1) / part;
+  GcmHash hashes[kPartsMax];
+  const auto one = [&](size_t i) {
+    const uint64_t began = pace().begin();
+    Event event;
+    if (watched()) event.begin = SteadyClock().now();
+    const uint64_t offset = i * part;
+    const uint64_t here = std::min(part, bytes - offset);
+    const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
+    hashes[i] = direction_ == Direction::to_device
+                    ? key_->seal_part(iv_, first, in + offset, out + offset, here)
+                    : key_->open_part(iv_, first, in + offset, out + offset, here);
+    pace().end(Pace::aead_fast, here, began);
+    if (watched()) tell_part(event, here);
+  };
+  if (parts == 1) {
+    one(0);
+  } else {
+    answer_ = Answer::parallel;
+    crew->each(parts, one);
+  }
+  for (uint64_t i = 0; i < parts; ++i) {
+    hash_ = key_->join(hash_, hashes[i], blocks_of(std::min(part, bytes - i * part)));
+  }
+  bytes_ += bytes;
+}
+
+// Within one block. Its hash is joined when the block is full, or with the tag.
+void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
+  uint64_t at = bytes_ % kGcmBlockBytes;
+  if (at == 0) {
+    keystream_ = key_->keystream(iv_, bytes_ / kGcmBlockBytes);
+    block_ = {};
+  }
+  for (uint64_t i = 0; i < bytes; ++i, ++at) {
+    const uint8_t byte = in[i];  // once: it may lie where others write
+    const auto other = static_cast<uint8_t>(byte ^ keystream_[at]);
+    out[i] = other;
+    block_[at] = direction_ == Direction::to_device ? other : byte;
+  }
+  bytes_ += bytes;
+  if (at == kGcmBlockBytes) hash_ = key_->join(hash_, block_);
+}
+
+Tag Message::tag(bool answered) {
+  if (!answered) {
+    if (watched()) tell();
+    return {};
+  }
+  if (bytes_ % kGcmBlockBytes != 0) hash_ = key_->join(hash_, block_);
+  const Tag made = key_->tag(iv_, hash_, additional_bytes_, bytes_);
+  wipe(keystream_);
+  if (watched()) tell();
+  return made;
+}
+
+void Message::refuse() {
+  if (written_ != nullptr && in_one_piece_) wipe({const_cast<uint8_t*>(written_), bytes_});
+}
+
+void Message::tell_part(Event& event, uint64_t bytes) const {
+  event.kind = EventKind::part;
+  event.direction = direction_;
+  event.bytes = bytes;
+  event.key = key_number_;
+  event.end = SteadyClock().now();
+  report(event);
+}
+
+void Message::tell() const {
+  Event event;
+  event.kind = EventKind::message;
+  event.direction = direction_;
+  event.answer = answer_;
+  event.id = copy_in_flight().id;
+  event.bytes = bytes_;
+  event.host = source_;
+  event.key = key_number_;
+  std::copy(iv_.begin(), iv_.end(), event.iv);
+  event.updates = updates_;
+  event.additional_bytes = static_cast<uint16_t>(additional_bytes_);
+  event.begin = began_;
+  event.end = SteadyClock().now();
+  report(event);
+}
+
+KnownKey know_key(std::span<const uint8_t, Key::kBytes> key) {
+  struct Entry {
+    Key key;
+    KnownKey known;
+  };
+  static std::mutex& mutex = *new std::mutex;
+  static auto& entries = *new std::list<Entry>;  // latest first
+  static uint64_t numbers = 0;
+  const std::lock_guard lock(mutex);
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+    if (!constant_time_equal(entry->key.secret(), key)) continue;
+    entries.splice(entries.begin(), entries, entry);
+    return entry->known;
+  }
+  auto secret = Key::from_bytes(key);
+  KnownKey known{std::shared_ptr<const SplitGcm>(SplitGcm::make(key)), ++numbers};
+  entries.push_front({std::move(*secret), known});
+  if (entries.size() > kKeysMax) entries.pop_back();
+  Event event;
+  event.kind = EventKind::key;
+  event.key = known.number;
+  report(event);
+  return known;
+}
+
+InFlight& copy_in_flight() {
+  thread_local InFlight mine;
+  return mine;
+}
+
+}  // namespace sealane::serve

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages the driver seals or opens, answered by our engine in libcrypto's place. One Message
+// mirrors one EVP context of the driver's: key, IV, additional data, then the bytes in any number
+// of updates, then the tag.
+//
+//   1. key       sequential   scheduled once per key, found again by its bytes       driver's
+//   thread
+//   2. bytes     parallel     every update is cut into parts; GCM lets each be       crew
+//                             computed alone (seal/split_gcm.h)
+//   3. tag       sequential   the parts' hashes joined; compared in constant time    driver's
+//   thread
+//
+// Nothing is guessed: key, IV and bytes are those the driver names in the very call, so rotation,
+// new channels, extra messages of the driver, staging and its threads need no special case, and an
+// answer can be wrong only if the engine is. Speculation (slots sealed ahead) joins at step 2, with
+// `copy_in_flight()` and the offset in it as what is matched besides key, IV and length.
+//
+// Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
+// meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
+//
+// Threads: a Message belongs to one thread at a time, as EVP contexts do. The rest is thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "core/copy.h"
+#include "live/serve/crew.h"
+#include "live/serve/events.h"
+#include "seal/split_gcm.h"
+
+namespace sealane::serve {
+
+class Message {
+ public:
+  // The direction is the key's: one that seals goes to the device.
+  void set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number, Direction direction);
+  bool keyed() const { return key_ != nullptr; }
+  Direction direction() const { return direction_; }
+
+  void begin(const Iv& iv);
+  bool add_additional(Bytes bytes);  // false: too late, or too much
+  // `crew` null: on this thread alone.
+  void update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
+  Tag tag(bool answered);  // ends the message; all zero if libcrypto did it
+  void refuse();           // the tag was wrong: wipes what was written
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
+  void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
+  void tell() const;
+  void tell_part(Event& event, uint64_t bytes) const;
+
+  std::shared_ptr<const SplitGcm> key_;
+  uint64_t key_number_ = 0;
+  Direction direction_ = Direction::to_device;
+  Iv iv_{};
+  GcmHash hash_{};
+  GcmBlock block_{};      // ciphertext of a block that is not complete yet
+  GcmBlock keystream_{};  // of that block
+  uint64_t additional_bytes_ = 0;
+  uint64_t bytes_ = 0;
+  const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
+  bool in_one_piece_ = true;
+  uint16_t updates_ = 0;
+  Instant began_{};
+  Answer answer_ = Answer::engine;
+  uint64_t source_ = 0;
+};
+
+// The schedules of the keys lately seen. nullptr if this CPU has no engine for it.
+struct KnownKey {
+  std::shared_ptr<const SplitGcm> schedule;
+  uint64_t number = 0;
+};
+KnownKey know_key(std::span<const uint8_t, Key::kBytes> key);
+
+// The copy this thread has handed to the driver, 0 if none.
+struct InFlight {
+  uint64_t id = 0;
+  Range host;
+};
+InFlight& copy_in_flight();
+
+}  // namespace sealane::serve

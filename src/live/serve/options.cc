@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/serve/options.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace sealane::serve {
+namespace {
+
+std::optional<uint64_t> number(Lookup lookup, const char* name) {
+  const char* text = lookup(name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  uint64_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto read = std::from_chars(text, end, value);
+  if (read.ec == std::errc() && read.ptr == end) return value;
+  std::fprintf(stderr, "sealane: %s=%s is not a number: not used\n", name, text);
+  return std::nullopt;
+}
+
+bool flag(Lookup lookup, const char* name) {
+  const char* text = lookup(name);
+  return text != nullptr && *text != '\0' && std::strcmp(text, "0") != 0;
+}
+
+void switch_off(Options& options) {
+  options.engine = options.async = options.parallel = false;
+  options.registration = options.pinned = false;
+}
+
+bool switch_on(Options& options, std::string_view part) {
+  if (part == "engine") {
+    options.engine = true;
+  } else if (part == "async") {
+    options.async = true;
+  } else if (part == "parallel") {
+    options.parallel = true;
+  } else if (part == "register") {
+    options.registration = true;
+  } else if (part == "pinned") {
+    options.pinned = true;
+  } else {
+    return part == "none";
+  }
+  return true;
+}
+
+void read_enable(Options& options, std::string_view list) {
+  switch_off(options);
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const std::string_view part = list.substr(0, comma);
+    if (!switch_on(options, part)) {
+      std::fprintf(
+          stderr,
+          "sealane: SEALANE_ENABLE knows engine, async, parallel, register, pinned: not %.*s\n",
+          static_cast<int>(part.size()), part.data());
+    }
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+}
+
+}  // namespace
+
+Options read_options(Lookup lookup) {
+  Options options;
+  options.disabled = flag(lookup, "SEALANE_DISABLE");
+  options.observe = flag(lookup, "SEALANE_OBSERVE");
+  if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
+  if (options.observe) switch_off(options);
+  options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
+  options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
+  if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
+  return options;
+}
+
+namespace {
+
+Options& the_options() {
+  static Options& read =
+      *new Options(read_options([](const char* name) -> const char* { return std::getenv(name); }));
+  return read;
+}
+
+}  // namespace
+
+const Options& options() { return the_options(); }
+
+void only_watch() {
+  Options& all = the_options();
+  all.engine = all.async = all.parallel = all.registration = all.pinned = false;
+}
+
+}  // namespace sealane::serve

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is switched on, read once from SEALANE_* (docs/runtime.md lists them; `sealane run` sets
+// them from flags). A value that makes no sense is one line on stderr and counts as absent: a
+// preload never keeps a program from running. Immutable after the first options().
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sealane::serve {
+
+struct Options {
+  bool disabled = false;     // SEALANE_DISABLE=1: the preload does nothing at all
+  bool observe = false;      // SEALANE_OBSERVE=1: watches, changes nothing
+  bool engine = true;        // SEALANE_ENABLE: our AEAD behind the driver's calls
+  bool async = true;         //   copies return as they do without CC
+  bool parallel = true;      //   a message's parts on all workers
+  bool registration = true;  //   "register": host registration succeeds
+  bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
+  uint64_t verify = 0;       // SEALANE_VERIFY: compare so many answers with libcrypto's
+  unsigned workers = 0;      // SEALANE_WORKERS; 0: from the cores
+  uint64_t staging_bytes_max = uint64_t{256}
+                               << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
+};
+
+using Lookup = const char* (*)(const char* name);  // getenv's signature
+Options read_options(Lookup lookup);
+const Options& options();
+// CC mode is off, but somebody watches: nothing is changed. Before the first use of a part.
+void only_watch();
+
+}  // namespace sealane::serve

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/serve/runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "live/serve/options.h"
+#include "live/serve/pace.h"
+
+namespace sealane::serve {
+namespace {
+
+constexpr uint64_t kMovePart = 128_KiB;
+constexpr unsigned kWorkersMax = 16;
+constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
+
+unsigned worker_count() {
+  if (options().workers > 0) return std::min(options().workers, 4 * kWorkersMax);
+  if (pace().dilation != nullptr && pace().dilation() > 0) return kModelledWorkers;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  // Half of the cores at most: the program needs the others.
+  return std::clamp(static_cast<unsigned>(CPU_COUNT(&cores)) / 2, 1u, kWorkersMax);
+}
+
+bool is_default(StreamHandle stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= kPerThreadStream;
+}
+
+bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream) <= kLegacyStream; }
+
+}  // namespace
+
+std::atomic<Runtime*> Runtime::current_{nullptr};
+
+// Never deleted: threads of ours and exit handlers of the program use it to the end.
+void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
+
+// The caller of a loop takes part in it.
+Runtime::Runtime(GpuDriver& driver)
+    : driver_(driver), crew_(worker_count() - 1), staging_(options().staging_bytes_max) {}
+
+Route Runtime::copy(const CopyAsked& asked) {
+  if (!options().async) return Route::passed;
+  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
+  if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
+  const Range device_range{asked.device_address, asked.bytes};
+  const auto block = device_memory_.find(asked.device_address);
+  if (!block || !block->range.contains(device_range)) return Route::passed_memory;
+  const StreamPointer state = stream(asked.stream);
+  if (!state || state->device != block->what.device) return Route::passed_memory;
+  Lane* const carrier = lane(block->what.device, asked.direction, asked.device_address);
+  if (carrier == nullptr) return Route::passed_aside;
+
+  LaneRequest request;
+  request.id = asked.id;
+  request.device_address = asked.device_address;
+  request.bytes = asked.bytes;
+  request.context = state->context;
+  const Route taken = take_host_side(asked, request);
+  if (taken != Route::carried) return taken;
+
+  const std::lock_guard lock(state->mutex);
+  if (put_into_stream(asked, *state, *carrier, request) != kSuccess) {
+    if (request.staged) staging_.give(request.host);
+    return Route::passed;
+  }
+  state->last = request.ticket;
+  state->touched.store(false, std::memory_order_relaxed);
+  carrier->ask(std::move(request));
+  return Route::carried;
+}
+
+// A pinned source or destination is the program's to keep still. A pageable source may change as
+// soon as the call returns; a pageable destination must be filled before it does.
+Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
+  const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
+  const Range range{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  const bool pinned = block && block->range.contains(range);
+  if (pinned && !block->what.registered) {
+    request.host = asked.host;
+    return Route::carried;
+  }
+  // The program can unmap memory it registered: we do not touch it behind its back.
+  request.staged = true;
+  if (asked.direction == Direction::to_device) {
+    request.host = snapshot(asked.host, asked.bytes);
+  } else if (pinned) {
+    request.host = staging_.take(asked.bytes);
+    request.deliver = asked.host;
+  } else {
+    return Route::passed_pageable;
+  }
+  return request.host != nullptr ? Route::carried : Route::passed_too_large;
+}
+
+void Runtime::landed(const LaneRequest& request) {
+  if (request.deliver == nullptr) return;
+  if (!move(write_memory, request.host, request.deliver, request.bytes)) {
+    SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
+  }
+}
+
+void* Runtime::snapshot(const void* from, uint64_t bytes) {
+  void* to = staging_.take(bytes);
+  if (to == nullptr) return nullptr;
+  if (move(read_memory, from, to, bytes)) return to;
+  staging_.give(to);
+  return nullptr;
+}
+
+bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to,
+                   uint64_t bytes) {
+  std::atomic<bool> whole{true};
+  const uint64_t parts = (bytes + kMovePart - 1) / kMovePart;
+  crew_.each(parts, [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t offset = i * kMovePart;
+    const uint64_t here = std::min(kMovePart, bytes - offset);
+    const bool done =
+        how(static_cast<const uint8_t*>(from) + offset, static_cast<uint8_t*>(to) + offset, here);
+    if (!done) whole.store(false);
+    pace().end(Pace::host_copy, here, began);
+  });
+  return whole.load();
+}
+
+Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane,
+                              LaneRequest& request) {
+  const bool adjacent = stream.last && !stream.legacy &&
+                        !stream.touched.load(std::memory_order_relaxed) &&
+                        stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
+  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
+  if (adjacent) {
+    request.behind = stream.last;
+  } else {
+    request.after = take_event(stream.context);
+    if (request.after == nullptr) return kNotSupported;
+    const Code code = driver_.record(request.after, asked.stream);
+    if (code != kSuccess) {
+      give_event(stream.context, request.after);
+      return code;
+    }
+  }
+  request.ticket = std::make_shared<Ticket>();
+  const Code code = put_gate(asked, stream, lane, request);
+  if (code != kSuccess && request.after != nullptr) give_event(stream.context, request.after);
+  return code;
+}
+
+Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request) {
+  if (memory_operations_.load(std::memory_order_relaxed)) {
+    GateWord& word = stream.words[static_cast<size_t>(asked.direction)];
+    if (word.address == 0 && !lane.take_word(word)) return kNotSupported;
+    const Code code = driver_.wait_word(asked.stream, word.address, word.value + 1);
+    if (code == kSuccess) {
+      request.gate_word = word.address;
+      request.gate_value = ++word.value;
+    }
+    if (code != kNotSupported) return code;
+    memory_operations_.store(false);
+  }
+  auto* held = new std::shared_ptr<Ticket>(request.ticket);
+  const auto wait = [](void* data) {
+    auto* ticket = static_cast<std::shared_ptr<Ticket>*>(data);
+    (*ticket)->wait();
+    delete ticket;
+  };
+  const Code code = driver_.run_on_host(asked.stream, wait, held);
+  if (code != kSuccess) delete held;
+  return code;
+}
+
+void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+  if (request.staged) staging_.give(request.host);
+  if (request.after != nullptr) give_event(request.context, request.after);
+  if (code == kSuccess) return;
+  const std::lock_guard lock(failed_mutex_);
+  failed_.emplace(request.context, code);  // the first error stands
+  any_failed_.store(true);
+}
+
+Code Runtime::failure_of(ContextHandle context) {
+  const std::lock_guard lock(failed_mutex_);
+  const auto found = failed_.find(context);
+  return found != failed_.end() ? found->second : kSuccess;
+}
+
+void Runtime::touch(StreamHandle handle) {
+  if (is_legacy(handle)) {
+    legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (const StreamPointer state = known_stream(handle)) {
+    state->touched.store(true, std::memory_order_relaxed);
+  }
+}
+
+void Runtime::set_capturing(StreamHandle handle, bool now) {
+  ContextHandle context = nullptr;
+  if (is_default(handle)) driver_.context_of(handle, context);
+  const std::lock_guard lock(captures_mutex_);
+  if (now) {
+    capturing_.insert(key_of(handle, context));
+  } else {
+    capturing_.erase(key_of(handle, context));
+  }
+  captures_.store(capturing_.size());
+}
+
+uint64_t Runtime::key_of(StreamHandle stream, ContextHandle context) const {
+  if (!is_default(stream)) return reinterpret_cast<uint64_t>(stream);
+  uint64_t key = reinterpret_cast<uint64_t>(context) ^ 0x5ea1;
+  if (!is_legacy(stream)) key ^= static_cast<uint64_t>(pthread_self()) << 1 | 1;
+  return key;
+}
+
+Runtime::StreamPointer Runtime::known_stream(StreamHandle handle) {
+  ContextHandle context = nullptr;
+  if (is_default(handle) && driver_.context_of(handle, context) != kSuccess) return nullptr;
+  const std::shared_lock lock(streams_mutex_);
+  const auto found = streams_.find(key_of(handle, context));
+  return found != streams_.end() ? found->second : nullptr;
+}
+
+Runtime::StreamPointer Runtime::stream(StreamHandle handle) {
+  if (StreamPointer known = known_stream(handle)) return known;
+  auto made = std::make_shared<Stream>();
+  made->legacy = is_legacy(handle);
+  if (driver_.context_of(handle, made->context) != kSuccess) return nullptr;
+  if (driver_.device_of(made->context, made->device) != kSuccess) return nullptr;
+  const std::unique_lock lock(streams_mutex_);
+  return streams_.emplace(key_of(handle, made->context), std::move(made)).first->second;
+}
+
+void Runtime::forget_stream(StreamHandle handle) {
+  set_capturing(handle, false);
+  StreamPointer gone;
+  {
+    const std::unique_lock lock(streams_mutex_);
+    const auto found = streams_.find(reinterpret_cast<uint64_t>(handle));
+    if (found == streams_.end()) return;
+    gone = std::move(found->second);
+    streams_.erase(found);
+  }
+  const std::lock_guard lock(lanes_mutex_);
+  for (size_t direction = 0; direction < 2; ++direction) {
+    const size_t at = 2 * static_cast<size_t>(gone->device) + direction;
+    if (gone->words[direction].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
+    lanes_[at]->give_word(gone->words[direction]);
+  }
+}
+
+Lane* Runtime::lane(int device, Direction direction, uint64_t reachable) {
+  const std::lock_guard lock(lanes_mutex_);
+  const size_t at = 2 * static_cast<size_t>(device) + static_cast<size_t>(direction);
+  if (at >= lanes_.size()) lanes_.resize(at + 1);
+  if (lanes_[at] || room_.load() != Room::open) return lanes_[at].get();
+  auto made = Lane::open(driver_, *this, device, direction);
+  if (!made) {
+    room_.store(Room::full);
+    SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
+    return nullptr;
+  }
+  if (!made->reaches(reachable)) {
+    made->close();
+    step_aside("a context of ours cannot reach the program's device memory");
+    return nullptr;
+  }
+  lanes_[at] = std::move(made);
+  return lanes_[at].get();
+}
+
+EventHandle Runtime::take_event(ContextHandle context) {
+  {
+    const std::lock_guard lock(events_mutex_);
+    auto& free = events_[context];
+    if (!free.empty()) {
+      const EventHandle event = free.back();
+      free.pop_back();
+      return event;
+    }
+  }
+  EventHandle made = nullptr;
+  return driver_.make_event(context, made) == kSuccess ? made : nullptr;
+}
+
+void Runtime::give_event(ContextHandle context, EventHandle event) {
+  const std::lock_guard lock(events_mutex_);
+  events_[context].push_back(event);
+}
+
+}  // namespace sealane::serve

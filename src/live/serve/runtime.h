@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one entry of the transparent runtime. The preload says what the program asks for; the runtime
+// says whether it took it over. Whatever it does not take over goes to the driver unchanged:
+// passing is always right, only slower.
+//
+// Failure: if something of ours fails (no context, no memory, no thread), copies under way are
+// finished, one line says why, and from then on everything passes. If a copy that was carried fails
+// in the driver, that is the program's error: its context gets it, for every later call, as it
+// would have without us.
+//
+// Threads: everything from any thread. Lock order: a stream's mutex, then a lane's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/copy.h"
+#include "live/serve/crew.h"
+#include "live/serve/events.h"
+#include "live/serve/gpu_driver.h"
+#include "live/serve/lane.h"
+#include "live/serve/memory.h"
+
+namespace sealane::serve {
+
+struct CopyAsked {
+  Direction direction = Direction::to_device;
+  uint64_t device_address = 0;
+  void* host = nullptr;
+  uint64_t bytes = 0;
+  StreamHandle stream = nullptr;  // default streams by their names
+  uint64_t id = 0;                // next_copy(), if somebody watches
+};
+
+class Runtime final : private LaneOwner {
+ public:
+  // Called once, when the driver is up and CC mode is on.
+  static void start(GpuDriver& driver);
+  // nullptr: not started, or stepped aside. One load.
+  static Runtime* get() { return current_.load(std::memory_order_acquire); }
+  // After fork, in the child: nothing of ours lives there.
+  static void abandon() { current_.store(nullptr); }
+
+  // An asynchronous copy. carried: it is ours and the call has succeeded; else pass it on.
+  Route copy(const CopyAsked& asked);
+  uint64_t next_copy() { return copies_.fetch_add(1) + 1; }
+  // Something else goes into this stream.
+  void touch(StreamHandle stream);
+  void forget_stream(StreamHandle stream);            // the program destroyed it
+  void forget_context(ContextHandle context);         // and all that was in it
+  void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
+  bool any_capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
+
+  // The code every later call on a context must return: success, or the error of a carried copy.
+  bool any_failed() const { return any_failed_.load(std::memory_order_relaxed); }
+  Code failure_of(ContextHandle context);
+
+  // Wait until nothing of ours is under way: at all, or on this memory.
+  void drain();
+  void drain(Range host_or_device);
+  bool idle() const;
+
+  // Gives our contexts' places back: the program wants one. True if there was something to give.
+  // They may be had again when the program has given one back.
+  bool give_up_contexts();
+
+  // What the program has.
+  RangeMap<DeviceBlock>& device_memory() { return device_memory_; }
+  RangeMap<HostBlock>& host_memory() { return host_memory_; }
+  Crew& crew() { return crew_; }
+
+  void step_aside(const char* why);
+
+ private:
+  struct Stream {
+    std::mutex mutex;
+    ContextHandle context = nullptr;
+    int device = 0;
+    bool legacy = false;
+    GateWord words[2];                // by direction; only that lane sets it
+    std::shared_ptr<Ticket> last;     // of the last carried copy
+    std::atomic<bool> touched{true};  // something else since
+    uint64_t legacy_epoch = 0;        // of the legacy stream, at the last carried copy
+  };
+  using StreamPointer = std::shared_ptr<Stream>;
+
+  explicit Runtime(GpuDriver& driver);
+  void landed(const LaneRequest& request) override;
+  void carried(const LaneRequest& request, Direction direction, Code code) override;
+
+  uint64_t key_of(StreamHandle stream, ContextHandle context) const;
+  StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
+  StreamPointer known_stream(StreamHandle handle);  // only if it has had a carried copy
+  Lane* lane(int device, Direction direction, uint64_t reachable);
+  Route take_host_side(const CopyAsked& asked, LaneRequest& request);
+  void* snapshot(const void* from, uint64_t bytes);
+  // Copies on all workers, with calls that cannot fault.
+  bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
+  Code put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
+  Code put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request);
+  EventHandle take_event(ContextHandle context);
+  void give_event(ContextHandle context, EventHandle event);
+
+  static std::atomic<Runtime*> current_;
+
+  GpuDriver& driver_;
+  Crew crew_;
+  Staging staging_;
+  RangeMap<DeviceBlock> device_memory_;
+  RangeMap<HostBlock> host_memory_;
+
+  std::shared_mutex streams_mutex_;
+  std::unordered_map<uint64_t, StreamPointer> streams_;
+  std::atomic<uint64_t> legacy_epoch_{0};
+  std::mutex captures_mutex_;
+  std::set<uint64_t> capturing_;
+  std::atomic<size_t> captures_{0};
+  std::atomic<bool> memory_operations_{true};
+  std::atomic<uint64_t> copies_{0};
+
+  std::mutex lanes_mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_;    // two per device
+  std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
+  enum class Room : uint8_t { open, full, never };
+  std::atomic<Room> room_{Room::open};  // for contexts of ours
+
+  std::mutex events_mutex_;
+  std::unordered_map<ContextHandle, std::vector<EventHandle>> events_;
+
+  std::atomic<bool> any_failed_{false};
+  std::mutex failed_mutex_;
+  std::unordered_map<ContextHandle, Code> failed_;
+};
+
+}  // namespace sealane::serve
