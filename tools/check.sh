@@ -35,14 +35,26 @@ check_tidy() {
 # The pure rooms, and those that parse what others wrote.
 sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test"
 
+# CUDA programs on the emulated GPU, which is threads and other people's memory.
+emulated_tests="cuda_driver_test cuda_runtime_test"
+
+run_emulated() {
+  for cc in off on; do
+    echo "== $1: $2, CC $cc"
+    LD_LIBRARY_PATH="build-$1/lib/emu" SEALANE_EMU_CC=$cc SEALANE_EMU_GPUS=2 \
+      "build-$1/tests/$2" --gtest_brief=1 || fail "$1" "build-$1/tests/$2 with CC $cc"
+  done
+}
+
 run_sanitized() {
   cmake --preset "$1" >/dev/null
   # shellcheck disable=SC2086
-  cmake --build "build-$1" -j "$jobs" --target $sanitizer_tests
+  cmake --build "build-$1" -j "$jobs" --target $sanitizer_tests $emulated_tests
   for program in $sanitizer_tests; do
     echo "== $1: $program"
     "build-$1/tests/$program" --gtest_brief=1 || fail "$1" "build-$1/tests/$program"
   done
+  for program in $emulated_tests; do run_emulated "$1" "$program"; done
 }
 check_asan() { run_sanitized asan; }
 check_tsan() { run_sanitized tsan; }

@@ -5,6 +5,8 @@
 # What `make demo` shows. Usage: demo.sh PATH_OF_SEALANE
 set -eu
 sealane=$1
+results=$(dirname "$sealane")/../demo  # what the steps found, and the page made of it
+mkdir -p "$results"
 
 step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
 [ -t 1 ] || step() { printf '\n%s\n' "$1"; }
@@ -21,7 +23,39 @@ baselines=""
 if /usr/bin/python3 "$(dirname "$sealane")/sealane-bench-gloo" --probe 2>/dev/null; then
   baselines="${baselines:+$baselines,}gloo"
 fi
-"$sealane" bench allreduce --ranks 2 -b 64K -e 25M -f 20 ${baselines:+--baseline "$baselines"}
+"$sealane" bench allreduce --ranks 2 -b 64K -e 25M -f 20 ${baselines:+--baseline "$baselines"} \
+  --json "$results/allreduce.json"
 
 step "One bit changed on its way (sealane bench allreduce --tamper)"
 "$sealane" bench allreduce --ranks 2 -b 1M --tamper
+
+mini_llm=$(dirname "$sealane")/../examples/mini_llm
+emulated() { "$sealane" run --emulate --platform h100-tdx "$@" -- "$mini_llm" --schedule flexgen --steps 8; }
+if [ -x "$mini_llm" ]; then
+  step "A transformer with offloaded weights on an emulated GPU (sealane run --emulate --cc off)"
+  emulated --cc off | grep -E 'tokens_per_s|hash'
+  step "The same in confidential mode as shipped: the same tokens, later (--cc on)"
+  emulated --cc on | grep -E 'tokens_per_s|hash'
+  step "One bit changed on the bus to the GPU (--adversary flip@100)"
+  if emulated --cc on --adversary flip@100; then
+    echo "sealane: a flipped bit went unnoticed" >&2
+    exit 1
+  fi
+fi
+
+# What follows is worked out, not measured.
+all_policies=off,stock,engine,async,parallel,pipellm,sealane
+
+step "What confidential mode costs, before you pay for it (sealane estimate)"
+"$sealane" estimate --workload vllm --model opt-30b --platform h100-sxm --workers 16 --samples 4 \
+  --minutes 1 --swap-unit layer --policy "$all_policies" --json "$results/vllm.json"
+echo
+"$sealane" estimate --workload flexgen --model opt-66b --platform h100-sxm --workers 16 --steps 1 \
+  --policy "$all_policies" --json "$results/flexgen.json"
+echo
+"$sealane" estimate --workload ddp --model gpt2-xl --platform h100-nvl-tdx --json "$results/ddp.json"
+
+step "One page with everything, and what is what (sealane validate, sealane report)"
+"$sealane" validate --json "$results/validate.json" >/dev/null
+set -- "$results/vllm.json" "$results/flexgen.json" "$results/ddp.json" "$results/validate.json"
+"$sealane" report "$results/allreduce.json" "$@" -o "$results/report.html"

@@ -8,11 +8,13 @@
 # SEALANE_NO_APT=1: only print the missing packages and stop with exit 2.
 set -eu
 
-build="g++ cmake ninja-build libssl-dev libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev"
+build="g++ cmake ninja-build libssl-dev libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libjs-chart.js"
 case $(uname -m) in
   x86_64) build="$build libipsec-mb-dev" ;;  # elsewhere the OpenSSL engine serves
 esac
-test="binutils libgtest-dev librapidcheck-dev libbenchmark-dev valgrind"
+torch="python3-torch libtorch-dev pybind11-dev libopenblas0-pthread"
+test="binutils libgtest-dev librapidcheck-dev libbenchmark-dev valgrind $torch
+  python3-venv python3-pip python3-setuptools python3-wheel"
 check="clang clang-format clang-tidy"
 
 case ${1:-} in

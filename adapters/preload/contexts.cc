@@ -34,7 +34,12 @@ CUresult end_context(CUcontext context, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
   runtime->drain();
-  const CUresult result = end();
+  forget_launch_times();
+  const CUresult result =
+      told(serve::EventKind::call, "cuCtxDestroy", nullptr, end, [&](serve::Event& event) {
+        event.call = serve::Call::destroy_context;
+        event.context = reinterpret_cast<uint64_t>(context);
+      });
   if (result == CUDA_SUCCESS) runtime->forget_context(handle(context));
   return result;
 }
@@ -78,6 +83,7 @@ CUresult end_primary(CUdevice device, End&& end) {
   if (runtime == nullptr) return end();
   const CUcontext before = primary_context(device);
   runtime->drain();
+  forget_launch_times();
   const CUresult result = end();
   if (before != nullptr && primary_context(device) == nullptr)
     runtime->forget_context(handle(before));

@@ -26,6 +26,7 @@ struct Asked {
   void* host = nullptr;
   uint64_t bytes = 0;
   bool whole = true;  // one range
+  uint64_t id = 0;
 };
 
 // A copy whose direction only its pointers tell.
@@ -35,6 +36,42 @@ Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, siz
   if (to_device == from_device) return {std::nullopt, 0, nullptr, bytes, false};
   if (to_device) return {Direction::to_device, to, reinterpret_cast<void*>(from), bytes};
   return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
+}
+
+uint64_t slices(const CUDA_MEMCPY2D&) { return 1; }
+template <typename Shape>
+uint64_t slices(const Shape& shape) {
+  return shape.Depth;
+}
+
+// A copy of rows: not ours to carry, but those who watch are told where it went.
+template <typename Shape>
+Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
+  Asked asked{std::nullopt, 0, nullptr, 0, false};
+  if (shape == nullptr) return asked;
+  const auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
+    return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  };
+  const bool is_array =
+      shape->srcMemoryType == CU_MEMORYTYPE_ARRAY || shape->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+  if (is_array) return asked;
+  asked = by_pointers(runtime, address(shape->dstMemoryType, shape->dstHost, shape->dstDevice),
+                      address(shape->srcMemoryType, shape->srcHost, shape->srcDevice),
+                      shape->WidthInBytes * shape->Height * slices(*shape));
+  asked.whole = false;
+  return asked;
+}
+
+// Several copies in one call, told as one by the direction of the first.
+Asked by_list(serve::Runtime& runtime, const CUdeviceptr* to, const CUdeviceptr* from,
+              const size_t* bytes, size_t count) {
+  if (to == nullptr || from == nullptr || bytes == nullptr || count == 0) {
+    return {std::nullopt, 0, nullptr, 0, false};
+  }
+  Asked asked = by_pointers(runtime, to[0], from[0], bytes[0]);
+  for (size_t i = 1; i < count; ++i) asked.bytes += bytes[i];
+  asked.whole = false;
+  return asked;
 }
 
 void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
@@ -47,13 +84,21 @@ void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle strea
   event.asynchronous = async;
   event.pinned = runtime.host_memory().find(reinterpret_cast<uint64_t>(asked.host)).has_value();
   event.code = code;
+  event.id = asked.id;
   event.bytes = asked.bytes;
   event.host = reinterpret_cast<uint64_t>(asked.host);
   event.device_address = asked.device;
   event.stream = reinterpret_cast<uint64_t>(stream);
   event.begin = begin;
   event.end = SteadyClock().now();
+  serve::ContextHandle context = nullptr;
+  if (port().context_of(stream, context) == serve::kSuccess) {
+    event.context = reinterpret_cast<uint64_t>(context);
+  }
+  const auto block = runtime.device_memory().find(asked.device);
+  if (block) event.device = static_cast<uint8_t>(block->what.device);
   serve::report(event);
+  collect_launch_times();
 }
 
 // Everything between a copy call of the program and the driver.
@@ -64,15 +109,17 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
   if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
   const bool timed = serve::watched();
   const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
-  const Asked asked = describe(*runtime);
+  Asked asked = describe(*runtime);
+  if (timed) asked.id = runtime->next_copy();
   serve::Route route = asked.whole ? serve::Route::passed : serve::Route::passed_shape;
   if (asked.whole && asked.direction && async && asked.bytes > 0) {
-    route = runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream});
+    route =
+        runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
   CUresult result = CUDA_SUCCESS;
   if (route != serve::Route::carried) {
     runtime->touch(stream);
-    serve::copy_in_flight() = {0, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
+    serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
     result = pass();
     serve::copy_in_flight() = {};
     if (result == CUDA_SUCCESS) result = left_error(*runtime);
@@ -89,7 +136,9 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
       named(stream, mode), async,                                               \
       [&]([[maybe_unused]] serve::Runtime& runtime) -> Asked { return asked; }, \
       [&] { return next arguments; })
-#define OTHER(stream, arguments) ordered(named(stream, mode), [&] { return next arguments; })
+#define OTHER(stream, arguments) \
+  ordered(                       \
+      named(stream, mode), [&] { return next arguments; }, called)
 // NOLINTEND(bugprone-macro-parentheses)
 
 #define TO_DEVICE (Asked{Direction::to_device, to, const_cast<void*>(from), bytes})
@@ -116,13 +165,14 @@ SEALANE_TWINS(cuMemcpyBatchAsync, _ptsz,
               (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
                CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
                size_t* failed, CUstream stream),
-              OTHER(stream,
-                    (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
 SEALANE_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
               (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
                CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
                CUstream stream),
-              OTHER(stream, (to, from, bytes, count, attributes, starts, attribute_count, stream)))
+              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
+                   (to, from, bytes, count, attributes, starts, attribute_count, stream)))
 
 SEALANE_TWINS(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
               OTHER(nullptr, (to, from, bytes)))
@@ -137,13 +187,16 @@ SEALANE_TWINS(cuMemcpyPeerAsync, _ptsz,
               (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                size_t bytes, CUstream stream),
               OTHER(stream, (to, to_context, from, from_context, bytes, stream)))
-SEALANE_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* shape), OTHER(nullptr, (shape)))
-SEALANE_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* shape), OTHER(nullptr, (shape)))
+SEALANE_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
+SEALANE_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
 SEALANE_TWINS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* shape, CUstream stream),
-              OTHER(stream, (shape, stream)))
-SEALANE_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* shape), OTHER(nullptr, (shape)))
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
+SEALANE_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* shape),
+              COPY(nullptr, kSync, by_shape(runtime, shape), (shape)))
 SEALANE_TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* shape, CUstream stream),
-              OTHER(stream, (shape, stream)))
+              COPY(stream, kAsync, by_shape(runtime, shape), (shape, stream)))
 SEALANE_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* shape), OTHER(nullptr, (shape)))
 SEALANE_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* shape, CUstream stream),
               OTHER(stream, (shape, stream)))

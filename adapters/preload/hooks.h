@@ -10,16 +10,19 @@
 #include "live/serve/runtime.h"
 #include "port.h"
 #include "table.h"
+#include "tell.h"
 
-// A hook and its per-thread-default-stream twin; `mode` says which it is.
+// A hook and its per-thread-default-stream twin; `mode` says which it is, `called` names the call.
 #define SEALANE_TWINS(name, suffix, parameters, ...)                     \
   SEALANE_HOOKED name parameters {                                       \
     constexpr auto mode = ::sealane::preload::DefaultStream::legacy;     \
+    [[maybe_unused]] constexpr const char* called = #name;               \
     const auto next = SEALANE_REAL(name);                                \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
   }                                                                      \
   SEALANE_HOOKED name##suffix parameters {                               \
     constexpr auto mode = ::sealane::preload::DefaultStream::per_thread; \
+    [[maybe_unused]] constexpr const char* called = #name;               \
     const auto next = SEALANE_REAL(name##suffix);                        \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
   }
@@ -41,6 +44,7 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventQuery(CUevent event);
+CUresult cuEventDestroy_v2(CUevent event);
 }
 
 namespace sealane::preload {
@@ -61,13 +65,13 @@ inline CUresult left_error(serve::Runtime& runtime) {
 }
 
 // A call that goes into a stream.
-template <typename Call>
-CUresult ordered(serve::StreamHandle stream, Call&& call) {
+template <typename Call, typename Add = NothingToAdd>
+CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&& add = {}) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
   if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
   runtime->touch(stream);
-  return call();
+  return told(serve::EventKind::call, name, stream, call, add);
 }
 
 // A call that neither goes into a stream nor waits.
@@ -79,22 +83,21 @@ CUresult plain(Call&& call) {
   return left == CUDA_SUCCESS ? call() : left;
 }
 
+// The same for one that is told of.
+template <typename Call, typename Add>
+CUresult plain(Call&& call, const char* name, Add&& add, serve::StreamHandle stream = nullptr) {
+  if (serve::Runtime::get() == nullptr) return call();
+  return plain([&] { return told(serve::EventKind::call, name, stream, call, add); });
+}
+
 // A call that waits: an error of ours may have come up meanwhile.
-template <typename Call>
-CUresult waiting(Call&& call) {
+template <typename Call, typename Add = NothingToAdd>
+CUresult waiting(Call&& call, const char* name, Add&& add = {},
+                 serve::StreamHandle stream = nullptr) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
   if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
-  serve::Event event;
-  const bool timed = serve::watched();
-  if (timed) event.begin = SteadyClock().now();
-  const CUresult result = call();
-  if (timed) {
-    event.kind = serve::EventKind::wait;
-    event.code = result;
-    event.end = SteadyClock().now();
-    serve::report(event);
-  }
+  const CUresult result = told(serve::EventKind::wait, name, stream, call, add);
   return result == CUDA_SUCCESS ? left_error(*runtime) : result;
 }
 

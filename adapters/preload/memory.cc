@@ -34,30 +34,32 @@ void note_device(CUdeviceptr address, uint64_t bytes) {
 SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   const auto next = SEALANE_REAL(cuMemAlloc_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
+  const auto call = [&] {
     const CUresult result = next(address, bytes);
     if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) note_device(*address, bytes);
     return result;
-  });
+  };
+  return plain(call, "cuMemAlloc", made_on_device(address, [=] { return bytes; }));
 }
 
 SEALANE_HOOKED cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
                                   unsigned element) {
   const auto next = SEALANE_REAL(cuMemAllocPitch_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
+  const auto call = [&] {
     const CUresult result = next(address, pitch, width, height, element);
     if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) {
       note_device(*address, *pitch * height);
     }
     return result;
-  });
+  };
+  return plain(call, "cuMemAllocPitch", made_on_device(address, [=] { return *pitch * height; }));
 }
 
 SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) {
   const auto next = SEALANE_REAL(cuMemFree_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
+  const auto call = [&] {
     serve::Runtime* runtime = serve::Runtime::get();
     if (runtime == nullptr) return next(address);
     const auto gone = runtime->device_memory().remove(address);
@@ -65,7 +67,8 @@ SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) {
     const CUresult result = next(address);
     if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
     return result;
-  });
+  };
+  return plain(call, "cuMemFree", gone_from_device(address));
 }
 
 namespace {
@@ -91,7 +94,7 @@ bool ours_to_allocate(unsigned flags) {
 
 template <typename Next>
 CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& next) {
-  return plain([&] {
+  const auto call = [&] {
     if (ours_to_allocate(flags)) return allocate_ours(memory, bytes, flags);
     const CUresult result = next();
     serve::Runtime* runtime = serve::Runtime::get();
@@ -100,7 +103,8 @@ CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& nex
                                  {false, false, flags, current_context()});
     }
     return result;
-  });
+  };
+  return plain(call, "cuMemHostAlloc", made_on_host(memory, bytes));
 }
 
 }  // namespace
@@ -120,7 +124,7 @@ SEALANE_HOOKED cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
 SEALANE_HOOKED cuMemFreeHost(void* memory) {
   const auto next = SEALANE_REAL(cuMemFreeHost);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
+  const auto call = [&] {
     serve::Runtime* runtime = serve::Runtime::get();
     if (runtime == nullptr) return next(memory);
     const auto known = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
@@ -131,7 +135,8 @@ SEALANE_HOOKED cuMemFreeHost(void* memory) {
     if (!known->what.ours) return next(memory);
     munmap(memory, known->range.bytes);
     return CUDA_SUCCESS;
-  });
+  };
+  return plain(call, "cuMemFreeHost", gone_from_host(memory));
 }
 
 // --- registration: the driver refuses it in CC mode, and programs that insist on it do not start.

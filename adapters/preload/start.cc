@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "base/log.h"
@@ -14,6 +15,7 @@
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
+#include "live/serve/watch/watch.h"
 #include "port.h"
 #include "table.h"
 
@@ -37,23 +39,34 @@ void take_pace() {
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 
+const char* variable(const char* name) { return std::getenv(name); }
+
 void start() {
   const CcState cc = ask_cc_state();
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
-  if (!on) {
+  const bool watching = serve::is_watching_asked(variable);
+  if (!on && !watching) {
     SEALANE_LOG(info, "confidential mode is off: nothing to do");
     return;
   }
+  if (!on) serve::only_watch();
   take_pace();
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
     serve::Runtime::abandon();
+    serve::remove_sinks();
     stop_answering();
   });
   serve::Runtime::start(port());
+  if (watching) {
+    serve::start_watching(variable, {serve::Runtime::get()->crew().size(), serve::pace().dilation});
+  }
   start_answering(serve::Runtime::get()->crew());
 }
+
+// The last of ours that runs in a process: later events are counted but no more told.
+__attribute__((destructor)) void tell_what_was_seen() { serve::finish_sinks(); }
 
 }  // namespace
 

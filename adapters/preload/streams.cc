@@ -9,21 +9,48 @@
 using namespace sealane::preload;
 namespace serve = sealane::serve;
 
-#define ORDERED(stream, arguments) ordered(named(stream, mode), [&] { return next arguments; })
+#define ORDERED(stream, arguments) \
+  ordered(                         \
+      named(stream, mode), [&] { return next arguments; }, called)
+#define LAUNCH(stream, arguments) \
+  launch(                         \
+      named(stream, mode), [&] { return next arguments; }, called)
+
+namespace {
+
+template <typename Call>
+CUresult launch(serve::StreamHandle stream, Call&& call, const char* name) {
+  uint64_t number = 0;
+  return ordered(
+      stream,
+      [&] {
+        LaunchTimer timer(stream);
+        const CUresult result = call();
+        number = timer.stop(result);
+        return result;
+      },
+      name,
+      [&](serve::Event& event) {
+        event.call = serve::Call::launch;
+        event.id = number;
+      });
+}
+
+}  // namespace
 
 // --- launches
 SEALANE_TWINS(cuLaunchKernel, _ptsz,
               (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra),
-              ORDERED(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra)))
+              LAUNCH(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra)))
 SEALANE_TWINS(cuLaunchKernelEx, _ptsz,
               (const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra),
-              ORDERED(config != nullptr ? config->hStream : nullptr,
-                      (config, function, arguments, extra)))
+              LAUNCH(config != nullptr ? config->hStream : nullptr,
+                     (config, function, arguments, extra)))
 SEALANE_TWINS(cuLaunchCooperativeKernel, _ptsz,
               (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                unsigned bz, unsigned shared, CUstream stream, void** arguments),
-              ORDERED(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments)))
+              LAUNCH(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments)))
 SEALANE_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void* data),
               ORDERED(stream, (stream, function, data)))
 SEALANE_TWINS(cuStreamAddCallback, _ptsz,
@@ -77,12 +104,18 @@ MEMORY_OPERATIONS()
 MEMORY_OPERATIONS(_v2)
 
 SEALANE_TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr * address, size_t bytes, CUstream stream),
-              ORDERED(stream, (address, bytes, stream)))
+              ordered(
+                  named(stream, mode), [&] { return next(address, bytes, stream); }, called,
+                  made_on_device(address, [=] { return bytes; })))
 SEALANE_TWINS(cuMemAllocFromPoolAsync, _ptsz,
               (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
-              ORDERED(stream, (address, bytes, pool, stream)))
+              ordered(
+                  named(stream, mode), [&] { return next(address, bytes, pool, stream); }, called,
+                  made_on_device(address, [=] { return bytes; })))
 SEALANE_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream stream),
-              ORDERED(stream, (address, stream)))
+              ordered(
+                  named(stream, mode), [&] { return next(address, stream); }, called,
+                  gone_from_device(address)))
 SEALANE_TWINS(cuStreamAttachMemAsync, _ptsz,
               (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),
               ORDERED(stream, (stream, address, bytes, flags)))
@@ -95,37 +128,64 @@ SEALANE_TWINS(cuWaitExternalSemaphoresAsync, _ptsz,
                CUstream stream),
               ORDERED(stream, (semaphores, parameters, count, stream)))
 SEALANE_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
-              ORDERED(stream, (stream, event, flags)))
+              ordered(
+                  named(stream, mode), [&] { return next(stream, event, flags); }, called,
+                  as(serve::Call::wait_event, event)))
 
 // --- events and synchronisation: gates are in the stream, so the real calls mean what they must
 SEALANE_TWINS(cuEventRecord, _ptsz, (CUevent event, CUstream stream),
-              ((void)mode, plain([&] { return next(event, stream); })))
+              plain([&] { return next(event, stream); }, called,
+                    as(serve::Call::record_event, event), named(stream, mode)))
 SEALANE_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned flags),
-              ((void)mode, plain([&] { return next(event, stream, flags); })))
+              plain([&] { return next(event, stream, flags); }, called,
+                    as(serve::Call::record_event, event), named(stream, mode)))
 SEALANE_TWINS(cuStreamSynchronize, _ptsz, (CUstream stream),
-              ((void)mode, waiting([&] { return next(stream); })))
+              waiting([&] { return next(stream); }, called, as(serve::Call::sync_stream),
+                      named(stream, mode)))
 SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
-              ((void)mode, plain([&] { return next(stream); })))
+              plain([&] { return next(stream); }, called, as(serve::Call::query_stream),
+                    named(stream, mode)))
 
-#define WAITING(symbol, parameters, arguments)                                                     \
-  SEALANE_HOOKED symbol parameters {                                                               \
-    const auto next = SEALANE_REAL(symbol);                                                        \
-    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : waiting([&] { return next arguments; }); \
+namespace {
+
+// A question is no wait, though an error may come up in its answer too.
+auto asks_event(CUevent event) {
+  return [=](serve::Event& told_event) {
+    told_event.kind = serve::EventKind::call;
+    as(serve::Call::query_event, event)(told_event);
+  };
+}
+
+auto waits_for(CUcontext context) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::sync_context;
+    event.context = reinterpret_cast<uint64_t>(context);
+  };
+}
+
+}  // namespace
+
+#define WAITING(symbol, parameters, arguments, add)               \
+  SEALANE_HOOKED symbol parameters {                              \
+    const auto next = SEALANE_REAL(symbol);                       \
+    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;       \
+    return waiting([&] { return next arguments; }, #symbol, add); \
   }
-WAITING(cuEventSynchronize, (CUevent event), (event))
-WAITING(cuEventQuery, (CUevent event), (event))
-WAITING(cuCtxSynchronize, (), ())
-WAITING(cuCtxSynchronize_v2, (CUcontext context), (context))
+WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event))
+WAITING(cuEventQuery, (CUevent event), (event), asks_event(event))
+WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
+WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 
 SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) {
   const auto next = SEALANE_REAL(cuStreamDestroy_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
+  const auto call = [&] {
     const CUresult result = next(stream);
     serve::Runtime* runtime = serve::Runtime::get();
     if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
     return result;
-  });
+  };
+  return plain(call, "cuStreamDestroy", as(serve::Call::destroy_stream), handle(stream));
 }
 
 // --- capture: nothing is carried while one is under way

@@ -14,15 +14,25 @@ namespace examples {
 
 struct Settings {
   std::string mode = "fifo";
-  uint64_t requests = 6;
+  // 0: the mode's own number, see use_defaults().
+  uint64_t requests = 0;
   uint64_t layers = 8;
   uint64_t block_tokens = 32;
-  uint64_t token_words = 2048;
+  uint64_t token_words = 0;
   uint64_t prompt = 64;
-  uint64_t steps = 12;
-  uint64_t pool_blocks = 12;
+  uint64_t steps = 0;
+  uint64_t pool_blocks = 16;
   uint64_t seed = 1;
   std::string json;
+
+  // Layer-wise swapping moves everything in every step; request-wise only what does not fit, so it
+  // takes more and longer requests of larger blocks to see it.
+  void use_defaults() {
+    const bool fifo = mode == "fifo";
+    if (requests == 0) requests = fifo ? 6 : 12;
+    if (token_words == 0) token_words = fifo ? 2048 : 8192;
+    if (steps == 0) steps = fifo ? 12 : 64;
+  }
 
   size_t block_words() const { return block_tokens * token_words; }
   size_t block_bytes() const { return block_words() * sizeof(uint32_t); }

@@ -27,17 +27,18 @@ Settings parse(int argc, char** argv) {
   Settings s;
   Options options("Swaps blocks of a paged KV cache between device and host.");
   options.text("--mode", "fifo (layer-wise) or lifo (request-wise)", &s.mode, "fifo|lifo");
-  options.number("--requests", "sequences to decode", &s.requests, 1, 256);
+  options.number("--requests", "sequences to decode; fifo 6, lifo 12", &s.requests, 0, 256);
   options.number("--layers", "layers (fifo)", &s.layers, 2, 256);
   options.number("--block-tokens", "tokens per block", &s.block_tokens, 1, 1024);
-  options.number("--token-words", "4-byte words of keys and values per token", &s.token_words, 16,
-                 65536);
+  options.number("--token-words", "4-byte words of keys and values per token; fifo 2048, lifo 8192",
+                 &s.token_words, 0, 65536);
   options.number("--prompt", "tokens a request begins with", &s.prompt, 1, 65536);
-  options.number("--steps", "tokens each request adds", &s.steps, 1, 65536);
+  options.number("--steps", "tokens each request adds; fifo 12, lifo 64", &s.steps, 0, 65536);
   options.number("--pool-blocks", "blocks on the device (lifo)", &s.pool_blocks, 1, 65536);
   options.number("--seed", "of what the blocks hold", &s.seed, 0, UINT32_MAX);
   options.text("--json", "write the figures to a file ('-': stdout)", &s.json);
   options.parse(argc, argv);
+  s.use_defaults();
   if (s.token_words % KvDigest::kWords != 0) {
     fail_usage("--token-words is a multiple of %u", KvDigest::kWords);
   }

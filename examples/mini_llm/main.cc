@@ -26,7 +26,7 @@ Settings parse(int argc, char** argv) {
                  "tokens per request (flexgen 16, vllm up to 48) or training steps (peft 5); "
                  "0: the schedule's own number",
                  &s.steps, 0, 4096);
-  options.number("--requests", "flexgen 4, vllm 12; 0: the schedule's own number", &s.requests, 0,
+  options.number("--requests", "flexgen 4, vllm 32; 0: the schedule's own number", &s.requests, 0,
                  256);
   options.number("--prompt",
                  "tokens of a prompt (vllm: up to twice as many; peft: a sequence has twice)",

@@ -21,7 +21,7 @@ struct Settings {
   uint64_t steps = 0;     // 0: the schedule's own default
   uint64_t requests = 0;  // likewise
   uint64_t prompt = 8;
-  uint64_t pool_blocks = 10;
+  uint64_t pool_blocks = 32;
   uint64_t seed = 1;
   std::string verify = "on";
   std::string json;

@@ -80,7 +80,7 @@ class Server {
 
  private:
   static std::vector<Request> make_requests(const Settings& settings, const Shape& shape) {
-    std::vector<Request> requests(settings.requests_or(12));
+    std::vector<Request> requests(settings.requests_or(32));
     Random random(settings.seed ^ 0x76c6c6d);
     const uint64_t choices = settings.steps_or(48);
     for (size_t i = 0; i < requests.size(); ++i) {

@@ -3,7 +3,7 @@
 //
 // The little of CUDA the examples use, so that one source makes a driver-API program
 // (gpu_driver.cc) and a runtime-API program (gpu_runtime.cc). Whatever fails ends the program with
-// exit code 1 and one line that names the call. Device 0; as thread-safe as CUDA is.
+// exit code 1 and one line that names the call. One device; as thread-safe as CUDA is.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,10 @@ using Event = CUevent_st*;
 
 const char* api_name();  // "driver" or "runtime"
 
-// Call once, before anything else.
-void init();
+int device_count();
+
+// Call once, before anything else but device_count().
+void init(int device = 0);
 
 Stream make_stream();  // does not synchronise with the default stream
 void destroy(Stream stream);

@@ -29,10 +29,17 @@ CUdeviceptr address_of(const void* device) { return reinterpret_cast<CUdeviceptr
 
 const char* api_name() { return "driver"; }
 
-void init() {
+int device_count() {
+  SEALANE_TRY(cuInit, 0);
+  int count = 0;
+  SEALANE_TRY(cuDeviceGetCount, &count);
+  return count;
+}
+
+void init(int number) {
   SEALANE_TRY(cuInit, 0);
   CUdevice device = 0;
-  SEALANE_TRY(cuDeviceGet, &device, 0);
+  SEALANE_TRY(cuDeviceGet, &device, number);
   CUcontext context = nullptr;
   SEALANE_TRY(cuDevicePrimaryCtxRetain, &context, device);
   SEALANE_TRY(cuCtxSetCurrent, context);

@@ -35,8 +35,14 @@ void check(cudaError_t error, const char* call) {
 
 const char* api_name() { return "runtime"; }
 
-void init() {
-  SEALANE_TRY(cudaSetDevice, 0);
+int device_count() {
+  int count = 0;
+  SEALANE_TRY(cudaGetDeviceCount, &count);
+  return count;
+}
+
+void init(int device) {
+  SEALANE_TRY(cudaSetDevice, device);
   register_emulated_kernels();
 }
 

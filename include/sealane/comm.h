@@ -60,8 +60,9 @@ struct CommOptions {
   std::string rendezvous;         // "file:DIRECTORY" or "tcp:HOST:PORT"
   Mode mode = Mode::sealed;
   Transport transport = Transport::automatic;
-  std::string algorithm = "auto";  // exchange, direct, ring, hub
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  std::string algorithm = "auto";                               // exchange, direct, ring, hub
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  // at most a year
+  std::string key;  // 32 secret bytes; then neither files nor the environment are asked for one
   std::string key_file;
   std::string certificate_file;
   std::string certificate_key_file;
@@ -92,7 +93,16 @@ struct Tensor {
   size_t count = 0;
 };
 
-// Called on the communicator's thread when an operation has ended; the text is empty on success.
+// Records this rank has made (sealed, unless the mode is plain), and the bytes in them.
+struct CommTraffic {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
+// Called when an operation has ended, on the communicator's thread; the text is empty on success.
+// Wrong arguments call back on the caller's thread, before the start_ function returns. A callback
+// may start operations, but not wait: neither for a Work nor by a blocking call (which throws a
+// usage error there), nor may it end the Comm. What it throws is dropped.
 using WorkCallback = std::function<void(const std::string& error)>;
 
 class SEALANE_API Comm {
@@ -105,6 +115,7 @@ class SEALANE_API Comm {
   int rank() const;
   int size() const;
   uint64_t memory_bytes() const;  // held beyond the caller's buffers
+  CommTraffic traffic() const;
 
   // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of
   // one rank's result for reduce_scatter.

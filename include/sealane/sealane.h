@@ -3,8 +3,10 @@
 
 /* Sealed collectives for programs in C. comm.h says what they promise; this is the same without
  * exceptions. Every function returns SEALANE_OK or a code; sealane_last_error() has the words, per
- * thread. A structure starts with its size as the caller was compiled, so that it can grow:
- * initialise it with the matching _init function.
+ * thread, cut to 1,023 characters. A structure starts with its size as the caller was compiled, so
+ * that it can grow: initialise it with the matching _init function, which is compiled into the
+ * caller and tells the library that size. Fields an older caller lacks count as unset; a field that
+ * a newer caller has set and the library does not know is a usage error.
  */
 #ifndef SEALANE_SEALANE_H
 #define SEALANE_SEALANE_H
@@ -65,11 +67,17 @@ typedef struct sealane_work sealane_work;
 SEALANE_C_API int sealane_abi_version(void);
 SEALANE_C_API const char* sealane_last_error(void);
 
-SEALANE_C_API void sealane_comm_options_init(sealane_comm_options* options);
+/* Writes struct_bytes bytes and no more. */
+SEALANE_C_API void sealane_comm_options_init_sized(sealane_comm_options* options,
+                                                   size_t struct_bytes);
+static inline void sealane_comm_options_init(sealane_comm_options* options) {
+  sealane_comm_options_init_sized(options, sizeof *options);
+}
+
 SEALANE_C_API int sealane_comm_create(const sealane_comm_options* options, sealane_comm** comm);
-SEALANE_C_API void sealane_comm_destroy(sealane_comm* comm); /* NULL is fine */
-SEALANE_C_API int sealane_comm_rank(const sealane_comm* comm);
-SEALANE_C_API int sealane_comm_size(const sealane_comm* comm);
+SEALANE_C_API void sealane_comm_destroy(sealane_comm* comm);   /* NULL is fine */
+SEALANE_C_API int sealane_comm_rank(const sealane_comm* comm); /* -1 for NULL */
+SEALANE_C_API int sealane_comm_size(const sealane_comm* comm); /* -1 for NULL */
 
 SEALANE_C_API int sealane_all_reduce(sealane_comm* comm, const void* in, void* out, size_t count,
                                      int type, int op);

@@ -26,6 +26,10 @@ inline Bytes as_bytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+inline std::string_view as_text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Little-endian, any alignment.
 template <typename Int>
 Int load_le(const uint8_t* from) {
@@ -39,6 +43,13 @@ template <typename Int>
 void store_le(uint8_t* to, Int value) {
   static_assert(std::is_unsigned_v<Int>);
   for (size_t i = 0; i < sizeof(Int); ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
+}
+
+// A private copy of memory that others may write meanwhile; both have the same size. What is
+// checked in the copy is what is used: the compiler cannot go back to the source.
+inline void copy_from_shared(Bytes from, MutableBytes to) {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
+  asm volatile("" : : "r"(to.data()) : "memory");
 }
 
 // True if both have the same size and content; the time depends on the size alone.

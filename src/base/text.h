@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One line of text from pieces, for error messages in the rooms the preload is made of (they link
-// no formatting library).
+// no formatting library). Text that a peer sent goes through printable() where it enters.
 #pragma once
 
 #include <charconv>
@@ -27,6 +27,14 @@ template <typename... Pieces>
 std::string concat(const Pieces&... pieces) {
   std::string out;
   (append_text(out, pieces), ...);
+  return out;
+}
+
+// Text from elsewhere made fit for a message: at most `length_max` characters, and '?' for whatever
+// is not printable ASCII.
+inline std::string printable(std::string_view text, size_t length_max) {
+  std::string out(text.substr(0, length_max));
+  for (char& c : out) c = c >= ' ' && c <= '~' ? c : '?';
   return out;
 }
 

@@ -22,7 +22,11 @@ struct Invocation {
 void add_doctor(CLI::App& root, Invocation& invocation);
 void add_bench(CLI::App& root, Invocation& invocation);
 void add_sim(CLI::App& root, Invocation& invocation);
+void add_estimate(CLI::App& root, Invocation& invocation);
+void add_validate(CLI::App& root, Invocation& invocation);
+void add_report(CLI::App& root, Invocation& invocation);
 void add_run(CLI::App& root, Invocation& invocation);
+void add_record(CLI::App& root, Invocation& invocation);
 void add_keygen(CLI::App& root, Invocation& invocation);
 
 }  // namespace sealane::cli

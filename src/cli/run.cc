@@ -103,7 +103,11 @@ int run(int argc, const char* const* argv) {
       "  sealane bench seal                 how fast it seals, next to memcpy and OpenSSL\n"
       "  sealane bench seal --json -        the same for programs\n"
       "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
+      "  sealane estimate --list            what confidential mode costs: workloads, platforms\n"
+      "  sealane run --observe -- CMD       what would Sealane do for this CUDA program?\n"
+      "  sealane run -- CMD                 run it under Sealane\n"
       "  sealane run --emulate -- CMD       a CUDA program on the emulated confidential GPU\n"
+      "  sealane record -o T -- CMD         write down its copies and launches\n"
       "  sealane bench allreduce --ranks 2  a sealed all-reduce next to a plain one\n"
       "\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage. Environment: SEALANE_AEAD=ipsec-mb|openssl,\n"
@@ -113,7 +117,11 @@ int run(int argc, const char* const* argv) {
   add_doctor(root, invocation);
   add_bench(root, invocation);
   add_sim(root, invocation);
+  add_estimate(root, invocation);
+  add_validate(root, invocation);
+  add_report(root, invocation);
   add_run(root, invocation);
+  add_record(root, invocation);
   add_keygen(root, invocation);
 
   try {

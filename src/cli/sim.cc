@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/sim_seeds.h"
+#include "cli/sim_tables.h"
 #include "cli/suggest.h"
 #include "core/policy.h"
 #include "platform/reader.h"
@@ -27,6 +28,7 @@
 namespace sealane::cli {
 namespace {
 
+constexpr const char* kFirstPlatform = "h100-nvl-tdx";
 constexpr uint64_t kSeedsMax = 10'000'000;
 constexpr uint64_t kOpsMax = 10'000'000;
 
@@ -36,8 +38,10 @@ struct Flags {
   uint64_t ops = 2000;
   std::string mode = "swarm";
   std::string policy = "sealane";
-  std::string platform = "h100-nvl-tdx";
+  std::string platform;  // empty: the first, or for tables every one
   std::string broken;
+  bool hits = false;
+  bool steps = false;
   std::string json;
 };
 
@@ -114,10 +118,10 @@ Result<sim::SimOptions> plan(const Flags& flags) {
   }
   options.break_rule = flags.broken;
 
-  auto platform = find_platform(flags.platform);
+  options.platform_name = flags.platform.empty() ? kFirstPlatform : flags.platform;
+  auto platform = find_platform(options.platform_name);
   if (!platform) return platform.error();
   options.platform = *std::move(platform);
-  options.platform_name = flags.platform;
   return options;
 }
 
@@ -157,6 +161,11 @@ std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outc
 }
 
 Status simulate(const Flags& flags) {
+  if (flags.hits || flags.steps) {
+    const auto platforms =
+        flags.platform.empty() ? platform_names() : std::vector<std::string>{flags.platform};
+    return show_sim_table(flags.hits ? SimTable::hits : SimTable::steps, platforms, flags.json);
+  }
   auto options = plan(flags);
   if (!options) return options.error();
   if (!flags.json.empty()) {
@@ -205,13 +214,21 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       ->type_name("swarm|serve|adversarial");
   command->add_option("--policy", flags->policy, "off, stock, parallel, pipellm, sealane [sealane]")
       ->type_name("P");
-  command->add_option("--platform", flags->platform, "Name or file of a platform [h100-nvl-tdx]")
+  command
+      ->add_option("--platform", flags->platform,
+                   "Name or file of a platform [h100-nvl-tdx; tables: every one]")
       ->type_name("P");
   command
       ->add_option("--break", flags->broken,
                    "Turn one safety rule off: iv-once, stale, order, verify-before-use, budget, "
                    "rotation, gate. The simulator must notice")
       ->type_name("RULE");
+  auto* hits = command->add_flag("--hits", flags->hits,
+                                 "No seeds: how often the copies of each pattern are foreseen");
+  command
+      ->add_flag("--steps", flags->steps,
+                 "No seeds: what each step from stock to sealane buys, per pattern")
+      ->excludes(hits);
   command->add_option("--json", flags->json, "Write results for programs; - is stdout, no text")
       ->type_name("FILE");
   command->footer(
@@ -219,6 +236,7 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       "Examples:\n"
       "  sealane sim --seeds 0..2000 --mode swarm\n"
       "  sealane sim --seeds 0..200 --break stale\n"
+      "  sealane sim --steps --platform h100-tdx\n"
       "  sealane sim --seed 17 --ops 500 --policy pipellm --json -");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return simulate(*flags); }; });

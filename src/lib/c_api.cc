@@ -4,6 +4,7 @@
 // The C interface: comm.h with exceptions turned into codes at the border.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -26,21 +27,29 @@ struct sealane_work {
 
 namespace {
 
-thread_local std::string last_error;
+// Of fixed size: an error must be kept also when memory has run out.
+thread_local std::array<char, 1024> last_error{};
 
+void keep_error(const char* what) noexcept {
+  std::strncpy(last_error.data(), what, last_error.size() - 1);
+}
+
+// Nothing may leave a C function but its code.
 template <typename Body>
-int guarded(Body body) {
+int guarded(Body body) noexcept {
   try {
     body();
-    last_error.clear();
+    keep_error("");
     return SEALANE_OK;
   } catch (const CommError& error) {
-    last_error = error.what();
+    keep_error(error.what());
     return static_cast<int>(error.kind());
   } catch (const std::exception& error) {
-    last_error = error.what();
-    return SEALANE_ERROR_INTERNAL;
+    keep_error(error.what());
+  } catch (...) {
+    keep_error("an exception of unknown type");
   }
+  return SEALANE_ERROR_INTERNAL;
 }
 
 [[noreturn]] void refuse(const char* why) { throw CommError(CommError::Kind::usage, why); }
@@ -59,14 +68,30 @@ Comm& group(sealane_comm* comm) {
 }
 std::string text(const char* value) { return value == nullptr ? std::string() : value; }
 
-sealane::CommOptions options_of(const sealane_comm_options* given) {
+constexpr size_t kUnit = 8;  // no field straddles a multiple of it
+constexpr size_t kStructBytesMax = 4096;
+static_assert(sizeof(sealane_comm_options) % kUnit == 0 && sizeof(void*) == kUnit);
+
+// What both sides know of the caller's structure; never looks beyond the size it states.
+sealane_comm_options known_part(const sealane_comm_options* given) {
   sealane_comm_options known;
   sealane_comm_options_init(&known);
-  if (given != nullptr) {
-    if (given->struct_bytes < sizeof known.struct_bytes) refuse("options without their size");
-    // An older caller knows fewer fields, a newer one more: what both know counts.
-    std::memcpy(static_cast<void*>(&known), given, std::min(given->struct_bytes, sizeof known));
+  if (given == nullptr) return known;
+  const size_t stated = given->struct_bytes;
+  if (stated < kUnit || stated > kStructBytesMax) refuse("options without their size");
+  const size_t shared = std::min(stated, sizeof known) / kUnit * kUnit;  // half a field is none
+  const auto* bytes = reinterpret_cast<const char*>(given);
+  // An unknown wish might have been one for safety: better no group than another than asked for.
+  if (stated > sizeof known &&
+      std::any_of(bytes + sizeof known, bytes + stated, [](char byte) { return byte != 0; })) {
+    refuse("an option is set that this library does not know: it is older than the program");
   }
+  std::memcpy(static_cast<void*>(&known), given, shared);
+  return known;
+}
+
+sealane::CommOptions options_of(const sealane_comm_options* given) {
+  const sealane_comm_options known = known_part(given);
   sealane::CommOptions options;
   options.rank = known.rank;
   options.size = known.size;
@@ -90,12 +115,14 @@ sealane::CommOptions options_of(const sealane_comm_options* given) {
 extern "C" {
 
 int sealane_abi_version(void) { return SEALANE_ABI_VERSION; }
-const char* sealane_last_error(void) { return last_error.c_str(); }
+const char* sealane_last_error(void) { return last_error.data(); }
 
-void sealane_comm_options_init(sealane_comm_options* options) {
-  *options = {};
-  options->struct_bytes = sizeof *options;
-  options->rank = -1;
+void sealane_comm_options_init_sized(sealane_comm_options* options, size_t struct_bytes) {
+  sealane_comm_options initial = {};
+  initial.struct_bytes = struct_bytes;
+  initial.rank = -1;
+  std::memset(static_cast<void*>(options), 0, struct_bytes);
+  std::memcpy(static_cast<void*>(options), &initial, std::min(struct_bytes, sizeof initial));
 }
 
 int sealane_comm_create(const sealane_comm_options* options, sealane_comm** comm) {
@@ -106,8 +133,8 @@ int sealane_comm_create(const sealane_comm_options* options, sealane_comm** comm
   });
 }
 void sealane_comm_destroy(sealane_comm* comm) { delete comm; }
-int sealane_comm_rank(const sealane_comm* comm) { return comm->comm.rank(); }
-int sealane_comm_size(const sealane_comm* comm) { return comm->comm.size(); }
+int sealane_comm_rank(const sealane_comm* comm) { return comm == nullptr ? -1 : comm->comm.rank(); }
+int sealane_comm_size(const sealane_comm* comm) { return comm == nullptr ? -1 : comm->comm.size(); }
 
 int sealane_all_reduce(sealane_comm* comm, const void* in, void* out, size_t count, int type,
                        int op) {

@@ -3,6 +3,7 @@
 
 #include "sealane/comm.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -18,21 +19,41 @@ namespace {
 static_assert(static_cast<int>(CommError::Kind::internal) ==
               static_cast<int>(ErrorKind::internal) + 1);
 
-ElementType element(DataType type) { return static_cast<ElementType>(type); }
+ElementType element(DataType type) {
+  if (type < DataType::float32 || type > DataType::uint8) fail(usage_error("unknown element type"));
+  return static_cast<ElementType>(type);
+}
 static_assert(static_cast<int>(DataType::uint8) == static_cast<int>(ElementType::uint8));
-ReduceOperator operator_of(ReduceOp op) { return static_cast<ReduceOperator>(op); }
+ReduceOperator operator_of(ReduceOp op) {
+  if (op < ReduceOp::sum || op > ReduceOp::max) fail(usage_error("unknown operator"));
+  return static_cast<ReduceOperator>(op);
+}
 static_assert(static_cast<int>(ReduceOp::max) == static_cast<int>(ReduceOperator::max));
+
+// Sizes are multiplied here and nowhere else, so that none wraps.
+size_t product(size_t a, size_t b) {
+  size_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) {
+    fail(usage_error("more elements than memory can hold"));
+  }
+  return result;
+}
 
 // Buffers the core only reads are const in the interface; one type serves both inside.
 Buffer memory(const void* data, size_t count, DataType type) {
-  return Buffer({{static_cast<uint8_t*>(const_cast<void*>(data)), count * size_of(type)}});
+  return Buffer({{static_cast<uint8_t*>(const_cast<void*>(data)), product(count, size_of(type))}});
 }
 
 Buffer memory(const std::vector<Tensor>& tensors, DataType type) {
   std::vector<MutableBytes> pieces;
   pieces.reserve(tensors.size());
+  size_t total = 0;
   for (const Tensor& tensor : tensors) {
-    pieces.emplace_back(static_cast<uint8_t*>(tensor.data), tensor.count * size_of(type));
+    const size_t bytes = product(tensor.count, size_of(type));
+    pieces.emplace_back(static_cast<uint8_t*>(tensor.data), bytes);
+    if (__builtin_add_overflow(total, bytes, &total)) {
+      fail(usage_error("more elements than memory can hold"));
+    }
   }
   return Buffer(std::move(pieces));
 }
@@ -75,7 +96,10 @@ JoinOptions join_options(const CommOptions& options) {
   auto algorithm = parse_algorithm(options.algorithm);
   if (!algorithm) fail(algorithm.error());
   out.algorithm = *algorithm;
-  out.timeout = options.timeout;
+  // Before it becomes nanoseconds, which are fewer.
+  constexpr auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeoutMax);
+  out.timeout = std::min(options.timeout, longest);
+  out.key = options.key;
   out.key_file = options.key_file;
   out.certificate_file = options.certificate_file;
   out.private_key_file = options.certificate_key_file;
@@ -137,12 +161,13 @@ struct Comm::Impl {
   }
   Operation reduce_scatter(const void* in, void* out, size_t count, DataType type,
                            ReduceOp op) const {
-    return operation(Collective::reduce_scatter, memory(in, count * group->self().size, type),
-                     memory(out, count, type), type, 0, operator_of(op));
+    return operation(Collective::reduce_scatter,
+                     memory(in, product(count, group->self().size), type), memory(out, count, type),
+                     type, 0, operator_of(op));
   }
   Operation all_gather(const void* in, void* out, size_t count, DataType type) const {
     return operation(Collective::all_gather, memory(in, count, type),
-                     memory(out, count * group->self().size, type), type);
+                     memory(out, product(count, group->self().size), type), type);
   }
   Operation broadcast(const void* in, void* out, size_t count, DataType type, int root) const {
     const bool sends = root == static_cast<int>(group->self().rank);
@@ -172,6 +197,10 @@ Comm::~Comm() = default;
 int Comm::rank() const { return static_cast<int>(impl_->group->self().rank); }
 int Comm::size() const { return static_cast<int>(impl_->group->self().size); }
 uint64_t Comm::memory_bytes() const { return impl_->group->memory_bytes(); }
+CommTraffic Comm::traffic() const {
+  const Traffic traffic = impl_->group->traffic();
+  return {traffic.records, traffic.bytes};
+}
 
 void Comm::all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op) {
   impl_->run(impl_->all_reduce(memory(in, count, type), memory(out, count, type), type, op));

@@ -134,6 +134,10 @@ Duration launch_time(const Gpu& gpu, bool cc) {
   return from_us(cc ? gpu.launch_cc_us : gpu.launch_off_us);
 }
 
+Duration record_surcharge(const Gpu& gpu, bool cc) {
+  return launch_time(gpu, cc) - launch_time(gpu, false);
+}
+
 Duration queue_time(const Gpu& gpu, bool cc) {
   return from_us(cc ? gpu.queue_cc_us : gpu.queue_off_us);
 }

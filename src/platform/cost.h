@@ -63,6 +63,9 @@ Duration guard_check_time(const GuardCosts& guard, uint64_t bytes);
 Duration digest_time(const GuardCosts& guard, uint64_t bytes);
 
 Duration launch_time(const Gpu& gpu, bool cc);
+// An event is recorded by handing work to the device, as a kernel is launched: with CC the call
+// takes as much longer as a launch does.
+Duration record_surcharge(const Gpu& gpu, bool cc);
 Duration queue_time(const Gpu& gpu, bool cc);
 Duration kernel_time(const Gpu& gpu, bool cc, Duration open_time);
 

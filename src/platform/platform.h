@@ -52,6 +52,7 @@ struct ConfidentialMode {
 
 struct Host {
   uint64_t cores = 0;             // that the guest may use
+  uint64_t memory_bytes = 0;      // what offloaded models and KV have to fit into
   uint64_t cache_bytes = 0;       // a copy beyond this finds its bytes in memory, not in cache
   double memory_gb_per_s = 0;     // all cores together, reads and writes counted
   double memcpy_gb_per_s = 0;     // one core, bytes copied
@@ -78,6 +79,11 @@ struct Gpu {
   double device_copy_off_us = 0;  // device to device, fixed part
   double device_copy_cc_us = 0;
   double device_copy_gb_per_s = 0;
+  // The roofline of kernels.
+  double fp16_tflops = 0;  // dense, at its peak
+  double memory_gb_per_s = 0;
+  double compute_efficiency = 0;  // what kernels reach of the peak, as a fraction
+  double memory_efficiency = 0;
 };
 
 // Where one number came from, for reports.

@@ -37,6 +37,7 @@ struct Field {
 Number rate(double& to) { return {&to, 0.01, 100'000}; }
 Number microseconds(double& to) { return {&to, 0, 1'000'000}; }
 Number fraction(double& to) { return {&to, 0, 10}; }
+Number share(double& to) { return {&to, 0.01, 1}; }
 Count bytes(uint64_t& to) { return {&to, 1, uint64_t{1} << 50}; }
 Count count(uint64_t& to) { return {&to, 1, 1'000'000}; }
 
@@ -71,6 +72,7 @@ std::vector<Field> fields_of(Platform& p) {
                  {"cc.contexts_max", count(p.cc.contexts_max)},
                  {"cc.copies_block", &p.cc.copies_block},
                  {"host.cores", count(p.host.cores)},
+                 {"host.memory_bytes", bytes(p.host.memory_bytes)},
                  {"host.cache_bytes", bytes(p.host.cache_bytes)},
                  {"host.memory_gb_per_s", rate(p.host.memory_gb_per_s)},
                  {"host.memcpy_gb_per_s", rate(p.host.memcpy_gb_per_s)},
@@ -90,7 +92,11 @@ std::vector<Field> fields_of(Platform& p) {
                  {"gpu.kernel_slowdown", fraction(p.gpu.kernel_slowdown)},
                  {"gpu.device_copy_off_us", microseconds(p.gpu.device_copy_off_us)},
                  {"gpu.device_copy_cc_us", microseconds(p.gpu.device_copy_cc_us)},
-                 {"gpu.device_copy_gb_per_s", rate(p.gpu.device_copy_gb_per_s)}});
+                 {"gpu.device_copy_gb_per_s", rate(p.gpu.device_copy_gb_per_s)},
+                 {"gpu.fp16_tflops", rate(p.gpu.fp16_tflops)},
+                 {"gpu.memory_gb_per_s", rate(p.gpu.memory_gb_per_s)},
+                 {"gpu.compute_efficiency", share(p.gpu.compute_efficiency)},
+                 {"gpu.memory_efficiency", share(p.gpu.memory_efficiency)}});
   return fields;
 }
 

@@ -3,8 +3,6 @@
 
 #include "seal/record.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "base/text.h"
 
@@ -58,7 +56,7 @@ Result<RecordHeader> RecordHeader::parse(Bytes bytes) {
         concat("record header cut short: ", bytes.size(), " of ", kBytes, " bytes"));
   }
   Encoded in;  // private: what is checked below is what is used
-  std::copy_n(bytes.begin(), kBytes, in.begin());
+  copy_from_shared(bytes.first(kBytes), in);
 
   if (in[kMagicAt] != kMagic) return crypto_error("not a record: wrong first byte");
   if (in[kVersionAt] != kVersion) {

@@ -4,8 +4,8 @@
 // The record format of Sealane's own lanes, version 1: header, ciphertext, tag. The header is sent
 // in the clear and authenticated as additional data; docs/wire-format.md has the picture.
 //
-// Parsing trusts nothing: the bytes come from the bus. Copy a header out of shared memory (or let
-// RecordHeader::parse do it: it reads each byte once) before looking at it.
+// Parsing trusts nothing: the bytes come from the bus. RecordHeader::parse copies a header out of
+// shared memory before it looks at it, and what it returns was checked in that copy.
 #pragma once
 
 #include <array>

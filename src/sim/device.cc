@@ -60,6 +60,11 @@ bool Device::start(const Item& item) {
         events_.add(across, EventKind::kernel_ends, item.stream);
       } else {
         events_.add(events_.now() + item.run_time, EventKind::kernel_ends, item.stream);
+        timeline_.add({.track = Track::stream,
+                       .index = item.stream,
+                       .what = "kernel",
+                       .from = events_.now(),
+                       .until = events_.now() + item.run_time});
       }
       return true;
     case ItemKind::gate:
@@ -112,7 +117,13 @@ void Device::watch(uint32_t id, uint64_t count, Duration latency) {
 
 Instant Device::transfer(Direction direction, Instant earliest, Duration busy) {
   Instant& free = link_free_[direction == Direction::to_device ? 0 : 1];
-  free = std::max(free, earliest) + busy;
+  const Instant from = std::max(free, earliest);
+  free = from + busy;
+  timeline_.add(
+      {.track = direction == Direction::to_device ? Track::link_to_device : Track::link_to_host,
+       .what = "transfer",
+       .from = from,
+       .until = free});
   return free;
 }
 

@@ -16,6 +16,7 @@
 #include "core/copy.h"
 #include "sim/event_queue.h"
 #include "sim/oracle.h"
+#include "sim/timeline.h"
 
 namespace sealane::sim {
 
@@ -33,8 +34,12 @@ struct Item {
 
 class Device {
  public:
-  Device(EventQueue& events, Oracle& oracle, uint32_t hardware_queues)
-      : events_(events), oracle_(oracle), queues_(hardware_queues), wakes_(hardware_queues) {}
+  Device(EventQueue& events, Oracle& oracle, Timeline& timeline, uint32_t hardware_queues)
+      : events_(events),
+        oracle_(oracle),
+        timeline_(timeline),
+        queues_(hardware_queues),
+        wakes_(hardware_queues) {}
 
   void submit(const Item& item);
   void look_again();                  // item_starts
@@ -77,6 +82,7 @@ class Device {
 
   EventQueue& events_;
   Oracle& oracle_;
+  Timeline& timeline_;
   std::vector<Stream> streams_;
   std::vector<std::deque<Item>> queues_;
   std::vector<Instant> wakes_;  // when a queue looks again by itself

@@ -12,10 +12,7 @@ namespace sealane::sim {
 namespace {
 
 constexpr Duration kEnqueue{1'000};  // an asynchronous copy with CC off
-
-HostMemory host_memory(MemoryKind kind) {
-  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
-}
+constexpr Duration kCall{500};
 
 void use_fast_engine(SealedPath& path, double gb_per_s) {
   path.stock_aead_gb_per_s = std::max(path.stock_aead_gb_per_s, gb_per_s);
@@ -26,9 +23,23 @@ void use_fast_engine(SealedPath& path, double gb_per_s) {
 
 DriverPath::DriverPath(World& world, Threads& threads)
     : world_(world), threads_(threads), platform_(world.setup.platform) {
-  if (!world.setup.policy.fast_engine) return;
-  use_fast_engine(platform_.to_device.cc, platform_.host.fast_aead_gb_per_s);
-  use_fast_engine(platform_.to_host.cc, platform_.host.fast_aead_gb_per_s);
+  if (world.setup.policy.fast_engine) {
+    use_fast_engine(platform_.to_device.cc, platform_.host.fast_aead_gb_per_s);
+    use_fast_engine(platform_.to_host.cc, platform_.host.fast_aead_gb_per_s);
+  }
+  cold_ = platform_;
+  for (SealedPath* path : {&cold_.to_device.cc, &cold_.to_host.cc}) {
+    path->stock_aead_gb_per_s = path->stock_aead_cold_gb_per_s;
+  }
+}
+
+// What was copied lately is still in cache; a first copy finds its bytes in memory.
+bool DriverPath::in_cache(const Range& host) {
+  const auto [last, first_time] = copied_at_.emplace(host.address, copied_);
+  const bool recent = !first_time && copied_ - last->second <= platform_.host.cache_bytes;
+  last->second = copied_;
+  copied_ += host.bytes;
+  return recent;
 }
 
 Duration DriverPath::call(const ProgramCall& call) {
@@ -42,8 +53,10 @@ Duration DriverPath::call(const ProgramCall& call) {
     if (events_.size() <= call.event) events_.resize(call.event + 1);
     events_[call.event] = {call.stream, world_.device.submitted(call.stream)};
   }
-  if (call.kind != ItemKind::kernel) return Duration{500};
-  return launch_time(platform_.gpu, world_.setup.policy.confidential);
+  const bool cc = world_.setup.policy.confidential;
+  if (call.kind == ItemKind::kernel) return launch_time(platform_.gpu, cc);
+  return kCall +
+         (call.kind == ItemKind::record ? record_surcharge(platform_.gpu, cc) : Duration{0});
 }
 
 Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t thread) {
@@ -75,13 +88,24 @@ bool DriverPath::blocks(const ProgramCopy& copy) const {
 void DriverPath::start(CallId call, uint32_t thread) {
   const Copying& copying = copies_[call];
   const ProgramCopy& copy = copying.copy;
-  const Path& path =
-      copy.direction == Direction::to_device ? platform_.to_device : platform_.to_host;
-  if (context_free_.size() <= copying.context) context_free_.resize(copying.context + 1);
-  Instant& free = context_free_[copying.context];
+  const Platform& platform = in_cache(copy.host) ? platform_ : cold_;
+  const Path& path = copy.direction == Direction::to_device ? platform.to_device : platform.to_host;
+  if (channels_.size() <= copying.context) channels_.resize(copying.context + 1);
+  Channel& channel = channels_[copying.context];
+  Instant& free = channel.free;
+  channel.key_bytes += copy.host.bytes;
+  if (channel.key_bytes >= platform_.cc.key_rotation_bytes) {
+    channel.key_bytes = 0;
+    free = std::max(free, world_.now()) + from_us(platform_.cc.key_rotation_us);
+  }
   free = std::max(free, world_.now()) +
-         stock_copy_time(platform_, path, host_memory(copy.memory), copy.host.bytes);
+         stock_copy_time(platform, path, host_memory(copy.memory), copy.host.bytes);
   world_.events.add(free, EventKind::driver_free, thread, call);
+  world_.timeline.add({.track = Track::driver,
+                       .what = "seal and copy",
+                       .bytes = copy.host.bytes,
+                       .from = world_.now(),
+                       .until = free});
 }
 
 void DriverPath::copy_finished(uint32_t thread, CallId call) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "sim/runtime.h"
@@ -48,14 +49,22 @@ class DriverPath {
   };
 
   void start(CallId call, uint32_t thread);
+  bool in_cache(const Range& host);
   void arrive(const ProgramCopy& copy);
   void wait(const Waiting& waiting);
 
   World& world_;
   Threads& threads_;
-  Platform platform_;            // with the engine the policy says
+  Platform platform_;                       // with the engine the policy says
+  Platform cold_;                           // the same, where the host's bytes are not in cache
+  std::map<uint64_t, uint64_t> copied_at_;  // host address to bytes copied before
+  uint64_t copied_ = 0;
   std::vector<Copying> copies_;  // by call
-  std::vector<Instant> context_free_;
+  struct Channel {               // of a context, whose copies take turns
+    Instant free{};
+    uint64_t key_bytes = 0;
+  };
+  std::vector<Channel> channels_;  // by context
   std::vector<Recorded> events_;
   std::vector<Waiting> waiting_;
 };

@@ -27,6 +27,7 @@ enum class EventKind : uint8_t {
   copy_done,      // off: b: call
   rotation_done,  // a: lane
   opened_inline,  // b: index of a message from the device
+  watchdog,       // a: lane whose record did not come
 };
 
 struct SimEvent {

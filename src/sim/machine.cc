@@ -3,6 +3,8 @@
 
 #include "sim/machine.h"
 
+#include <array>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -15,6 +17,12 @@ namespace {
 constexpr Duration kRetry{5'000};
 constexpr Duration kCall{500};
 
+using FaultKind = ScriptedFault::Kind;
+constexpr std::array kTampering{FaultKind::flip, FaultKind::drop, FaultKind::repeat,
+                                FaultKind::swap};
+
+double in_ms(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
+
 template <typename... Cases>
 struct Overload : Cases... {
   using Cases::operator()...;
@@ -22,10 +30,26 @@ struct Overload : Cases... {
 template <typename... Cases>
 Overload(Cases...) -> Overload<Cases...>;
 
+// What a thread's call is called in a timeline.
+const char* name_of(const workload::Action& action) {
+  return std::visit(Overload{
+                        [](const workload::Copy& copy) {
+                          return copy.direction == Direction::to_device ? "copy to device"
+                                                                        : "copy to host";
+                        },
+                        [](const workload::Launch&) { return "launch"; },
+                        [](const workload::SyncStream&) { return "synchronise"; },
+                        [](const workload::SyncEvent&) { return "synchronise"; },
+                        [](const workload::SyncContext&) { return "synchronise"; },
+                        [](const auto&) { return "call"; },
+                    },
+                    action);
+}
+
 }  // namespace
 
 Machine::Machine(const workload::Program& program, const Setup& setup)
-    : world_(setup), program_(program) {
+    : world_(setup), program_(program), patience_(program, setup) {
   std::map<workload::ThreadId, uint32_t> keys;
   for (uint32_t i = 0; i < program.size(); ++i) {
     const auto [found, added] =
@@ -34,8 +58,18 @@ Machine::Machine(const workload::Program& program, const Setup& setup)
     threads_[found->second].operations.push_back(i);
   }
   for (const ScriptedFault& fault : setup.script) script_.emplace(fault.before, fault);
+  begin();
+}
+
+Machine::Machine(workload::Feed& feed, const Setup& setup)
+    : world_(setup), feed_(&feed), program_(written_) {
+  threads_.emplace_back();
+  begin();
+}
+
+void Machine::begin() {
   running_ = world_.threads = static_cast<uint32_t>(threads_.size());
-  if (setup.policy.carries()) {
+  if (world_.setup.policy.carries()) {
     runtime_.emplace(world_, *this);
   } else {
     driver_.emplace(world_, *this);
@@ -52,6 +86,13 @@ Outcome Machine::run() {
       break;
     }
     handle(world_.events.pop());
+    if (patience_.ended(world_.now(), world_.events.popped(), retries_)) {
+      world_.oracle.violate(
+          "livelock", fmt::format("{} threads are not done after {} events and {:.1f} ms, {} and "
+                                  "{:.1f} ms are more than enough",
+                                  running_, world_.events.popped(), in_ms(world_.now() - Instant{}),
+                                  patience_.events() + retries_, in_ms(patience_.time())));
+    }
   }
   return outcome();
 }
@@ -85,6 +126,9 @@ void Machine::handle(const SimEvent& event) {
     case EventKind::opened_inline:
       runtime_->opened_inline(event.b);
       break;
+    case EventKind::watchdog:
+      runtime_->watchdog(event.a);
+      break;
     case EventKind::rotation_done:
       runtime_->rotation_done(event.a);
       break;
@@ -104,6 +148,7 @@ void Machine::handle(const SimEvent& event) {
 
 void Machine::step(uint32_t id) {
   Thread& thread = threads_[id];
+  if (thread.next == thread.operations.size() && feed_ != nullptr) write_more(thread);
   if (thread.next == thread.operations.size() || world_.error) {
     thread.next = thread.operations.size();
     --running_;
@@ -112,9 +157,11 @@ void Machine::step(uint32_t id) {
   }
   const workload::Operation& operation = program_[thread.operations[thread.next]];
   if (!std::exchange(thread.thought, true) && operation.think > Duration{0}) {
-    world_.events.add(world_.now() + operation.think, EventKind::thread_runs, id);
+    const Duration think = runtime_ ? runtime_->shared(operation.think) : operation.think;
+    world_.events.add(world_.now() + think, EventKind::thread_runs, id);
     return;
   }
+  thread.called = world_.now();
   thread.cost = kCall;
   thread.woken = false;
   thread.covers.clear();
@@ -127,9 +174,21 @@ void Machine::step(uint32_t id) {
     case Progress::asleep:
       break;
     case Progress::again:
+      ++retries_;
       world_.events.add(world_.now() + kRetry, EventKind::thread_runs, id);
       break;
   }
+}
+
+// The only thread has made all its calls: what the program has done so far is forgotten.
+void Machine::write_more(Thread& thread) {
+  written_.clear();
+  bool more = true;
+  while (written_.empty() && more) more = feed_->extend(world_.now(), written_);
+  if (!more) feed_ = nullptr;
+  thread.operations.resize(written_.size());
+  std::iota(thread.operations.begin(), thread.operations.end(), 0);
+  thread.next = 0;
 }
 
 Machine::Progress Machine::fall_asleep(uint32_t id) {
@@ -161,6 +220,11 @@ void Machine::finish_call(uint32_t id) {
     for (const CallId last : thread.covers) world_.oracle.sync_returns(last);
   }
   ++world_.counters.operations;
+  world_.timeline.add({.track = Track::thread,
+                       .index = id,
+                       .what = name_of(program_[thread.operations[thread.next]].action),
+                       .from = thread.called,
+                       .until = world_.now() + thread.cost});
   ++thread.next;
   thread.thought = false;
   world_.events.add(world_.now() + thread.cost, EventKind::thread_runs, id);
@@ -288,6 +352,10 @@ Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
   world_.log("thread {} copies {} [{:#x}, +{}) on stream {}: copy {}", id,
              copy.direction == Direction::to_device ? "to the device" : "to the host",
              copy.host.address, copy.host.bytes, stream, copy.call);
+  if (world_.setup.policy.confidential) {
+    world_.counters.sealed_bytes += asked.host.bytes;
+    world_.counters.sealed_messages += message_count(world_.setup.platform.cc, asked.host.bytes);
+  }
   Thread& thread = threads_[id];
   if (!runtime_) {
     thread.cost = driver_->copy(copy, contexts_[asked.stream], id);
@@ -385,8 +453,8 @@ void Machine::follow_script(uint32_t operation) {
       case ScriptedFault::Kind::worker_stall:
         runtime_->stall_workers(fault->second.stall);
         break;
-      case ScriptedFault::Kind::tamper:
-        runtime_->tamper_next();
+      default:
+        runtime_->tamper_next(fault->second.kind);
         break;
     }
   }
@@ -401,7 +469,7 @@ void Machine::inject_faults(uint32_t id) {
   if (random.chance(faults.driver_message)) runtime_->driver_message(lane);
   if (random.chance(faults.rotation)) runtime_->rotate(lane);
   if (random.chance(faults.worker_stall)) runtime_->stall_worker();
-  if (random.chance(faults.tamper)) runtime_->tamper_next();
+  if (random.chance(faults.tamper)) runtime_->tamper_next(kTampering[random.below(4)]);
   if (random.chance(faults.guard_write)) {
     const auto planned = runtime_->some_planned(random.next());
     if (planned && !being_copied(*planned)) {
@@ -426,6 +494,7 @@ Outcome Machine::outcome() const {
   result.counters = world_.counters;
   result.counters.events = world_.events.popped();
   result.error = world_.error;
+  result.timeline = world_.timeline.spans();
   if (runtime_) runtime_->count(result.counters);
   if (const auto& broken = world_.oracle.broken()) {
     Violation violation;
@@ -439,12 +508,25 @@ Outcome Machine::outcome() const {
   return result;
 }
 
-Outcome simulate(const workload::Program& program, const Setup& setup) {
-  Setup ready = setup;
-  if (ready.hardware_queues == 0) {
-    ready.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
+namespace {
+
+Setup with_queues(Setup setup) {
+  if (setup.hardware_queues == 0) {
+    setup.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
   }
+  return setup;
+}
+
+}  // namespace
+
+Outcome simulate(const workload::Program& program, const Setup& setup) {
+  const Setup ready = with_queues(setup);
   return Machine(program, ready).run();
+}
+
+Outcome simulate(workload::Feed& feed, const Setup& setup) {
+  const Setup ready = with_queues(setup);
+  return Machine(feed, ready).run();
 }
 
 }  // namespace sealane::sim

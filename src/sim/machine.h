@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/driver_path.h"
+#include "sim/patience.h"
 #include "sim/runtime.h"
 #include "sim/world.h"
 #include "workload/operation.h"
@@ -20,6 +21,7 @@ namespace sealane::sim {
 class Machine final : public Threads {
  public:
   Machine(const workload::Program& program, const Setup& setup);
+  Machine(workload::Feed& feed, const Setup& setup);
 
   Outcome run();
   void wake(uint32_t thread) override;
@@ -32,13 +34,16 @@ class Machine final : public Threads {
     bool asleep = false;
     bool woken = false;          // while its call was still being made
     bool thought = false;        // the time before the next call has passed
+    Instant called{};            // when its call was made
     Duration cost{0};            // of the call it is in, beyond waiting
     std::vector<CallId> covers;  // what the synchronising call it is in covers
   };
   enum class Progress : uint8_t { done, asleep, again };
 
   void handle(const SimEvent& event);
+  void begin();
   void step(uint32_t thread);
+  void write_more(Thread& thread);
   void finish_call(uint32_t thread);
   Progress perform(uint32_t thread, const workload::Operation& operation);
   Progress copy(uint32_t thread, const workload::Copy& copy);
@@ -58,7 +63,11 @@ class Machine final : public Threads {
   World world_;
   std::optional<Runtime> runtime_;    // policies that carry copies
   std::optional<DriverPath> driver_;  // the others
+  workload::Program written_;         // what the feed wants next
+  workload::Feed* feed_ = nullptr;
   const workload::Program& program_;
+  const Patience patience_;
+  uint64_t retries_ = 0;
   std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
   std::vector<Thread> threads_;
   std::map<workload::StreamId, uint32_t> streams_;  // to small numbers

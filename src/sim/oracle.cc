@@ -209,8 +209,8 @@ void Oracle::slots_hold(uint64_t bytes) {
 
 void Oracle::seals_ahead(const Range& range) {
   if (mapped_.any(range, kUnmapped)) {
-    violate("unmapped", fmt::format("sealed ahead [{:#x}, +{}), which is not mapped",
-                                    range.address, range.bytes));
+    violate("unmapped", fmt::format("sealed ahead [{:#x}, +{}), which is not mapped", range.address,
+                                    range.bytes));
   }
 }
 

@@ -9,22 +9,16 @@
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
 #include "platform/cost.h"
+#include "sim/patience.h"
 
 namespace sealane::sim {
 namespace {
 
 constexpr Duration kCallSmall{300};  // what interception and bookkeeping cost the caller
 constexpr Duration kCallBulk{1'500};
-constexpr Duration kDeferred{500};    // a call that is put aside
-constexpr Duration kWakeLane{2'000};  // a lane's thread that was asleep
-constexpr Duration kPoll{2'000};      // until a thread of ours sees that the device is done
+constexpr Duration kDeferred{500};  // a call that is put aside
+constexpr Duration kPoll{2'000};    // until a thread of ours sees that the device is done
 constexpr uint64_t kOpenInline = 64_KiB;
-constexpr uint64_t kSplitBytesMin = 256_KiB;  // worth the help of other cores
-constexpr Duration kJoin{3'000};
-
-HostMemory host_memory(MemoryKind kind) {
-  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
-}
 
 std::unique_ptr<GuessSource> make_source(Foresight foresight) {
   PredictLimits limits;
@@ -83,7 +77,6 @@ Runtime::Runtime(World& world, Threads& threads)
       order_(order_options(world.setup)),
       lanes_(world.setup.policy.separate_lanes ? 2 : 1),
       workers_(workers_for(world.setup)),
-      helpers_max_(pipeline_.options().costs.helpers()),
       of_flight_(Pipeline::kFlightsMax),
       slots_(SlotPool::kSlotsMax) {}
 
@@ -104,8 +97,10 @@ Duration Runtime::call(const ProgramCall& call) {
   pump();
   in_call_ = false;
   const bool direct = world_.device.submitted(call.stream) > before;
-  if (call.kind != ItemKind::kernel) return kDeferred;
-  return direct ? launch_time(world_.setup.platform.gpu, true) : kDeferred;
+  if (!direct) return kDeferred;
+  const Gpu& gpu = world_.setup.platform.gpu;
+  if (call.kind == ItemKind::kernel) return launch_time(gpu, true);
+  return kDeferred + (call.kind == ItemKind::record ? record_surcharge(gpu, true) : Duration{0});
 }
 
 Duration Runtime::copy(const ProgramCopy& copy, uint32_t thread) {
@@ -199,7 +194,10 @@ void Runtime::freed(const Range& range) {
 // --- what the core decides
 
 void Runtime::pump() {
-  for (;;) {
+  for (uint64_t actions = 0;; ++actions) {
+    if (actions == Patience::kActionsMax) {
+      return world_.oracle.violate("livelock", "the core asks for ever more without waiting");
+    }
     if (pipeline_.failed() && !failed_) fail("a record did not verify: the context is lost");
     if (auto action = order_.poll()) {
       run(*action);
@@ -326,10 +324,23 @@ Runtime::Worker* Runtime::idle_worker(uint32_t& index) {
   return nullptr;
 }
 
+uint64_t Runtime::threads_of_ours() const {
+  uint64_t running = busy_workers_;
+  for (const Lane& lane : lanes_) running += lane.busy ? 1 : 0;
+  return running;
+}
+
+// Only what our threads take away: without them too the program's threads share the cores.
+Duration Runtime::shared(Duration think) const {
+  const uint64_t theirs = world_.threads - world_.asleep;
+  const uint64_t before = std::max(theirs, world_.setup.platform.host.cores);
+  const uint64_t with_us = std::max(theirs + threads_of_ours(), before);
+  return think * static_cast<int64_t>(with_us) / static_cast<int64_t>(before);
+}
+
 // More threads at work than cores: everybody is slower.
 Duration Runtime::crowded(Duration work) const {
-  uint64_t running = world_.threads - world_.asleep + busy_workers_;
-  for (const Lane& lane : lanes_) running += lane.busy ? 1 : 0;
+  const uint64_t running = world_.threads - world_.asleep + threads_of_ours();
   const uint64_t cores = world_.setup.platform.host.cores;
   return running > cores ? work * static_cast<int64_t>(running) / static_cast<int64_t>(cores)
                          : work;
@@ -365,8 +376,19 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
   work += std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
-  world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
-                    index);
+  occupy(index, seal.flight == kNone ? "seal ahead" : "seal", seal.host.bytes, crowded(work));
+}
+
+void Runtime::occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work) {
+  const Instant from = std::max(world_.now(), workers_from_);
+  world_.counters.workers_busy += work;
+  world_.timeline.add({.track = Track::worker,
+                       .index = worker,
+                       .what = with,
+                       .bytes = bytes,
+                       .from = from,
+                       .until = from + work});
+  world_.events.add(from + work, EventKind::worker_done, worker);
 }
 
 void Runtime::worker_done(uint32_t index) {
@@ -392,190 +414,6 @@ void Runtime::start_waiting_seals() {
     seals_waiting_.pop_front();
     start_seal(next, snapshot);
   }
-}
-
-// --- lanes
-
-Runtime::Carried& Runtime::carried(CallId call) {
-  if (carried_.size() <= call) carried_.resize(call + 256);
-  return carried_[call];
-}
-
-Range Runtime::part(const Carried& record, uint32_t message) const {
-  return message_range(record.copy.host, message);
-}
-
-const SealedPath& Runtime::path(Direction direction) const {
-  const Platform& platform = world_.setup.platform;
-  return direction == Direction::to_device ? platform.to_device.cc : platform.to_host.cc;
-}
-
-void Runtime::publish(const Publish& out) {
-  lanes_[out.lane].queue.push_back({.publish = out, .pad = {}, .copies = of_flight_[out.flight]});
-  start_lane(out.lane);
-}
-
-// What the record will hold if it is made now.
-uint64_t Runtime::content_of(const Outgoing& job) const {
-  const Publish& out = *job.publish;
-  if (out.slot != kNone) return slots_[out.slot].sealed.content;
-  if (out.reopen != kNone) return slots_[out.reopen].sealed.content;
-  const Carried& record = carried_[job.copies[0]];
-  return record.small ? 0 : world_.memory.fingerprint(part(record, out.message));
-}
-
-// Copying a ready record is memory traffic: idle workers take their share.
-Duration Runtime::publish_time(Lane& lane, uint64_t bytes) {
-  const Duration alone = memcpy_time(world_.setup.platform.host, bytes);
-  if (bytes < kSplitBytesMin || !world_.setup.policy.parallel) return alone;
-  while (lane.helpers < helpers_max_ && busy_workers_ < workers_.size()) {
-    ++lane.helpers;
-    ++busy_workers_;
-  }
-  if (lane.helpers == 0) return alone;
-  return alone / (lane.helpers + 1) + kJoin;
-}
-
-void Runtime::start_lane(uint32_t id) {
-  Lane& lane = lanes_[id];
-  if (lane.busy || lane.queue.empty() || failed_) return;
-  lane.busy = true;
-  Outgoing& job = lane.queue.front();
-  const Platform& platform = world_.setup.platform;
-  const SealedPath& cc = path(Direction::to_device);
-  Duration work{0};
-  if (!job.publish) {
-    work = toll_time(cc, HostMemory::pinned) * static_cast<int64_t>(job.pad.count);
-  } else {
-    const Publish& out = *job.publish;
-    const Carried& record = carried(job.copies[0]);
-    uint64_t bytes = 0;
-    if (record.small) {
-      for (const CallId call : job.copies) bytes += carried(call).copy.host.bytes;
-    } else {
-      bytes = part(record, out.message).bytes;
-    }
-    const HostMemory memory = record.small ? HostMemory::pinned : host_memory(record.copy.memory);
-    job.content = content_of(job);
-    if (!out.same_crossing) work += toll_time(cc, memory);
-    work += message_time(platform.cc, cc, bytes);
-    work += out.slot != kNone ? publish_time(lane, bytes) : seal_time(bytes);
-    if (out.slot == kNone && out.reopen != kNone) work += seal_time(bytes);
-    if (!record.copy.sync && lane.idle_since < world_.now() && !out.same_crossing)
-      work += kWakeLane;
-    if (tamper_next_ && !record.small) job.tampered = std::exchange(tamper_next_, false);
-  }
-  world_.events.add(world_.now() + crowded(work), EventKind::lane_done, id);
-}
-
-void Runtime::lane_done(uint32_t id) {
-  Lane& lane = lanes_[id];
-  lane.busy = false;
-  lane.idle_since = world_.now();
-  busy_workers_ -= std::exchange(lane.helpers, 0);
-  start_waiting_seals();
-  if (failed_) return;
-  Outgoing job = std::move(lane.queue.front());
-  lane.queue.pop_front();
-  expose(id, job);
-  start_lane(id);
-}
-
-// The bytes are in the bounce buffer: the bus and the device see them.
-void Runtime::expose(uint32_t id, Outgoing& job) {
-  Lane& lane = lanes_[id];
-  const Platform& platform = world_.setup.platform;
-  Duration busy{0};
-  Duration scatter{0};
-  if (!job.publish) {
-    for (uint64_t i = 0; i < job.pad.count; ++i) {
-      world_.oracle.exposes(id, job.pad.position + i, nullptr);
-    }
-  } else {
-    const Publish& out = *job.publish;
-    const bool from_memory =
-        out.slot == kNone && out.reopen == kNone && !carried(job.copies[0]).small;
-    if (from_memory && content_of(job) != job.content) job.content = world_.memory.garbage();
-    Oracle::Sealed record{out.epoch.number, out.position, job.content};
-    if (out.slot != kNone) record = slots_[out.slot].sealed;
-    world_.log("lane {} exposes position {}: flight {} message {}{}", id, out.position, out.flight,
-               out.message, out.slot == kNone ? ", sealed by the lane" : "");
-    world_.oracle.exposes(id, out.position, &record);
-    for (const CallId call : job.copies) {
-      const Carried& each = carried(call);
-      world_.oracle.starts(call);
-      busy += link_time(path(Direction::to_device),
-                        each.small ? each.copy.host.bytes : part(each, out.message).bytes);
-      if (!job.tampered) {
-        world_.oracle.delivers(call, each.small ? each.copy.host : part(each, out.message),
-                               each.small ? each.content : job.content);
-      }
-    }
-    const size_t copies = job.copies.size();
-    if (copies > 1)
-      scatter = from_us(platform.gpu.device_copy_cc_us) * static_cast<int64_t>(copies);
-  }
-  const Instant across = world_.device.transfer(Direction::to_device, world_.now(), busy) + scatter;
-  lane.on_link.push_back(std::move(job));
-  world_.events.add(across, EventKind::landed, id);
-}
-
-void Runtime::landed(uint32_t id) {
-  Lane& lane = lanes_[id];
-  if (failed_) return;
-  const Outgoing job = std::move(lane.on_link.front());
-  lane.on_link.pop_front();
-  if (job.tampered) {
-    ++world_.counters.faults;
-    return fail("the device rejected a record: the context is lost");
-  }
-  const bool pad = !job.publish;
-  const uint64_t position = pad ? job.pad.position + job.pad.count - 1 : job.publish->position;
-  if (!pad && job.publish->slot != kNone) {
-    slot_bytes_ -= std::exchange(slots_[job.publish->slot].bytes, 0);
-  }
-  pipeline_.handle_published(static_cast<LaneId>(id), position, world_.now());
-  between_messages(id);
-}
-
-// The driver uses the channel, or changes its key, only while none of our messages is under way.
-void Runtime::between_messages(uint32_t id) {
-  Lane& lane = lanes_[id];
-  if (!lane.queue.empty() || !lane.on_link.empty()) return;
-  if (lane.rotating) {
-    world_.events.add(world_.now() + from_us(world_.setup.platform.cc.key_rotation_us),
-                      EventKind::rotation_done, id);
-    return;
-  }
-  for (; lane.driver_messages > 0; --lane.driver_messages) {
-    const uint64_t position = world_.oracle.counter(id);
-    world_.oracle.exposes(id, position, nullptr);
-    world_.log("the driver uses position {} of lane {}", position, id);
-    pipeline_.handle_consumed(static_cast<LaneId>(id), position + 1, world_.now());
-  }
-}
-
-void Runtime::rotation_done(uint32_t id) {
-  if (failed_) return;
-  lanes_[id].rotating = false;
-  ++world_.counters.rotations;
-  world_.log("lane {} has a new key", id);
-  world_.oracle.rotates(id);
-  pipeline_.handle_rotated(static_cast<LaneId>(id), world_.now());
-  between_messages(id);
-}
-
-void Runtime::driver_message(uint32_t id) {
-  ++lanes_[id].driver_messages;
-  if (!lanes_[id].rotating) between_messages(id);
-  pump();
-}
-
-void Runtime::rotate(uint32_t id) {
-  if (lanes_[id].rotating) return;
-  lanes_[id].rotating = true;
-  pipeline_.handle_paused(static_cast<LaneId>(id));
-  between_messages(id);
 }
 
 // --- ends
@@ -622,7 +460,7 @@ void Runtime::issue_to_host(CallId call) {
   const uint32_t messages = message_count(record.copy.host.bytes);
   for (uint32_t i = 0; i < messages; ++i) {
     at = world_.device.transfer(Direction::to_host, at, link_time(cc, part(record, i).bytes));
-    const bool tampered = std::exchange(tamper_next_, false);
+    const bool tampered = std::exchange(tamper_next_, std::nullopt).has_value();
     incoming_.push_back({call, i, tampered});
     world_.events.add(at, EventKind::arrived, i + 1 == messages, incoming_.size() - 1);
   }
@@ -653,8 +491,7 @@ void Runtime::start_open(uint64_t index) {
     ++busy_workers_;
     worker->busy = true;
     worker->incoming = index;
-    world_.events.add(std::max(world_.now(), workers_from_) + crowded(work), EventKind::worker_done,
-                      worker_index);
+    occupy(worker_index, "open", range.bytes, crowded(work));
     return;
   }
   opener_free_ = std::max(opener_free_, world_.now()) + crowded(work);
@@ -689,6 +526,7 @@ void Runtime::fail(std::string what) {
   for (Lane& lane : lanes_) {
     lane.queue.clear();
     lane.on_link.clear();
+    lane.missing.reset();
   }
   threads_.wake_all();
 }

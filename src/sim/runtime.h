@@ -14,6 +14,7 @@
 
 #include "core/order/order.h"
 #include "core/pipeline/pipeline.h"
+#include "platform/cost.h"
 #include "sim/world.h"
 
 namespace sealane::sim {
@@ -27,6 +28,10 @@ struct ProgramCopy {
   MemoryKind memory = MemoryKind::pinned;
   bool sync = false;
 };
+
+inline HostMemory host_memory(MemoryKind kind) {
+  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
+}
 
 // What the device is to do for a call that is not a carried copy.
 struct ProgramCall {
@@ -52,7 +57,8 @@ class Runtime {
   void sync_event(uint32_t event, uint32_t thread);
   void sync_all(uint32_t thread);
   bool query(uint32_t stream) const { return order_.done(stream); }
-  Duration write(const Range& range);  // the program writes: what guards cost it
+  Duration write(const Range& range);     // the program writes: what guards cost it
+  Duration shared(Duration think) const;  // what the program's own work takes beside ours
   void allocated(const Range& range) { pipeline_.handle_allocated(range); }
   void freed(const Range& range);
   bool reading(const Range& range) const { return pipeline_.reading(range); }
@@ -65,6 +71,7 @@ class Runtime {
   void opened_inline(uint64_t index);
   void notify(uint32_t stream, uint64_t count);
   void rotation_done(uint32_t lane);
+  void watchdog(uint32_t lane);
   void pump();  // after every event: let the core decide
 
   // --- faults
@@ -72,7 +79,7 @@ class Runtime {
   void rotate(uint32_t lane);
   void stall_worker() { stall_next_ = true; }
   void stall_workers(Duration stall) { workers_from_ = world_.now() + stall; }
-  void tamper_next() { tamper_next_ = true; }
+  void tamper_next(ScriptedFault::Kind how) { tamper_next_ = how; }
   std::optional<Range> some_planned(uint64_t pick) const;
   uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
 
@@ -94,14 +101,16 @@ class Runtime {
     Pad pad{};
     std::vector<CallId> copies{};
     uint64_t content = 0;
-    bool tampered = false;
+    std::optional<ScriptedFault::Kind> tampered{};  // flip, drop, repeat or swap
   };
   struct Lane {
     std::deque<Outgoing> queue;  // front is being handled, or waits for the link
     std::deque<Outgoing> on_link;
+    std::optional<Outgoing> missing;  // the bus has lost it, or keeps it back
     bool busy = false;
     uint32_t driver_messages = 0;
     bool rotating = false;
+    uint64_t key_bytes = 0;  // sealed under the lane's key
     uint32_t helpers = 0;  // workers that help to copy the message
     Instant idle_since{};
   };
@@ -131,11 +140,13 @@ class Runtime {
   void run(const OrderAction& action);
   void start_seal(const Seal& seal, bool snapshot);
   void start_open(uint64_t incoming);
+  void occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work);
   void publish(const Publish& publish);
-  Duration publish_time(Lane& lane, uint64_t bytes);
+  Duration publish_time(Lane& lane, const Publish& out, uint64_t bytes);
   void start_lane(uint32_t lane);
   void start_waiting_seals();
   void expose(uint32_t lane, Outgoing& job);
+  void reject(std::string_view which);
   void between_messages(uint32_t lane);
   void land(CallId call);
   void done(FlightId flight);
@@ -145,6 +156,7 @@ class Runtime {
   Duration check_guards(const Range& host);
   void fail(std::string what);
   Worker* idle_worker(uint32_t& index);
+  uint64_t threads_of_ours() const;
   Duration crowded(Duration work) const;
   Range part(const Carried& carried, uint32_t message) const;
   uint64_t content_of(const Outgoing& job) const;
@@ -159,7 +171,6 @@ class Runtime {
   Order order_;
   std::vector<Lane> lanes_;
   std::vector<Worker> workers_;
-  uint32_t helpers_max_;                             // workers that do not seal
   std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
   std::vector<Carried> carried_;                     // by call
   std::vector<std::vector<CallId>> of_flight_;       // copies of a flight
@@ -177,7 +188,7 @@ class Runtime {
   bool in_call_ = false;    // the program's thread is with us: what is submitted now, it submits
   Instant workers_from_{};  // no worker begins before
   bool stall_next_ = false;
-  bool tamper_next_ = false;
+  std::optional<ScriptedFault::Kind> tamper_next_;
   bool failed_ = false;
 };
 

@@ -105,6 +105,9 @@ void Counters::add(const Counters& other) {
   slot_bytes_max = std::max(slot_bytes_max, other.slot_bytes_max);
   rotations += other.rotations;
   faults += other.faults;
+  sealed_bytes += other.sealed_bytes;
+  sealed_messages += other.sealed_messages;
+  workers_busy += other.workers_busy;
 }
 
 double Counters::hit_rate() const {

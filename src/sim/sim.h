@@ -21,6 +21,8 @@
 #include "core/policy.h"
 #include "core/rules.h"
 #include "platform/platform.h"
+#include "sim/timeline.h"
+#include "workload/feed.h"
 #include "workload/operation.h"
 
 namespace sealane::sim {
@@ -54,7 +56,10 @@ struct ScriptedFault {
     rotation,        // of every lane
     driver_message,  // in the lane of bulk copies
     worker_stall,    // no worker begins anything for `stall`
-    tamper,          // the device finds another record than the next one sealed for it
+    flip,            // the next record sent to the device is changed on the bus,
+    drop,            // lost,
+    repeat,          // delivered twice,
+    swap,            // or delivered after the one behind it
   };
   uint64_t before = 0;
   Kind kind = Kind::rotation;
@@ -74,7 +79,9 @@ struct Setup {
   uint64_t key_messages_max = uint64_t{1} << 32;
   uint32_t hardware_queues = 0;  // 0: the platform's
   bool page_guards = true;
-  bool history = false;  // keep the events for Violation::history
+  bool history = false;       // keep the events for Violation::history
+  size_t timeline_spans = 0;  // keep so many for Outcome::timeline
+  double patience = 1;        // scales the bounds beyond which a run is livelocked (patience.h)
 };
 
 struct Violation {
@@ -102,6 +109,9 @@ struct Counters {
   uint64_t slot_bytes_max = 0;
   uint64_t rotations = 0;
   uint64_t faults = 0;
+  uint64_t sealed_bytes = 0;     // asked for by the program, both directions
+  uint64_t sealed_messages = 0;  // as the driver counts: at most 1 MiB each
+  Duration workers_busy{0};      // all workers together
 
   void add(const Counters& other);
   double hit_rate() const;  // of bulk copies to the device; 1 if there were none
@@ -112,10 +122,13 @@ struct Outcome {
   Counters counters;
   std::optional<Violation> violation;
   std::optional<std::string> error;  // what the program was told, if the lane failed
+  std::vector<Span> timeline;
 };
 
 // Runs one program once.
 Outcome simulate(const workload::Program& program, const Setup& setup);
+// The same for a program that is written while it runs. Scripted faults are of its steps: none.
+Outcome simulate(workload::Feed& feed, const Setup& setup);
 
 struct SimOptions {
   uint64_t first_seed = 0;

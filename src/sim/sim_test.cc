@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "platform/reader.h"
 #include "sim/memory.h"
 #include "workload/patterns.h"
@@ -91,6 +93,60 @@ TEST(Sim, OneSeedIsOneHistory) {
   EXPECT_EQ(first->counters.events, second->counters.events);
 }
 
+// A program that takes longer than it may, told by a bound made too short for any.
+TEST(Sim, ARunThatDoesNotEndIsALivelock) {
+  sim::Setup setup;
+  setup.platform = platform();
+  setup.policy = *find_policy("sealane");
+  setup.patience = 1e-4;
+  const auto program = workload::make_pattern(workload::Pattern::repetition, {});
+  const Outcome outcome = simulate(program, setup);
+  ASSERT_TRUE(outcome.violation.has_value());
+  EXPECT_EQ(outcome.violation->rule, "livelock");
+}
+
+// The same copy, and each thing the bus can do to its second message.
+TEST(Sim, WhatTheBusDoesIsToldApart) {
+  const std::map<ScriptedFault::Kind, std::string> expected = {
+      {ScriptedFault::Kind::flip, "that was changed"},
+      {ScriptedFault::Kind::drop, "in place of a lost one"},
+      {ScriptedFault::Kind::repeat, "for the second time"},
+      {ScriptedFault::Kind::swap, "before its turn"}};
+  for (const auto& [kind, what] : expected) {
+    workload::PatternOptions options;
+    options.steps = 1;
+    options.buffers = 4;
+    sim::Setup setup;
+    setup.platform = platform();
+    setup.policy = *find_policy("sealane");
+    setup.script = {{.before = 12, .kind = kind}};
+    const Outcome outcome =
+        simulate(workload::make_pattern(workload::Pattern::repetition, options), setup);
+    EXPECT_FALSE(outcome.violation.has_value()) << what;
+    ASSERT_TRUE(outcome.error.has_value()) << what;
+    EXPECT_NE(outcome.error->find(what), std::string::npos) << *outcome.error;
+    EXPECT_EQ(outcome.counters.faults, 1U);
+  }
+}
+
+// Nothing comes behind the last record of a program.
+TEST(Sim, ALostLastRecordIsAnErrorALateOneIsNot) {
+  for (const auto kind : {ScriptedFault::Kind::drop, ScriptedFault::Kind::swap}) {
+    workload::PatternOptions options;
+    options.steps = 1;
+    options.buffers = 1;
+    options.buffer_bytes = 256_KiB;
+    sim::Setup setup;
+    setup.platform = platform();
+    setup.policy = *find_policy("sealane");
+    setup.script = {{.before = 0, .kind = kind}};
+    const Outcome outcome =
+        simulate(workload::make_pattern(workload::Pattern::repetition, options), setup);
+    EXPECT_FALSE(outcome.violation.has_value());
+    EXPECT_EQ(outcome.error.has_value(), kind == ScriptedFault::Kind::drop);
+  }
+}
+
 TEST(Sim, UnknownNamesAreUsageErrors) {
   SimOptions options = seeds(Mode::swarm, 1);
   options.policy = "magic";
@@ -98,37 +154,6 @@ TEST(Sim, UnknownNamesAreUsageErrors) {
   options = seeds(Mode::swarm, 1);
   options.break_rule = "gravity";
   EXPECT_EQ(run(options).error().kind, ErrorKind::usage);
-}
-
-// Hits once the pattern is known: those of a long run less those of its beginning.
-double hit_rate(workload::Pattern pattern, const char* policy = "sealane") {
-  const auto counted = [&](uint32_t steps) {
-    workload::PatternOptions options;
-    options.steps = steps;
-    options.buffer_bytes = 1_MiB;
-    options.think = Duration(20'000);
-    sim::Setup setup;
-    setup.platform = platform();
-    setup.policy = *find_policy(policy);
-    const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
-    EXPECT_FALSE(outcome.violation.has_value());
-    return outcome.counters;
-  };
-  const Counters early = counted(5);
-  const Counters all = counted(45);
-  return static_cast<double>(all.bulk_hits - early.bulk_hits) /
-         static_cast<double>(all.bulk_requests - early.bulk_requests);
-}
-
-TEST(Sim, HitRatesOfPatternsOnceKnown) {
-  using workload::Pattern;
-  EXPECT_GE(hit_rate(Pattern::repetition), 0.98);
-  EXPECT_GE(hit_rate(Pattern::forward_backward), 0.97);
-  EXPECT_GE(hit_rate(Pattern::interleaved), 0.94);
-  EXPECT_GE(hit_rate(Pattern::fifo), 0.96);
-  EXPECT_GE(hit_rate(Pattern::lifo), 0.96);
-  EXPECT_GE(hit_rate(Pattern::control), 0.96);
-  EXPECT_GE(hit_rate(Pattern::sequential), 0.96);
 }
 
 TEST(Sim, NothingIsSealedAheadForRandomCopies) {
@@ -155,7 +180,8 @@ TEST(Sim, EveryPolicyRunsEveryPattern) {
       const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
       EXPECT_FALSE(outcome.violation.has_value()) << policy.name;
       if (policy.name == "off") off = outcome.elapsed;
-      EXPECT_GE(outcome.elapsed, off) << policy.name;
+      // Small copies that travel together may save a little even over CC off.
+      EXPECT_GE(outcome.elapsed.count(), 0.97 * static_cast<double>(off.count())) << policy.name;
     }
   }
 }

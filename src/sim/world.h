@@ -17,6 +17,7 @@
 #include "sim/memory.h"
 #include "sim/oracle.h"
 #include "sim/sim.h"
+#include "sim/timeline.h"
 
 namespace sealane::sim {
 
@@ -25,7 +26,8 @@ struct World {
       : setup(with),
         random(with.seed ^ 0x51ea1a4e),
         oracle(memory, with.slot_bytes_max),
-        device(events, oracle, with.hardware_queues) {}
+        timeline(with.timeline_spans),
+        device(events, oracle, timeline, with.hardware_queues) {}
 
   Instant now() const { return events.now(); }
 
@@ -45,6 +47,7 @@ struct World {
   EventQueue events;
   Memory memory;
   Oracle oracle;
+  Timeline timeline;
   Device device;
   Counters counters;
   std::optional<std::string> error;  // what every later call of the program is told

@@ -45,6 +45,9 @@ class Fabric {
   // True once the connection to that rank is gone. Records that arrived before are still readable.
   virtual bool lost(uint32_t peer) const = 0;
 
+  // False if nothing that waits to be sent waits for that rank.
+  virtual bool behind(uint32_t) const { return true; }
+
   virtual size_t memory_bytes() const = 0;  // held by this rank for its wires
 };
 
@@ -54,7 +57,8 @@ struct WireShape {
   uint32_t rank = 0;
   uint32_t pair_slots = 8;
   uint32_t broadcast_slots = 16;
-  uint32_t record_bytes = 0;  // of a whole record
+  uint32_t receive_records = 4;  // what arrived on one connection and was not taken yet
+  uint32_t record_bytes = 0;     // of a whole record
 
   // A slot starts with the record's size, placed so that the payload of a record whose header has
   // 48 bytes is aligned to a cache line.

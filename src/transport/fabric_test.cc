@@ -6,14 +6,17 @@
 #include "transport/fabric.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
 #include "base/random.h"
+#include "transport/mixed_fabric.h"
 #include "transport/shm_fabric.h"
 #include "transport/tcp_fabric.h"
 
@@ -50,19 +53,30 @@ Fabrics make_shm(uint32_t size, bool scarce) {
   return fabrics;
 }
 
-Fabrics make_tcp(uint32_t size) {
+// `host[r]` is where rank r lives: ranks of one host get no connections.
+std::vector<std::vector<TcpConnections>> connect_all(const std::vector<uint32_t>& host,
+                                                     uint32_t streams) {
+  const auto size = static_cast<uint32_t>(host.size());
   std::vector<std::vector<TcpConnections>> ends(size);
   for (auto& end : ends) end.resize(size);
   for (uint32_t a = 0; a < size; ++a) {
     for (uint32_t b = a + 1; b < size; ++b) {
-      for (const bool broadcast : {false, true}) {
+      if (host[a] == host[b]) continue;
+      for (uint32_t i = 0; i < 2 * streams; ++i) {
         int pair[2];
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-        (broadcast ? ends[a][b].broadcast : ends[a][b].pair) = Socket(pair[0]);
-        (broadcast ? ends[b][a].broadcast : ends[b][a].pair) = Socket(pair[1]);
+        (i % 2 == 0 ? ends[a][b].broadcast : ends[a][b].pair).emplace_back(pair[0]);
+        (i % 2 == 0 ? ends[b][a].broadcast : ends[b][a].pair).emplace_back(pair[1]);
       }
     }
   }
+  return ends;
+}
+
+Fabrics make_tcp(uint32_t size, uint32_t streams) {
+  std::vector<uint32_t> host(size);
+  std::iota(host.begin(), host.end(), 0u);
+  auto ends = connect_all(host, streams);
   Fabrics fabrics;
   for (uint32_t rank = 0; rank < size; ++rank) {
     fabrics.push_back(std::make_unique<TcpFabric>(shape_of(size, rank), std::move(ends[rank])));
@@ -70,9 +84,50 @@ Fabrics make_tcp(uint32_t size) {
   return fabrics;
 }
 
-enum class Kind { shm, shm_scarce, tcp };
+// All ranks but the last on one host.
+Fabrics make_mixed(uint32_t size) {
+  std::vector<uint32_t> host(size, 0);
+  host.back() = 1;
+  auto ends = connect_all(host, 1);
+  std::vector<uint32_t> local(size - 1);
+  std::iota(local.begin(), local.end(), 0u);
+  std::vector<SharedSegment> own;
+  std::vector<Socket> bells;
+  for (uint32_t rank = 0; rank + 1 < size; ++rank) {
+    own.push_back(*SharedSegment::create(ShmFabric::outbox_bytes(shape_of(size - 1, rank))));
+    bells.emplace_back(eventfd(0, EFD_NONBLOCK));
+  }
+  Fabrics fabrics;
+  for (uint32_t rank = 0; rank + 1 < size; ++rank) {
+    std::vector<SharedSegment> all;
+    std::vector<Socket> ring;
+    for (uint32_t other = 0; other + 1 < size; ++other) {
+      all.push_back(*SharedSegment::adopt(dup(own[other].descriptor()), own[other].bytes()));
+      ring.emplace_back(dup(bells[other].descriptor()));
+    }
+    auto shm = std::make_unique<ShmFabric>(shape_of(size - 1, rank), std::move(all), false,
+                                           std::move(ring));
+    auto tcp = std::make_unique<TcpFabric>(shape_of(size, rank), std::move(ends[rank]));
+    fabrics.push_back(std::make_unique<MixedFabric>(shape_of(size, rank), local, std::move(shm),
+                                                    std::move(tcp),
+                                                    Socket(dup(bells[rank].descriptor()))));
+  }
+  fabrics.push_back(std::make_unique<TcpFabric>(shape_of(size, size - 1), std::move(ends.back())));
+  return fabrics;
+}
+
+enum class Kind { shm, shm_scarce, tcp, tcp_striped, mixed };
 Fabrics make(Kind kind, uint32_t size) {
-  return kind == Kind::tcp ? make_tcp(size) : make_shm(size, kind == Kind::shm_scarce);
+  switch (kind) {
+    case Kind::tcp:
+      return make_tcp(size, 1);
+    case Kind::tcp_striped:
+      return make_tcp(size, 3);
+    case Kind::mixed:
+      return make_mixed(size);
+    default:
+      return make_shm(size, kind == Kind::shm_scarce);
+  }
 }
 
 std::vector<uint8_t> record_of(uint32_t from, uint32_t wire, uint32_t number) {
@@ -136,10 +191,12 @@ TEST_P(Wires, AreBounded) {
   }
   EXPECT_LT(accepted, 10'000) << "memory without bound";
   EXPECT_TRUE(fabric.writable(2)) << "a full wire blocks another one";
-  EXPECT_LE(fabric.memory_bytes(), 100u << 10);
+  EXPECT_LE(fabric.memory_bytes(), 200u << 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Wires, testing::Values(Kind::shm, Kind::shm_scarce, Kind::tcp));
+INSTANTIATE_TEST_SUITE_P(All, Wires,
+                         testing::Values(Kind::shm, Kind::shm_scarce, Kind::tcp, Kind::tcp_striped,
+                                         Kind::mixed));
 
 TEST(SharedSegment, RefusesWhatCouldShrinkOrHasAnotherSize) {
   auto segment = SharedSegment::create(8192);
@@ -153,7 +210,7 @@ TEST(SharedSegment, RefusesWhatCouldShrinkOrHasAnotherSize) {
 }
 
 TEST(TcpFabric, TellsWhenAPeerIsGone) {
-  Fabrics fabrics = make_tcp(2);
+  Fabrics fabrics = make_tcp(2, 2);
   fabrics[1].reset();
   EXPECT_FALSE(fabrics[0]->readable(1));
   EXPECT_TRUE(fabrics[0]->lost(1));

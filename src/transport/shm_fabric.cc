@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <utility>
@@ -121,10 +122,12 @@ ShmFabric::Doorbell& ShmFabric::doorbell(uint32_t rank) const {
   return *reinterpret_cast<Doorbell*>(outboxes_[rank].data());
 }
 
-ShmFabric::ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce)
+ShmFabric::ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce,
+                     std::vector<Socket> bells)
     : shape_(shape),
       outboxes_(std::move(outboxes)),
       cores_scarce_(cores_scarce),
+      bells_(std::move(bells)),
       sent_(shape.size + 1),
       received_(size_t{2} * shape.size),
       unannounced_(shape.size) {
@@ -143,10 +146,14 @@ bool ShmFabric::writable(uint32_t wire) {
     return sent_[wire] - out.tail(0).load() < out.count;
   }
   for (uint32_t reader = 0; reader < shape_.size; ++reader) {
-    if (reader == shape_.rank) continue;
-    if (sent_[wire] - out.tail(reader).load() >= out.count) return false;
+    if (reader != shape_.rank && behind(reader)) return false;
   }
   return true;
+}
+
+bool ShmFabric::behind(uint32_t peer) const {
+  const Ring out = ring(shape_.rank, shape_.size);
+  return sent_[shape_.size] - out.tail(peer).load() >= out.count;
 }
 
 MutableBytes ShmFabric::slot(uint32_t wire) {
@@ -179,7 +186,12 @@ void ShmFabric::ring_bell(uint32_t peer) {
   if (bell.sleeping.load() == 0) return;
   bell.sleeping.store(0, std::memory_order_relaxed);
   bell.rings.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  if (bells_.empty()) {
+    syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  } else {
+    const uint64_t one = 1;
+    static_cast<void>(!write(bells_[peer].descriptor(), &one, sizeof one));
+  }
 }
 
 void ShmFabric::ring_late_bells() {
@@ -205,8 +217,10 @@ Bytes ShmFabric::front(uint32_t wire) {
   const uint32_t peer = wire % shape_.size;
   const Ring in = ring(peer, wire < shape_.size ? shape_.rank : shape_.size);
   const uint8_t* at = in.slots + received_[wire] % in.count * shape_.slot_bytes();
-  const uint32_t bytes = load_le<uint32_t>(at);
-  return {at + WireShape::kRecordAt, std::min(bytes, shape_.record_bytes)};
+  std::array<uint8_t, sizeof(uint32_t)> bytes;
+  copy_from_shared({at, bytes.size()}, bytes);
+  return {at + WireShape::kRecordAt,
+          std::min(load_le<uint32_t>(bytes.data()), shape_.record_bytes)};
 }
 
 void ShmFabric::pop(uint32_t wire) {
@@ -265,7 +279,9 @@ void ShmFabric::wait(Duration at_most) {
   const auto ns = std::max<Duration::rep>(at_most.count(), 0);
   const timespec timeout = {ns / 1'000'000'000, ns % 1'000'000'000};
   syscall(SYS_futex, &bell.rings, FUTEX_WAIT, ticket_, &timeout, nullptr, 0);
-  bell.sleeping.store(0, std::memory_order_relaxed);
+  end_wait();
 }
+
+void ShmFabric::end_wait() { doorbell(shape_.rank).sleeping.store(0, std::memory_order_relaxed); }
 
 }  // namespace sealane

@@ -8,7 +8,8 @@
 // Waiting is a futex on the own outbox's doorbell. Others ring it when this rank sleeps and a
 // record arrived or a full ring has become half empty. While there is a core per rank it pays to
 // look for a few microseconds before sleeping; with fewer cores a rank sleeps at once and rings
-// late, so that several records are handled per wake-up.
+// late, so that several records are handled per wake-up. A rank that also waits for sockets is
+// woken through an eventfd instead.
 //
 // Everything in a segment may be overwritten by an attacker at any time: cursors are read as hints,
 // and the own ones are kept in private memory.
@@ -19,6 +20,7 @@
 
 #include "base/result.h"
 #include "transport/fabric.h"
+#include "transport/socket.h"
 
 namespace sealane {
 
@@ -53,7 +55,9 @@ class ShmFabric final : public Fabric {
   static size_t outbox_bytes(const WireShape& shape);
 
   // `outboxes[r]` is rank r's. `cores_scarce`: more ranks than cores on this host.
-  ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce);
+  // `bells`: an eventfd per rank to wake it by (the own is not used), or none at all.
+  ShmFabric(const WireShape& shape, std::vector<SharedSegment> outboxes, bool cores_scarce,
+            std::vector<Socket> bells = {});
   ~ShmFabric() override;
 
   bool writable(uint32_t wire) override;
@@ -65,8 +69,10 @@ class ShmFabric final : public Fabric {
   Duration patience() override;
   void prepare_wait() override;
   void wait(Duration at_most) override;
+  void end_wait();  // for whoever waits by other means than wait()
   bool flush() override;
   bool lost(uint32_t) const override { return false; }  // memory does not tell
+  bool behind(uint32_t peer) const override;
   size_t memory_bytes() const override;
 
  private:
@@ -83,6 +89,7 @@ class ShmFabric final : public Fabric {
   WireShape shape_;
   std::vector<SharedSegment> outboxes_;
   bool cores_scarce_;
+  std::vector<Socket> bells_;
   std::vector<uint64_t> sent_;         // per out wire
   std::vector<uint64_t> received_;     // per in wire
   std::vector<uint32_t> unannounced_;  // per peer: records committed since its bell was rung

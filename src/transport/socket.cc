@@ -142,6 +142,13 @@ std::optional<Socket> Socket::accept() const {
   return Socket(accepted);
 }
 
+bool Socket::peer_is_same_user() const {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(descriptor_, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+         peer.uid == geteuid();
+}
+
 int Socket::connect_error() const {
   int error = 0;
   socklen_t length = sizeof error;

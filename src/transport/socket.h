@@ -33,6 +33,7 @@ class Socket {
   static Result<Socket> connect_unix(const std::string& abstract_name);
 
   std::optional<Socket> accept() const;  // nothing if nobody waits
+  bool peer_is_same_user() const;        // of a connected Unix socket: the kernel vouches
   int connect_error() const;             // 0 if connected, else an errno value
   uint16_t port() const;                 // of a listening TCP socket
   std::string peer_host() const;         // numeric address of the other end; empty if not connected

@@ -4,6 +4,7 @@
 #include "transport/tcp_fabric.h"
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,10 @@ namespace sealane {
 namespace {
 
 constexpr uint32_t kLengthBytes = 4;
-constexpr uint32_t kReceiveRecords = 4;  // what a connection's receive buffer has room for
+
+size_t receive_bytes(const WireShape& shape) {
+  return size_t{shape.receive_records} * (kLengthBytes + shape.record_bytes);
+}
 
 }  // namespace
 
@@ -49,8 +53,9 @@ struct TcpFabric::Staging {
 struct TcpFabric::Connection {
   Socket socket;
   Staging* out = nullptr;
-  uint64_t sent = 0;      // records of `out` sent whole
-  size_t sent_bytes = 0;  // of the next one
+  uint64_t next = 0;      // the record of `out` it sends next
+  uint32_t stride = 1;    // from one of its records to the following
+  size_t sent_bytes = 0;  // of that record
   bool can_send = true;   // until the kernel says otherwise
   bool can_receive = true;
   bool gone = false;
@@ -62,7 +67,7 @@ struct TcpFabric::Connection {
 uint64_t TcpFabric::Staging::sent_by_all() const {
   uint64_t lowest = committed;
   for (const Connection* reader : readers) {
-    if (!reader->gone) lowest = std::min(lowest, reader->sent);
+    if (!reader->gone) lowest = std::min(lowest, reader->next);
   }
   return lowest;
 }
@@ -71,45 +76,79 @@ TcpFabric::TcpFabric(const WireShape& shape, std::vector<TcpConnections> connect
     : shape_(shape),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       staging_(shape.size + 1),
-      connections_(size_t{2} * shape.size) {
+      inlets_(size_t{2} * shape.size) {
   staging_[shape_.size] = std::make_unique<Staging>(shape_.broadcast_slots, shape_.slot_bytes());
   for (uint32_t peer = 0; peer < shape_.size; ++peer) {
-    if (peer == shape_.rank) continue;
+    if (connections[peer].pair.empty()) continue;
     staging_[peer] = std::make_unique<Staging>(shape_.pair_slots, shape_.slot_bytes());
-    for (const bool broadcast : {false, true}) {
-      auto made = std::make_unique<Connection>();
-      made->socket = std::move(broadcast ? connections[peer].broadcast : connections[peer].pair);
-      made->out = staging_[broadcast ? shape_.size : peer].get();
-      made->out->readers.push_back(made.get());
-      made->buffer.resize(size_t{kReceiveRecords} * (kLengthBytes + shape_.record_bytes));
-      epoll_event event{};
-      event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-      event.data.ptr = made.get();
-      epoll_ctl(epoll_.descriptor(), EPOLL_CTL_ADD, made->socket.descriptor(), &event);
-      connections_[peer + (broadcast ? shape_.size : 0)] = std::move(made);
-    }
+    connect(peer, std::move(connections[peer].pair), *staging_[peer]);
+    connect(peer + shape_.size, std::move(connections[peer].broadcast), *staging_[shape_.size]);
   }
 }
 
 TcpFabric::~TcpFabric() = default;
+
+void TcpFabric::connect(uint32_t wire, std::vector<Socket> sockets, Staging& out) {
+  for (uint32_t stream = 0; stream < sockets.size(); ++stream) {
+    auto made = std::make_unique<Connection>();
+    made->socket = std::move(sockets[stream]);
+    made->out = &out;
+    made->next = stream;
+    made->stride = static_cast<uint32_t>(sockets.size());
+    made->buffer.resize(receive_bytes(shape_));
+    out.readers.push_back(made.get());
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = made.get();
+    epoll_ctl(epoll_.descriptor(), EPOLL_CTL_ADD, made->socket.descriptor(), &event);
+    inlets_[wire].streams.push_back(std::move(made));
+  }
+}
+
+void TcpFabric::watch(int event_descriptor) {
+  watched_ = event_descriptor;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  epoll_ctl(epoll_.descriptor(), EPOLL_CTL_ADD, event_descriptor, &event);
+}
+
+size_t TcpFabric::memory_bytes(const WireShape& shape, uint32_t streams) {
+  const size_t peers = shape.size - 1;
+  return (peers * shape.pair_slots + shape.broadcast_slots) * shape.slot_bytes() +
+         peers * 2 * streams * receive_bytes(shape);
+}
 
 size_t TcpFabric::memory_bytes() const {
   size_t bytes = 0;
   for (const auto& staging : staging_) {
     if (staging != nullptr) bytes += size_t{staging->count} * staging->slot_bytes;
   }
-  for (const auto& connection : connections_) {
-    if (connection != nullptr) bytes += connection->buffer.size();
-  }
+  for (const Inlet& inlet : inlets_) bytes += inlet.streams.size() * receive_bytes(shape_);
   return bytes;
 }
 
-TcpFabric::Connection* TcpFabric::connection(uint32_t peer, bool broadcast) const {
-  return connections_[peer + (broadcast ? shape_.size : 0)].get();
+TcpFabric::Connection& TcpFabric::next_in(uint32_t wire) const {
+  const Inlet& inlet = inlets_[wire];
+  return *inlet.streams[inlet.received % inlet.streams.size()];
 }
 
 bool TcpFabric::lost(uint32_t peer) const {
-  return connection(peer, false)->gone || connection(peer, true)->gone;
+  for (const uint32_t wire : {peer, peer + shape_.size}) {
+    for (const auto& connection : inlets_[wire].streams) {
+      if (connection->gone) return true;
+    }
+  }
+  return false;
+}
+
+bool TcpFabric::behind(uint32_t peer) const {
+  for (const uint32_t wire : {peer, peer + shape_.size}) {
+    for (const auto& connection : inlets_[wire].streams) {
+      if (!connection->gone && connection->next < connection->out->committed) return true;
+    }
+  }
+  return false;
 }
 
 // ---- Sending ----
@@ -132,8 +171,8 @@ void TcpFabric::commit(uint32_t wire, size_t bytes) {
 }
 
 void TcpFabric::send_some(Connection& connection) {
-  while (!connection.gone && connection.can_send && connection.sent < connection.out->committed) {
-    const Bytes rest = connection.out->frame(connection.sent).subspan(connection.sent_bytes);
+  while (!connection.gone && connection.can_send && connection.next < connection.out->committed) {
+    const Bytes rest = connection.out->frame(connection.next).subspan(connection.sent_bytes);
     const ptrdiff_t count = connection.socket.send(rest);
     if (count < 0) {
       connection.gone = true;
@@ -143,7 +182,7 @@ void TcpFabric::send_some(Connection& connection) {
     if (static_cast<size_t>(count) < rest.size()) {
       connection.can_send = false;
     } else {
-      ++connection.sent;
+      connection.next += connection.stride;
       connection.sent_bytes = 0;
     }
   }
@@ -151,10 +190,12 @@ void TcpFabric::send_some(Connection& connection) {
 
 bool TcpFabric::flush() {
   bool everything = true;
-  for (const auto& connection : connections_) {
-    if (connection == nullptr) continue;
-    send_some(*connection);
-    everything = everything && (connection->gone || connection->sent == connection->out->committed);
+  for (const Inlet& inlet : inlets_) {
+    for (const auto& connection : inlet.streams) {
+      send_some(*connection);
+      everything =
+          everything && (connection->gone || connection->next >= connection->out->committed);
+    }
   }
   return everything;
 }
@@ -182,7 +223,7 @@ void TcpFabric::receive_some(Connection& connection) {
 }
 
 bool TcpFabric::readable(uint32_t wire) {
-  Connection& from = *connections_[wire];
+  Connection& from = next_in(wire);
   const auto whole_record = [&] {
     const size_t available = from.filled - from.taken;
     if (available < kLengthBytes) return false;
@@ -200,15 +241,16 @@ bool TcpFabric::readable(uint32_t wire) {
 
 // A length that is too long is cut; the record's own header then gives the lie away.
 Bytes TcpFabric::front(uint32_t wire) {
-  const Connection& from = *connections_[wire];
+  const Connection& from = next_in(wire);
   const uint8_t* at = from.buffer.data() + from.taken;
   return {at + kLengthBytes, std::min(load_le<uint32_t>(at), shape_.record_bytes)};
 }
 
 void TcpFabric::pop(uint32_t wire) {
-  Connection& from = *connections_[wire];
+  Connection& from = next_in(wire);
   from.taken += kLengthBytes + front(wire).size();
   if (from.taken == from.filled) from.taken = from.filled = 0;
+  ++inlets_[wire].received;
 }
 
 // ---- Waiting ----
@@ -220,6 +262,11 @@ void TcpFabric::wait(Duration at_most) {
                                static_cast<int>(std::max<int64_t>(ms, 0)));
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.ptr == nullptr) {
+      uint64_t rings = 0;
+      static_cast<void>(!read(watched_, &rings, sizeof rings));
+      continue;
+    }
     auto& connection = *static_cast<Connection*>(event.data.ptr);
     if ((event.events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
       connection.can_receive = true;

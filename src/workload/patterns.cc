@@ -52,13 +52,21 @@ class Writer {
 
   SeededRandom& random() { return random_; }
 
-  // Host memory for `count` buffers.
-  void allocate(uint32_t count) {
+  // Host memory for `count` buffers, one behind the other.
+  void allocate_in_order(uint32_t count) {
     call(AllocateHost{{kHostBase, count * options_.buffer_bytes}, options_.memory});
+    places_.resize(count);
+    std::iota(places_.begin(), places_.end(), 0);
+  }
+  // In random order.
+  void allocate(uint32_t count) {
+    allocate_in_order(count);
+    SeededRandom shuffle(options_.seed);
+    for (uint32_t i = count; i > 1; --i) std::swap(places_[i - 1], places_[shuffle.below(i)]);
   }
 
   Range buffer(uint32_t index) const {
-    return {kHostBase + index * options_.buffer_bytes, options_.buffer_bytes};
+    return {kHostBase + places_[index] * options_.buffer_bytes, options_.buffer_bytes};
   }
 
   // Fills the next device buffer from the host and computes on it.
@@ -70,6 +78,7 @@ class Writer {
     call(WaitEvent{kKernelStream, filled(slot)});
     call(Launch{kKernelStream, options_.kernel});
     call(RecordEvent{used(slot), kKernelStream});
+    if (options_.lockstep) call(SyncStream{kKernelStream});
   }
 
   void swap_out(const Range& host) { copy(Direction::to_host, host, device(0)); }
@@ -121,6 +130,7 @@ class Writer {
   PatternOptions options_;
   SeededRandom random_;
   Program program_;
+  std::vector<uint64_t> places_;  // of the buffers
   uint32_t bulk_copies_ = 0;
 };
 
@@ -183,7 +193,7 @@ void swaps(Writer& out, const PatternOptions& options, bool last_first) {
 
 void sequential(Writer& out, const PatternOptions& options) {
   const uint32_t chunks = options.steps * options.buffers;
-  out.allocate(chunks);
+  out.allocate_in_order(chunks);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
     out.bulk_in(out.buffer(chunk));
     if ((chunk + 1) % options.buffers == 0) out.synchronise();

@@ -3,7 +3,8 @@
 //
 // Programs that copy in the ways serving and training programs do, made from a seed: what
 // predictors are judged by. Bulk copies travel on one stream and kernels run on another, which
-// waits for them by events, as serving engines overlap the two.
+// waits for them by events, as serving engines overlap the two. Buffers lie in memory in random
+// order (but for `sequential`), so that nobody can foresee them by their addresses.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,9 @@ struct PatternOptions {
   MemoryKind memory = MemoryKind::pinned;
   Duration kernel{200'000};  // after each bulk copy
   Duration think{2'000};     // host time before each call
+  // The host waits for each kernel before it asks for the next copy, as eager programs do. Else it
+  // runs ahead of the device by a whole step.
+  bool lockstep = false;
 };
 
 // A program in the sense of program_checker.h. steps, buffers and buffer_bytes are at least 1;

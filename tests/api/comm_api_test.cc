@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -105,6 +106,23 @@ TEST_F(Api, MeetsThroughAStoreOfTheProgram) {
   });
 }
 
+TEST_F(Api, AKeyInMemoryNeedsNoFileAndIsChecked) {
+  on_ranks(2, [&](int rank) {
+    CommOptions mine = options(rank, 2);
+    mine.key_file = "/nonexistent";
+    mine.key = std::string(32, 'k');
+    Comm comm(mine);
+    std::vector<float> values(100'000, 1);
+    comm.all_reduce(values.data(), values.data(), values.size(), DataType::float32, ReduceOp::sum);
+    EXPECT_EQ(values[99'999], 2);
+    EXPECT_GE(comm.traffic().records, 2u);
+    EXPECT_GE(comm.traffic().bytes, 100'000u);
+  });
+  CommOptions odd = options(0, 2);
+  odd.key = "short";
+  EXPECT_THROW(Comm{odd}, CommError);
+}
+
 TEST_F(Api, TwoGroupsSideBySide) {
   on_ranks(2, [&](int rank) {
     CommOptions first = options(rank, 2), second = options(rank, 2);
@@ -160,19 +178,132 @@ TEST_F(Api, CollectivesInC) {
   });
 }
 
-TEST_F(Api, AnOlderCallerOfTheCInterfaceIsUnderstood) {
+template <typename Body>
+void expect_usage_error(Body body) {
+  try {
+    body();
+    ADD_FAILURE() << "accepted";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.kind(), CommError::Kind::usage) << error.what();
+  }
+}
+
+TEST_F(Api, SizesThatWrapAndUnknownTypesAreUsageErrors) {
+  Comm comm(options(0, 1));
+  const size_t wraps = (size_t{1} << 61) + 1;  // times 8 is 8
+  int64_t in[2] = {5, 5}, out[2] = {0, 0};
+  expect_usage_error([&] { comm.all_reduce(in, out, wraps, DataType::int64, ReduceOp::sum); });
+  expect_usage_error([&] {
+    const std::vector<sealane::Tensor> tensors = {{in, SIZE_MAX / 8}, {in, SIZE_MAX / 8}};
+    comm.all_reduce(tensors, DataType::int64, ReduceOp::sum);
+  });
+  expect_usage_error(
+      [&] { comm.all_reduce(in, out, 1, static_cast<DataType>(99), ReduceOp::sum); });
+  expect_usage_error(
+      [&] { comm.all_reduce(in, out, 1, DataType::int64, static_cast<ReduceOp>(99)); });
+  expect_usage_error([] { static_cast<void>(sealane::size_of(static_cast<DataType>(0))); });
+  EXPECT_EQ(out[0], 0);
+}
+
+TEST_F(Api, TheLongestTimeoutIsLong) {
+  on_ranks(2, [&](int rank) {
+    CommOptions mine = options(rank, 2);
+    mine.timeout = std::chrono::milliseconds::max();
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Comm comm(mine);
+    comm.barrier();
+  });
+}
+
+// ---- The C interface and callers of another age ----
+
+// Memory that ends where the program may not look any further.
+class PageEnd {
+ public:
+  explicit PageEnd(size_t bytes)
+      : pages_(static_cast<char*>(
+            mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+        start_(pages_ + kPage - bytes) {
+    mprotect(pages_ + kPage, kPage, PROT_NONE);
+  }
+  PageEnd(const PageEnd&) = delete;
+  PageEnd& operator=(const PageEnd&) = delete;
+  ~PageEnd() { munmap(pages_, 2 * kPage); }
+  sealane_comm_options* options() const { return reinterpret_cast<sealane_comm_options*>(start_); }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* pages_;
+  char* start_;
+};
+
+int create_and_destroy(const sealane_comm_options* given) {
+  sealane_comm* comm = nullptr;
+  const int code = sealane_comm_create(given, &comm);
+  sealane_comm_destroy(comm);
+  return code;
+}
+
+TEST_F(Api, AnOlderCallerIsNeitherOverwrittenNorReadBeyondItsStructure) {
+  for (const size_t bytes :
+       {offsetof(sealane_comm_options, mode), offsetof(sealane_comm_options, timeout_ms)}) {
+    const PageEnd older(bytes);
+    sealane_comm_options_init_sized(older.options(), bytes);
+    EXPECT_EQ(older.options()->struct_bytes, bytes);
+    older.options()->rank = 0;
+    older.options()->size = 1;
+    EXPECT_EQ(create_and_destroy(older.options()), SEALANE_OK) << sealane_last_error();
+  }
+}
+
+TEST_F(Api, WhatAnOlderCallerDoesNotKnowIsUnset) {
   sealane_comm_options given;
   sealane_comm_options_init(&given);
   given.rank = 0;
   given.size = 1;
-  given.timeout_ms = -12345;  // beyond what the caller says it knows
-  given.struct_bytes = offsetof(sealane_comm_options, timeout_ms);
-  given.key_file = key_.c_str();
-  sealane_comm* comm = nullptr;
-  EXPECT_EQ(sealane_comm_create(&given, &comm), SEALANE_OK) << sealane_last_error();
-  sealane_comm_destroy(comm);
-  given.struct_bytes = 0;
-  EXPECT_EQ(sealane_comm_create(&given, &comm), SEALANE_ERROR_USAGE);
+  given.transport = 99;  // refused where it counts
+  EXPECT_EQ(create_and_destroy(&given), SEALANE_ERROR_USAGE);
+  given.struct_bytes = offsetof(sealane_comm_options, mode);
+  EXPECT_EQ(create_and_destroy(&given), SEALANE_OK) << sealane_last_error();
+  given.key_file = reinterpret_cast<const char*>(~uintptr_t{0});  // half of a pointer is none
+  given.struct_bytes = offsetof(sealane_comm_options, key_file) + 4;
+  EXPECT_EQ(create_and_destroy(&given), SEALANE_OK) << sealane_last_error();
+  for (const size_t wrong : {size_t{0}, size_t{7}, SIZE_MAX}) {
+    given.struct_bytes = wrong;
+    EXPECT_EQ(create_and_destroy(&given), SEALANE_ERROR_USAGE);
+  }
+}
+
+TEST_F(Api, ANewerCallerMayKnowMoreButNotAskForIt) {
+  struct Newer {
+    sealane_comm_options known;
+    const char* wish;
+  } newer;
+  sealane_comm_options_init_sized(&newer.known, sizeof newer);
+  EXPECT_EQ(newer.wish, nullptr);
+  newer.known.rank = 0;
+  newer.known.size = 1;
+  EXPECT_EQ(create_and_destroy(&newer.known), SEALANE_OK) << sealane_last_error();
+  newer.wish = "safety";
+  EXPECT_EQ(create_and_destroy(&newer.known), SEALANE_ERROR_USAGE);
+}
+
+TEST_F(Api, NoCommunicatorIsNoRank) {
+  EXPECT_EQ(sealane_comm_rank(nullptr), -1);
+  EXPECT_EQ(sealane_comm_size(nullptr), -1);
+  EXPECT_EQ(sealane_barrier(nullptr), SEALANE_ERROR_USAGE);
+}
+
+TEST_F(Api, AnErrorOfAnyLengthIsKept) {
+  const std::string far = "file:/" + std::string(5000, 'x');
+  sealane_comm_options given;
+  sealane_comm_options_init(&given);
+  given.rank = 0;
+  given.size = 2;
+  given.mode = SEALANE_PLAIN;
+  given.rendezvous = far.c_str();
+  EXPECT_EQ(create_and_destroy(&given), SEALANE_ERROR_IO);
+  EXPECT_EQ(std::string(sealane_last_error()).size(), 1023u);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A sealed all-reduce between two network namespaces, which cannot share memory by way of a socket
-# name and see each other over a virtual cable only; IPv4, then IPv6. Usage: two_hosts.sh PATH_OF_SEALANE. Exit 77: this machine does not allow namespaces.
+# name and see each other over a virtual cable only: a rank in each, by IPv4, then by IPv6; then two
+# ranks in each, which share memory with one another and reach the others by TCP.
+# Usage: two_hosts.sh PATH_OF_SEALANE. Exit 77: this machine does not allow namespaces.
 set -eu
 sealane=$1
 a=sealane-a-$$
@@ -16,10 +18,15 @@ cleanup() {
 }
 trap cleanup EXIT
 
-command -v ip >/dev/null || exit 77
-ip netns add "$a" 2>/dev/null || exit 77
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+command -v ip >/dev/null || skip "there is no ip(8)"
+ip netns add "$a" 2>/dev/null || skip "network namespaces are not allowed here"
 ip netns add "$b"
-ip link add "sl$$a" netns "$a" type veth peer name "sl$$b" netns "$b" 2>/dev/null || exit 77
+ip link add "sl$$a" netns "$a" type veth peer name "sl$$b" netns "$b" 2>/dev/null ||
+  skip "virtual cables are not allowed here"
 ip -n "$a" addr add 10.99.0.1/24 dev "sl$$a"
 ip -n "$b" addr add 10.99.0.2/24 dev "sl$$b"
 ip -n "$a" addr add fd99::1/64 dev "sl$$a" nodad
@@ -30,23 +37,27 @@ done
 ip -n "$a" link set "sl$$a" up
 ip -n "$b" link set "sl$$b" up
 
-# rank 0 and rank 1 of one bench, each in its namespace; the remaining words are variables for both
-pair() {
+# rendezvous, then a namespace per rank: all ranks of one bench; rank 0's figures must be right
+group() {
   where=$1
   shift
-  ip netns exec "$a" env SEALANE_RANK=0 SEALANE_SIZE=2 SEALANE_RENDEZVOUS="$where" "$@" \
-    "$sealane" bench allreduce -b 1M -e 1M -n 7 --transport auto --mode sealed --json "$scratch/0.json" >"$scratch/0" 2>&1 &
-  first=$!
-  ip netns exec "$b" env SEALANE_RANK=1 SEALANE_SIZE=2 SEALANE_RENDEZVOUS="$where" "$@" \
-    "$sealane" bench allreduce -b 1M -e 1M -n 7 --transport auto --mode sealed >"$scratch/1" 2>&1 || {
-      cat "$scratch/1"
-      exit 1
-    }
-  wait "$first" || { cat "$scratch/0"; exit 1; }
+  rank=0
+  pids=
+  for space in "$@"; do
+    ip netns exec "$space" env SEALANE_RANK=$rank SEALANE_SIZE=$# SEALANE_RENDEZVOUS="$where" \
+      SEALANE_KEY_FILE="$scratch/key" "$sealane" bench allreduce -b 1M -e 1M -n 7 --transport auto \
+      --mode sealed --json "$scratch/$rank.json" >"$scratch/$rank" 2>&1 &
+    pids="$pids $!"
+    rank=$((rank + 1))
+  done
+  for pid in $pids; do
+    wait "$pid" || { cat "$scratch"/[0-9]; exit 1; }
+  done
   grep -q '"wrong": 0' "$scratch/0.json"
 }
 
 "$sealane" keygen "$scratch/key" >/dev/null
-pair tcp:10.99.0.1:29555 SEALANE_KEY_FILE="$scratch/key"
-pair 'tcp:[fd99::1]:29556' SEALANE_KEY_FILE="$scratch/key"
+group tcp:10.99.0.1:29555 "$a" "$b"
+group 'tcp:[fd99::1]:29556' "$a" "$b"
+group tcp:10.99.0.1:29557 "$a" "$a" "$b" "$b"
 echo "two namespaces: ok"

@@ -29,13 +29,16 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"platform", {"base"}},
     {"workload", {"base", "core"}},
     {"sim", {"base", "core", "platform", "workload"}},
+    {"estimate", {"base", "core", "platform", "workload", "sim"}},
     {"emu", {"base", "platform"}},
     {"transport", {"base"}},
     {"live", {"base", "seal", "core", "transport"}},
     {"report", {"base"}},
     {"emu", {"base"}},  // the oracle: it must not share the runtime's bugs
     {"lib", {"base", "seal", "core", "live", "sealane"}},
-    {"cli", {"base", "seal", "core", "live", "platform", "report", "sim", "sealane"}},
+    {"cli",
+     {"base", "seal", "core", "live", "platform", "report", "workload", "sim", "estimate",
+      "sealane"}},
 };
 
 bool is_source(const fs::path& path) {

@@ -41,6 +41,32 @@ static inline void runtime_round_trips(unsigned char* device, const unsigned cha
   runtime_expect(pinned, sent, size, "inferred");
 }
 
+// The structure a program was compiled with is the one its runtime fills.
+static inline void runtime_properties(void) {
+  struct cudaDeviceProp properties;
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  int processors = 0;
+  int pools = 0;
+  int registers = 0;
+  memset(&properties, 0xff, sizeof properties);
+  CLIENT_CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
+  CLIENT_CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+  CLIENT_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+  CLIENT_CUDA_TRY(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0));
+  CLIENT_CUDA_TRY(cudaDeviceGetAttribute(&registers, cudaDevAttrHostRegisterSupported, 0));
+  const int right = strlen(properties.name) > 0 && properties.totalGlobalMem == total_bytes &&
+                    properties.major == 9 && properties.minor == 0 &&
+                    properties.multiProcessorCount == processors && properties.warpSize == 32 &&
+                    properties.unifiedAddressing == 1 && properties.cooperativeLaunch >= 0 &&
+                    properties.memoryPoolsSupported == pools &&
+                    properties.hostRegisterSupported == registers &&
+                    properties.unifiedFunctionPointers == 0;
+  if (right) return;
+  fprintf(stderr, "client: cudaGetDeviceProperties: not what the device says of itself\n");
+  exit(1);
+}
+
 static inline int run_runtime(void) {
   static const size_t kSizes[] = {1, 4097, 1 << 20, (2 << 20) + 77};
   const size_t size_max = kSizes[3];
@@ -48,6 +74,7 @@ static inline int run_runtime(void) {
   void* pinned = NULL;
   cudaStream_t stream = NULL;
   CLIENT_CUDA_TRY(cudaSetDevice(0));
+  runtime_properties();
   CLIENT_CUDA_TRY(cudaMalloc(&device, size_max));
   CLIENT_CUDA_TRY(cudaMallocHost(&pinned, size_max));
   CLIENT_CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -62,6 +89,11 @@ static inline int run_runtime(void) {
   CLIENT_CUDA_TRY(cudaMemcpy2D(device, 512, sent, 300, 300, 64, cudaMemcpyHostToDevice));
   CLIENT_CUDA_TRY(cudaMemcpy2D(got, 300, device, 512, 300, 64, cudaMemcpyDeviceToHost));
   runtime_expect(got, sent, 300 * 64, "rows");
+  CLIENT_CUDA_TRY(cudaMemsetAsync(device, 0x5a, 4096, stream));
+  CLIENT_CUDA_TRY(cudaMemcpyAsync(got, device, 4096, cudaMemcpyDeviceToHost, stream));
+  CLIENT_CUDA_TRY(cudaStreamSynchronize(stream));
+  memset(sent, 0x5a, 4096);
+  runtime_expect(got, sent, 4096, "filled");
   free(sent);
   free(got);
   CLIENT_CUDA_TRY(cudaStreamDestroy(stream));

@@ -260,6 +260,93 @@ TEST_F(DriverCopies, BetweenDevices) {
   CU_OK(cuDevicePrimaryCtxRelease(1));
 }
 
+CUmemcpy3DOperand operand(const void* memory, size_t row_length, size_t layer_height) {
+  CUmemcpy3DOperand out{};
+  out.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  out.op.ptr.ptr = reinterpret_cast<CUdeviceptr>(memory);
+  out.op.ptr.rowLength = row_length;
+  out.op.ptr.layerHeight = layer_height;
+  return out;
+}
+
+TEST_F(DriverCopies, ManyBlocksInOneCall) {
+  constexpr size_t kWidth = 48;
+  constexpr size_t kHeight = 5;
+  constexpr size_t kDepth = 3;
+  constexpr size_t kBlock = kWidth * kHeight * kDepth;
+  constexpr size_t kPitch = 64;
+  DriverStream stream;
+  DeviceMemory device(2 * kPitch * kHeight * kDepth);
+  device.fill(0);
+  const ByteVector sent[] = {make_bytes(kBlock, 31), make_bytes(kBlock, 32)};
+  ByteVector received[] = {ByteVector(kBlock), ByteVector(kBlock)};
+  CUDA_MEMCPY3D_BATCH_OP in[2] = {};
+  CUDA_MEMCPY3D_BATCH_OP out[2] = {};
+  for (size_t i = 0; i < 2; ++i) {
+    const auto* there =
+        reinterpret_cast<const void*>(device.address() + i * kPitch * kHeight * kDepth);
+    in[i].src = operand(sent[i].data(), kWidth, kHeight);
+    in[i].dst = operand(there, kPitch, kHeight);
+    out[i].src = operand(there, kPitch, kHeight);
+    out[i].dst = operand(received[i].data(), kWidth, kHeight);
+    in[i].extent = out[i].extent = {kWidth, kHeight, kDepth};
+    in[i].srcAccessOrder = out[i].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  }
+  CU_OK(cuMemcpy3DBatchAsync(2, in, 0, stream));
+  CU_OK(cuMemcpy3DBatchAsync(2, out, 0, stream));
+  CU_OK(cuStreamSynchronize(stream));
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(received[i], sent[i]);
+  EXPECT_EQ(device.read()[kWidth], 0) << "between the rows nothing was written";
+}
+
+TEST_F(DriverCopies, BlocksBetweenDevices) {
+  int devices = 0;
+  CU_OK(cuDeviceGetCount(&devices));
+  if (devices < 2) GTEST_SKIP() << "one device only";
+  constexpr size_t kPitch = 100;
+  constexpr size_t kHeight = 7;
+  constexpr size_t kDepth = 4;
+  CUcontext other = nullptr;
+  CU_OK(cuDevicePrimaryCtxRetain(&other, 1));
+  DeviceMemory here(kPitch * kHeight * kDepth);
+  const ByteVector sent = make_bytes(here.bytes(), 33);
+  here.write(sent);
+  CU_OK(cuCtxSetCurrent(other));
+  {
+    DriverStream stream;
+    DeviceMemory there(here.bytes());
+    there.fill(0);
+    CUDA_MEMCPY3D_PEER block{};
+    block.srcMemoryType = block.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    block.srcDevice = here.address();
+    block.srcContext = context_;
+    block.srcPitch = block.dstPitch = kPitch;
+    block.srcHeight = block.dstHeight = kHeight;
+    block.dstDevice = there.address();
+    block.dstContext = other;
+    block.WidthInBytes = kPitch;
+    block.Height = kHeight;
+    block.Depth = 2;
+    CU_OK(cuMemcpy3DPeer(&block));
+    settle();
+    block.srcZ = block.dstZ = 2;
+    CU_OK(cuMemcpy3DPeerAsync(&block, stream));
+    CU_OK(cuStreamSynchronize(stream));
+    EXPECT_EQ(there.read(), sent);
+    // Part of each row.
+    there.fill(0);
+    block.srcZ = block.dstZ = 0;
+    block.WidthInBytes = 60;
+    CU_OK(cuMemcpy3DPeer(&block));
+    settle();
+    const ByteVector part = there.read();
+    EXPECT_EQ(std::memcmp(&part[kPitch], &sent[kPitch], 60), 0);
+    EXPECT_EQ(part[60], 0);
+  }
+  CU_OK(cuCtxSetCurrent(context_));
+  CU_OK(cuDevicePrimaryCtxRelease(1));
+}
+
 TEST_F(DriverCopies, FillsOfAllWidths) {
   DeviceMemory device(64);
   CU_OK(cuMemsetD8(device.address(), 0x5a, 64));

@@ -8,38 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "support/run_program.h"
+#include "run_probe.h"
 
 namespace sealane::test {
 namespace {
 
 using nlohmann::json;
-
-ProgramResult probe(const std::string& job, std::vector<std::string> environment = {},
-                    const std::string& library_path = SEALANE_EMU_DIR) {
-  environment.push_back("LD_LIBRARY_PATH=" + library_path);
-  environment.push_back("SEALANE_EMU_MEMORY=1G");
-  return run_program({SEALANE_EMU_PROBE, job}, {environment, "", std::chrono::seconds(100)});
-}
-
-// Runs a job with truth counters and gives them back.
-json truth_of(const std::string& job, std::vector<std::string> environment, ProgramResult& result) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(test->test_suite_name()) + test->name();
-  for (char& c : name) c = c == '/' ? '_' : c;
-  const auto file = std::filesystem::temp_directory_path() / ("sealane-emu-" + name + ".json");
-  environment.push_back("SEALANE_EMU_STATS=" + file.string());
-  result = probe(job, environment);
-  std::ifstream in(file);
-  const json truth = json::parse(in, nullptr, false);
-  std::filesystem::remove(file);
-  return truth;
-}
 
 TEST(Emulator, EveryByteIsSealedInConfidentialMode) {
   ProgramResult result;
@@ -93,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "SEALANE_EMU_CHATTER=2", "SEALANE_EMU_QUEUES=1", "SEALANE_EMU_SLOTS=2",
                         "SEALANE_EMU_ROTATE=300000", "SEALANE_EMU_REACH=dlsym"}));
 
-#if !defined(__SANITIZE_ADDRESS__)  // its runtime refuses RTLD_DEEPBIND
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they refuse RTLD_DEEPBIND
 TEST(Emulator, ReachesLibcryptoPastInterposition) {
   const ProgramResult result = probe("roundtrip", {"SEALANE_EMU_REACH=deepbind"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
@@ -203,6 +180,38 @@ TEST(Emulator, RefusesRegistrationInConfidentialModeOnly) {
 
 TEST(Emulator, MayLackStreamMemoryOperations) {
   EXPECT_EQ(probe("gate", {"SEALANE_EMU_MEMOPS=off"}).out, "801\n");
+}
+
+// The first three words are what the device saw, the others what the host did.
+TEST(Emulator, MappedMemoryIsStaleInConfidentialModeOnly) {
+  EXPECT_EQ(probe("mapped_views", {"SEALANE_EMU_CC=on"}).out, "1 1 2, 0 7\n");
+  EXPECT_EQ(probe("mapped_views", {"SEALANE_EMU_CC=off"}).out, "1 2 2, 7 7\n");
+}
+
+TEST(Emulator, PinnedMemoryCannotBeGuardedInConfidentialModeOnly) {
+  const std::string on = probe("guarded_memory", {"SEALANE_EMU_CC=on"}).out;
+  if (on == "no userfaultfd here\n") GTEST_SKIP() << on;
+  EXPECT_EQ(on, "busy\n");
+  EXPECT_EQ(probe("guarded_memory", {"SEALANE_EMU_CC=off"}).out, "guarded\n");
+}
+
+TEST(Emulator, CanBeDisturbedAtAChosenMoment) {
+  ProgramResult result;
+  const json truth = truth_of("disturbed", {}, result);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (const char* way : {"to_device", "to_host"}) EXPECT_EQ(truth[way]["rotations"], 2) << way;
+  EXPECT_EQ(truth["to_device"]["own_messages"], 1);
+  EXPECT_EQ(truth["to_host"]["own_messages"], 0);
+  EXPECT_EQ(truth["to_device"]["rejected"], 1);
+  EXPECT_EQ(truth["attacks"], 1);
+}
+
+TEST(Emulator, SaysOnceWhatItDoesNotSupport) {
+  const ProgramResult result = probe("unsupported");
+  EXPECT_EQ(result.out, "801 801\n801 801\n801 801\n801 801\n");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
+  EXPECT_NE(result.err.find("cuGraphExecUpdate_v2 is not supported"), std::string::npos)
+      << result.err;
 }
 
 TEST(Emulator, UsesNoCpuWhenIdle) {

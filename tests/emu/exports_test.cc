@@ -193,6 +193,9 @@ TEST_F(ToolkitTest, OurDeclarationsHaveTheSameLayout) {
 }
 
 TEST_F(ToolkitTest, AProgramOfNvccRunsUnmodified) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "nvcc's program does not bring a sanitizer's runtime";
+#endif
   const std::string program = (scratch_ / "plain").string();
   const std::string kernels = (scratch_ / "kernels.so").string();
   build({(place_ / "bin/nvcc").string(), "--cudart", "shared", "-allow-unsupported-compiler",

@@ -4,60 +4,20 @@
 // A CUDA program for the emulator's tests: does one thing, says what it saw, exits 0 if it was
 // right. Linked to libcuda.so.1 like any program.
 
-#include <cuda.h>
+#include "probe.h"
+
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+using namespace probe;
+
 namespace {
-
-using Bytes = std::vector<unsigned char>;
-
-void must(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* name = "?";
-  cuGetErrorName(result, &name);
-  std::printf("%s: %s\n", what, name);
-  std::fflush(stdout);
-  std::_Exit(1);
-}
-#define MUST(call) must(call, #call)
-
-bool expect(bool right, const char* what) {
-  if (!right) std::printf("wrong: %s\n", what);
-  return right;
-}
-#define EXPECT(condition) (expect(condition, #condition) ? 0 : 1)
-
-void begin(int device = 0) {
-  CUcontext context = nullptr;
-  MUST(cuInit(0));
-  MUST(cuDevicePrimaryCtxRetain(&context, device));
-  MUST(cuCtxSetCurrent(context));
-}
-
-Bytes pattern(size_t size, unsigned seed) {
-  Bytes out(size);
-  for (size_t i = 0; i < size; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    out[i] = static_cast<unsigned char>(seed >> 24);
-  }
-  return out;
-}
-
-CUdeviceptr allocate(size_t bytes) {
-  CUdeviceptr address = 0;
-  MUST(cuMemAlloc(&address, bytes));
-  return address;
-}
 
 // Sizes around every boundary there is, pinned and pageable, rows and batches.
 int roundtrip() {
@@ -347,7 +307,7 @@ int stress() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, int (*)()> jobs = {
+  Jobs jobs = {
       {"roundtrip", roundtrip},
       {"attacked", attacked},
       {"dereference", dereference},
@@ -361,6 +321,8 @@ int main(int argc, char** argv) {
       {"peers", peers},
       {"stress", stress},
   };
+  jobs.merge(quirk_jobs());
+  jobs.merge(time_jobs());
   const auto job = argc == 2 ? jobs.find(argv[1]) : jobs.end();
   if (job == jobs.end()) return 64;
   return job->second() == 0 ? 0 : 1;

@@ -39,7 +39,8 @@ const std::vector<Example> kExamples = {
     {"kv_swap", {"--mode", "lifo", "--requests", "8", "--steps", "96", "--token-words", "256"}},
     {"decode_loop", {"--steps", "60"}},
     {"mini_llm", {"--schedule", "flexgen", "--hidden", "128", "--steps", "6"}},
-    {"mini_llm", {"--schedule", "vllm", "--hidden", "64", "--steps", "40"}},
+    {"mini_llm",
+     {"--schedule", "vllm", "--hidden", "64", "--requests", "12", "--pool-blocks", "10"}},
     {"mini_llm", {"--schedule", "peft", "--hidden", "128", "--steps", "3"}},
 };
 
@@ -69,7 +70,7 @@ class Scratch {
 Outcome run(const Example& example, const std::string& suffix, const std::string& cc,
             const std::vector<std::string>& flags = {}) {
   const Scratch scratch;
-  std::vector<std::string> argv = {SEALANE_PROGRAM,      "run", "--emulate", "--cc", cc, "--stats",
+  std::vector<std::string> argv = {SEALANE_PROGRAM,      "run", "--emulate", "--cc", cc, "--truth",
                                    scratch.file("truth")};
   argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"--", SEALANE_EXAMPLES_DIR "/" + example.program + suffix});
@@ -103,6 +104,7 @@ TEST_P(Examples, GiveTheSameResultInBothApisAndBothModes) {
         EXPECT_GT(lane.at("bytes").get<uint64_t>(), 0u);
         const uint64_t sealed = cc == "on" ? lane.at("bytes").get<uint64_t>() : 0;
         EXPECT_EQ(lane.at("sealed_bytes").get<uint64_t>(), sealed) << direction;
+        EXPECT_EQ(lane.at("verified_bytes").get<uint64_t>(), sealed) << direction;
       }
       EXPECT_EQ(done.truth.at("unknown_launches").get<uint64_t>(), 0u);
     }
@@ -123,11 +125,50 @@ TEST_P(Examples, EndWithOneLineWhenAMessageWasTamperedWith) {
 INSTANTIATE_TEST_SUITE_P(All, Examples, testing::ValuesIn(kExamples),
                          [](const auto& test) { return std::to_string(test.index); });
 
+// ---- ddp_ring: a process per GPU ----
+
+// Gradients of 1 MiB, and of 18 MiB, which is more than the windows on GPU memory hold.
+const std::vector<std::vector<std::string>> kTrainings = {
+    {"--inputs", "4096"}, {"--inputs", "73728", "--samples", "2", "--steps", "2"}};
+
+TEST(DdpRing, EveryRankEndsWithTheWeightsTheHostComputes) {
+  for (const auto& training : kTrainings) {
+    for (const std::string algorithm : {"hub", "ring", "direct"}) {
+      std::string hash;
+      for (const std::string cc : {"off", "on"}) {
+        std::vector<std::string> arguments = training;
+        arguments.insert(arguments.end(), {"--algorithm", algorithm});
+        const std::string suffix = cc == "on" ? "" : "_drv";
+        const Outcome done = run({"ddp_ring", arguments}, suffix, cc, {"--gpus", "3"});
+        ASSERT_EQ(done.result.exit_code, 0) << algorithm << ": " << done.result.err;
+        EXPECT_EQ(done.figures.at("ranks").get<int>(), 3);
+        EXPECT_LT(done.figures.at("last_loss").get<double>(),
+                  done.figures.at("first_loss").get<double>());
+        EXPECT_LE(done.figures.at("comm_memory_bytes").get<uint64_t>(), uint64_t{32} << 20);
+        if (hash.empty()) hash = done.figures.at("hash");
+        EXPECT_EQ(done.figures.at("hash"), hash) << "it matters how the bytes travelled";
+      }
+    }
+  }
+}
+
+// The gradients go to the host once: 1 MiB in messages of up to 1 MiB, after what the set-up sends.
+TEST(DdpRing, ATamperedGradientReachesNobody) {
+  for (const char* attack : {"flip@1:to_host", "flip@2:to_host", "drop@4"}) {
+    SCOPED_TRACE(attack);
+    const Outcome done = run({"ddp_ring", {}}, "", "on", {"--gpus", "2", "--adversary", attack});
+    EXPECT_EQ(done.result.exit_code, 1);
+    EXPECT_NE(done.result.err.find("ddp_ring: "), std::string::npos) << done.result.err;
+    EXPECT_TRUE(done.figures.is_null()) << "a result was reported";
+  }
+}
+
 TEST(ExamplesUsage, WrongArgumentsAreOneLineAndExitTwo) {
   const std::vector<Example> wrong = {
       {"layer_swap", {"--layers", "many"}}, {"layer_swap", {"--no-such-option", "1"}},
       {"kv_swap", {"--mode", "sideways"}},  {"kv_swap", {"--mode", "lifo", "--pool-blocks", "1"}},
-      {"decode_loop", {"--steps"}},         {"mini_llm", {"--hidden", "100"}}};
+      {"decode_loop", {"--steps"}},         {"mini_llm", {"--hidden", "100"}},
+      {"ddp_ring", {"--algorithm", "bus"}}};
   for (const Example& example : wrong) {
     SCOPED_TRACE(example.name());
     std::vector<std::string> argv = {SEALANE_PROGRAM, "run", "--emulate", "--",

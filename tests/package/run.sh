@@ -17,6 +17,22 @@ cmake --build "$scratch/consumer" >"$scratch/build.log" || { cat "$scratch/build
 "$scratch/consumer/consumer"
 "$scratch/prefix/bin/sealane" --version
 
+# A CUDA program on the emulated GPU, with kernels of its own, from what is installed and nothing else.
+cat >"$scratch/kernels.c" <<'END'
+#include <sealane_emu.h>
+void sealane_emu_kernels(sealane_emu_register_fn add) {
+  const sealane_emu_kernel kernel = {sizeof kernel, "nothing", 0, 0, 0};
+  add(&kernel);
+}
+END
+cc -shared -fPIC -I"$scratch/prefix/include/sealane" "$scratch/kernels.c" -o "$scratch/kernels.so"
+cp "$build/tests/emu_probe" "$scratch/program"
+for cc in on off; do
+  "$scratch/prefix/bin/sealane" run --emulate --cc $cc --memory 256M --kernels "$scratch/kernels.so" \
+    --platform h100-tdx --dilation 1 --stats "$scratch/truth.json" -- "$scratch/program" roundtrip
+  grep -q '"emulated": true' "$scratch/truth.json"
+done
+
 library=$(find "$scratch/prefix" -name libsealane.so)
 test -n "$library"
 # Only what the public headers declare is visible; the standard library's templates cannot be hidden.

@@ -7,24 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <vector>
 
+#include "scenario/files.h"
 #include "scenario/sim_target.h"
 
 namespace sealane::test {
 namespace {
-
-std::vector<std::string> scenario_files() {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(SEALANE_SCENARIOS)) {
-    if (entry.path().extension() == ".txt") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 class ScenarioFile : public testing::TestWithParam<std::string> {};
 
@@ -38,11 +27,7 @@ TEST_P(ScenarioFile, OnTheSimulator) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenario, ScenarioFile, testing::ValuesIn(scenario_files()),
-                         [](const auto& tested) {
-                           std::string name = std::filesystem::path(tested.param).stem().string();
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         scenario_name);
 
 TEST(ScenarioFiles, ThereAreAtLeastTwenty) { EXPECT_GE(scenario_files().size(), 20u); }
 

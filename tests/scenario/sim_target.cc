@@ -52,12 +52,14 @@ sim::ScriptedFault::Kind kind_of(ScenarioFault::Kind kind) {
       return sim::ScriptedFault::Kind::driver_message;
     case ScenarioFault::Kind::stall:
       return sim::ScriptedFault::Kind::worker_stall;
-    // The device counts by itself, so each of these shows as a record it did not expect.
     case ScenarioFault::Kind::flip:
+      return sim::ScriptedFault::Kind::flip;
     case ScenarioFault::Kind::drop:
+      return sim::ScriptedFault::Kind::drop;
     case ScenarioFault::Kind::repeat:
+      return sim::ScriptedFault::Kind::repeat;
     case ScenarioFault::Kind::swap:
-      return sim::ScriptedFault::Kind::tamper;
+      return sim::ScriptedFault::Kind::swap;
   }
   SEALANE_CHECK(false, "a fault the simulator does not know");
 }

@@ -36,6 +36,8 @@ class Observation {
 class ScenarioTarget {
  public:
   virtual ~ScenarioTarget() = default;
+  // Whether runs have counters and times at all. If not, nothing is run for their sake.
+  virtual bool sees_inside() const { return true; }
   virtual Result<std::unique_ptr<Observation>> run(const Scenario& scenario) = 0;
 };
 

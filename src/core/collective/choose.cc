@@ -32,20 +32,35 @@ struct Work {
   double senders = 1;  // at one receiver at a time
 };
 
-Work all_reduce_work(const Request& request, bool shared_memory) {
+// Bytes a host's network carries for what its busiest rank sends: between ranks of one host
+// nothing, but all ranks of the host use the one network. A ring leaves a host once.
+double share_of_network(const Topology& topology, double n) {
+  if (topology.shared_memory) return 1;
+  const double local = topology.most_on_a_host;
+  return local * (n - local) / (n - 1);
+}
+
+Work all_reduce_work(const Request& request, const Topology& topology) {
   const double n = request.size;
   const double bytes = static_cast<double>(request.bytes);
   const double most = bytes * (n - 1) / n;
+  const bool shared_memory = topology.shared_memory;
+  const double shared = share_of_network(topology, n);
   switch (request.algorithm) {
     case Algorithm::exchange:
-      return {1, bytes, bytes * (n - 1), bytes * (n - 1), shared_memory ? bytes : bytes * (n - 1),
-              n, n - 1};
+      return {1,
+              bytes,
+              bytes * (n - 1),
+              bytes * (n - 1),
+              shared_memory ? bytes : bytes * (n - 1) * shared,
+              n,
+              n - 1};
     case Algorithm::hub:
       return {2, bytes, bytes * (n - 1), bytes * (n - 1), bytes * (n - 1), 2 * n, n - 1};
     case Algorithm::ring:
       return {2 * (n - 1), bytes, 2 * most, most, 2 * most, 4 * (n - 1), 1};
     default:
-      return {2, bytes, 2 * most, most, 2 * most, 4 * (n - 1), n - 1};
+      return {2, bytes, 2 * most, most, 2 * most * shared, 4 * (n - 1), n - 1};
   }
 }
 
@@ -53,7 +68,7 @@ Work all_reduce_work(const Request& request, bool shared_memory) {
 
 Duration estimate(const Request& request, const Topology& topology) {
   const WireCost& wire = topology.shared_memory ? kSharedMemory : kNetwork;
-  const Work work = all_reduce_work(request, topology.shared_memory);
+  const Work work = all_reduce_work(request, topology);
   const double crowd = work.senders > 8 ? wire.crowd_per_rank * (work.senders - 8) : 0;
   const double ns = work.hops * wire.hop_ns + work.sealed * kSealNsPerByte +
                     work.opened * kOpenNsPerByte + work.folded * kFoldNsPerByte +

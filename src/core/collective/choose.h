@@ -13,7 +13,8 @@ namespace sealane {
 // What the ranks share. Costs are of one machine class, not measured per run: ranks that measured
 // would not agree.
 struct Topology {
-  bool shared_memory = true;
+  bool shared_memory = true;    // between all ranks
+  uint32_t most_on_a_host = 1;  // where it is not: ranks that share a host and its network
 };
 
 // What the busiest rank is expected to spend.

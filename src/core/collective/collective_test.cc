@@ -305,6 +305,60 @@ TEST(Collective, SendMeetsReceive) {
   EXPECT_EQ(world.ranks()[1].out, world.ranks()[0].in);
 }
 
+struct ReadyWires {
+  bool readable(const Step&) { return true; }
+  bool writable(const Step&) { return true; }
+};
+
+TEST(Collective, EveryRecordHasItsOwnNumberAndItIsTheSameOnAllRanks) {
+  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring}) {
+    std::map<uint32_t, std::pair<uint32_t, uint64_t>> owner;  // of a number: block and record
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      Request request;
+      request.rank = rank;
+      request.size = 4;
+      request.bytes = uint64_t{600} << 20;
+      request.record_bytes = 64 << 10;
+      request.channel_records = 8;
+      request.algorithm = algorithm;
+      const Schedule schedule = make_schedule(request);
+      Execution execution(schedule, request.record_bytes);
+      ReadyWires wires;
+      while (const auto task = execution.poll(wires)) {
+        const std::pair record(schedule.steps[task->step].block, task->record);
+        const auto found = owner.try_emplace(task->number, record).first;
+        ASSERT_EQ(found->second, record) << "number " << task->number << " serves two records";
+        execution.handle_done(*task);
+      }
+      ASSERT_TRUE(execution.done());
+    }
+  }
+}
+
+// The root of a broadcast waits for whoever makes no room, and names nobody else.
+TEST(Collective, ARecordToEveryoneWaitsForTheLaggards) {
+  struct FullWires {
+    bool readable(const Step&) { return false; }
+    bool writable(const Step&) { return false; }
+    void add_laggards(std::vector<uint32_t>& peers) { peers.push_back(2); }
+  } wires;
+  Request request;
+  request.collective = Collective::broadcast;
+  request.size = 4;
+  request.bytes = 1 << 20;
+  request.record_bytes = 64 << 10;
+  request.channel_records = 8;
+  request.algorithm = Algorithm::direct;
+  const Schedule schedule = make_schedule(request);
+  Execution execution(schedule, request.record_bytes);
+  ReadyWires ready;
+  while (const auto task = execution.poll(ready)) {
+    if (schedule.steps[task->step].to == kEveryone) break;
+    execution.handle_done(*task);
+  }
+  EXPECT_EQ(execution.waiting_for(wires), std::vector<uint32_t>{2});
+}
+
 TEST(Collective, AThousandRanks) {
   for (const uint32_t size : {64u, 1024u}) {
     World world(request_of(Collective::all_reduce, Algorithm::ring, size, size * 64, 4), 4, 9, add);

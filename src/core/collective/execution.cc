@@ -23,6 +23,11 @@ Execution::Execution(const Schedule& schedule, uint32_t record_bytes)
       states_[static_cast<size_t>(step.after)].dependent = static_cast<int32_t>(i);
     }
   }
+  for (const Block& block : schedule_.blocks) {
+    block_records_ = std::max(block_records_, (block.bytes + record_bytes_ - 1) / record_bytes_);
+  }
+  SEALANE_CHECK(block_records_ * schedule_.blocks.size() <= uint64_t{1} << 32,
+                "more records than a header can number");
   link_wires();
   for (uint32_t i = 0; i < states_.size(); ++i) {
     if (states_[i].unfinished_before == 0 && !states_[i].active) activate(i);
@@ -51,9 +56,10 @@ void Execution::link_wires() {
 Task Execution::task(uint32_t index) const {
   const State& state = states_[index];
   const uint64_t offset = state.finished * record_bytes_;
-  const uint64_t left = schedule_.blocks[schedule_.steps[index].block].bytes - offset;
-  return {index, state.finished, offset,
-          static_cast<uint32_t>(std::min<uint64_t>(left, record_bytes_))};
+  const uint32_t block = schedule_.steps[index].block;
+  const uint64_t left = schedule_.blocks[block].bytes - offset;
+  return {index, state.finished, static_cast<uint32_t>(block * block_records_ + state.finished),
+          offset, static_cast<uint32_t>(std::min<uint64_t>(left, record_bytes_))};
 }
 
 void Execution::handle_done(const Task& task) {
@@ -82,21 +88,6 @@ void Execution::release(int32_t next) {
   if (next == kNone) return;
   const auto index = static_cast<uint32_t>(next);
   if (--states_[index].unfinished_before == 0) activate(index);
-}
-
-std::vector<uint32_t> Execution::waiting_for() const {
-  std::vector<uint32_t> peers;
-  for (const uint32_t index : active_) {
-    const Step& step = schedule_.steps[index];
-    const bool held_back = step.after >= 0 && states_[static_cast<size_t>(step.after)].finished <=
-                                                  states_[index].finished;
-    if (held_back) continue;
-    if (step.from != kNobody) peers.push_back(step.from);
-    if (step.to != kNobody && step.to != kEveryone) peers.push_back(step.to);
-  }
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  return peers;
 }
 
 }  // namespace sealane

@@ -11,6 +11,7 @@
 // nothing and done() is false, wait for a wire. Pure, not synchronised; allocates when constructed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -22,6 +23,7 @@ namespace sealane {
 struct Task {
   uint32_t step = 0;
   uint64_t record = 0;  // of the step's block
+  uint32_t number = 0;  // of the record among all of the schedule, the same on all ranks
   uint64_t offset = 0;  // of the record in the block
   uint32_t bytes = 0;
 };
@@ -48,8 +50,27 @@ class Execution {
 
   bool done() const { return completed_ == schedule_.steps.size(); }
 
-  // The peers whose record or room the schedule needs now: whom to blame for a time-out.
-  std::vector<uint32_t> waiting_for() const;
+  // The peers whose record or room is missing now: whom to blame if nothing goes on. Wires has also
+  // void add_laggards(std::vector<uint32_t>& peers): those for whom a record to everyone has no
+  // room.
+  template <typename Wires>
+  std::vector<uint32_t> waiting_for(Wires& wires) const {
+    std::vector<uint32_t> peers;
+    for (const uint32_t index : active_) {
+      const Step& step = schedule_.steps[index];
+      if (held_back(index)) continue;
+      if (step.from != kNobody && !wires.readable(step)) peers.push_back(step.from);
+      if (step.to == kNobody || wires.writable(step)) continue;
+      if (step.to == kEveryone) {
+        wires.add_laggards(peers);
+      } else {
+        peers.push_back(step.to);
+      }
+    }
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    return peers;
+  }
 
  private:
   static constexpr int32_t kNone = -1;
@@ -68,12 +89,14 @@ class Execution {
   bool ready(uint32_t index, Wires& wires) const {
     const State& state = states_[index];
     const Step& step = schedule_.steps[index];
-    if (!state.active || state.finished == state.records) return false;
-    if (step.after >= 0 && states_[static_cast<size_t>(step.after)].finished <= state.finished) {
-      return false;
-    }
+    if (!state.active || state.finished == state.records || held_back(index)) return false;
     return (step.from == kNobody || wires.readable(step)) &&
            (step.to == kNobody || wires.writable(step));
+  }
+
+  bool held_back(uint32_t index) const {
+    const int32_t after = schedule_.steps[index].after;
+    return after >= 0 && states_[static_cast<size_t>(after)].finished <= states_[index].finished;
   }
 
   void link_wires();
@@ -84,6 +107,7 @@ class Execution {
 
   const Schedule& schedule_;
   uint32_t record_bytes_;
+  uint64_t block_records_ = 1;  // of the longest block
   std::vector<State> states_;
   std::vector<uint32_t> active_;
   size_t turn_ = 0;

@@ -24,6 +24,7 @@ Result<Position> SendLane::reserve(size_t payload_bytes) {
 
 SealedRecord SendLane::seal(Position position, RecordHeader header, Bytes plaintext,
                             MutableBytes out) const {
+  SEALANE_CHECK(position.live(), "position used before");
   SEALANE_CHECK(position.epoch() == ledger_.epoch(), "position of an earlier key");
   write(position.number(), header, plaintext, out);
   return SealedRecord(std::move(position), out);
@@ -78,8 +79,7 @@ void SendLane::rotate(LaneSecret secret) {
   ledger_.rotate();
 }
 
-ReceiveLane::ReceiveLane(uint32_t id, LaneSecret secret, Arrival arrival)
-    : id_(id), secret_(std::move(secret)), arrival_(arrival) {}
+ReceiveLane::ReceiveLane(uint32_t id, LaneSecret secret) : id_(id), secret_(std::move(secret)) {}
 
 Result<RecordHeader> ReceiveLane::open(Bytes record, MutableBytes out) {
   if (!failure_) {
@@ -105,18 +105,14 @@ Result<RecordHeader> ReceiveLane::try_open(Bytes record, MutableBytes out) {
   if (Status status = expected(*header); !status) return status.error();
 
   Tag tag;
-  std::copy_n(record.end() - kTagBytes, kTagBytes, tag.begin());
+  copy_from_shared(record.last(kTagBytes), tag);
   const auto encoded = header->encode();  // the private copy, not the bytes on the bus
   const Status genuine = secret_.aead->open(secret_.iv_law.iv(header->position), encoded,
                                             record.subspan(RecordHeader::kBytes, header->length),
                                             tag, out.first(header->length));
   if (!genuine) return crypto_error(concat("lane ", id_, ": ", genuine.error().message));
 
-  if (arrival_ == Arrival::in_order) {
-    ++next_;
-  } else {
-    window_.accept(header->position);
-  }
+  ++next_;
   return header;
 }
 
@@ -128,10 +124,6 @@ Status ReceiveLane::expected(const RecordHeader& header) const {
     return crypto_error(concat("lane ", id_, ": record of key epoch ", header.epoch,
                                ", the lane is at ", epoch_.number));
   }
-  if (arrival_ == Arrival::out_of_order) {
-    if (!window_.seen(header.position)) return {};
-    return crypto_error(concat("lane ", id_, ": position ", header.position, " replayed"));
-  }
   if (header.position == next_) return {};
   const char* what = header.position < next_ ? " replayed, expected " : " after a gap, expected ";
   return crypto_error(concat("lane ", id_, ": position ", header.position, what, next_));
@@ -141,7 +133,6 @@ void ReceiveLane::rotate(LaneSecret secret) {
   secret_ = std::move(secret);
   ++epoch_.number;
   next_ = 0;
-  window_ = {};
 }
 
 }  // namespace sealane

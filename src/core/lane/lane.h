@@ -8,7 +8,8 @@
 //                      3. publish()  serial    in position order, before a byte is exposed;
 //                         or revoke(): the record is wiped and its position is free again
 //                      or seal_exposed(), which is all three, straight into shared memory
-// Receiving:           open()        serial    header, order, tag; the first error is final
+// Receiving:           open()        serial    header, order, tag; the first error is final. A gap,
+//                                              a repetition or a swap is an attack
 //
 // Pure. seal() may run on several threads at once, also beside reserve() and publish(), but not
 // beside rotate(); everything else runs on one thread at a time.
@@ -22,7 +23,6 @@
 #include "base/result.h"
 #include "core/lane/iv_law.h"
 #include "core/lane/ledger.h"
-#include "core/lane/replay_window.h"
 #include "seal/aead.h"
 #include "seal/record.h"
 
@@ -60,7 +60,8 @@ class SendLane {
   Result<Position> reserve(size_t payload_bytes);
 
   // Fills in the header's lane, epoch, position and length, and writes header, ciphertext and tag
-  // to `out`, which is private memory of record_bytes(plaintext.size()).
+  // to `out`, which is private memory of record_bytes(plaintext.size()). Aborts if the position was
+  // moved from: it has been used.
   SealedRecord seal(Position position, RecordHeader header, Bytes plaintext,
                     MutableBytes out) const;
 
@@ -88,14 +89,9 @@ class SendLane {
   Ledger ledger_;
 };
 
-enum class Arrival {
-  in_order,      // one connection: a gap, a repetition or a swap is an attack
-  out_of_order,  // several connections: each position once, within the replay window
-};
-
 class ReceiveLane {
  public:
-  ReceiveLane(uint32_t id, LaneSecret secret, Arrival arrival);
+  ReceiveLane(uint32_t id, LaneSecret secret);
 
   // `record` may be in shared memory; it is read once. On success the payload is in the first
   // header.length bytes of `out`. Any error is final for the lane, and `out` is wiped.
@@ -103,6 +99,7 @@ class ReceiveLane {
 
   void rotate(LaneSecret secret);
   Epoch epoch() const { return epoch_; }
+  uint64_t received() const { return next_; }  // records of this epoch
 
  private:
   Result<RecordHeader> try_open(Bytes record, MutableBytes out);
@@ -110,10 +107,8 @@ class ReceiveLane {
 
   uint32_t id_;
   LaneSecret secret_;
-  Arrival arrival_;
   Epoch epoch_;
   uint64_t next_ = 0;
-  ReplayWindow window_;
   std::optional<Error> failure_;
 };
 

@@ -57,7 +57,7 @@ bool contains(const std::string& text, const std::string& part) {
 class LaneTest : public testing::Test {
  protected:
   SendLane sender_{kLane, secret(1)};
-  ReceiveLane receiver_{kLane, secret(1), Arrival::in_order};
+  ReceiveLane receiver_{kLane, secret(1)};
 };
 
 TEST_F(LaneTest, DeliversInOrder) {
@@ -97,7 +97,7 @@ class AttackTest : public testing::TestWithParam<Attack> {};
 
 TEST_P(AttackTest, IsRefusedAndTheLaneStaysDead) {
   SendLane sender(kLane, secret(1));
-  ReceiveLane receiver(kLane, secret(1), Arrival::in_order);
+  ReceiveLane receiver(kLane, secret(1));
   std::vector<Record> sent;
   for (const std::string text : {"first", "second", "third"}) sent.push_back(send(sender, text));
   ASSERT_EQ(receive(receiver, sent[0]), "first");
@@ -161,15 +161,14 @@ TEST_F(LaneTest, RefusesWhatDoesNotFitTheBuffer) {
   EXPECT_PRED2(contains, receive(receiver_, record), "where 64 were expected");
 }
 
-TEST(Lane, OutOfOrderArrivalAcceptsEachRecordOnce) {
-  SendLane sender(kLane, secret(1));
-  ReceiveLane receiver(kLane, secret(1), Arrival::out_of_order);
-  std::vector<Record> sent;
-  for (const std::string text : {"a", "b", "c"}) sent.push_back(send(sender, text));
-  EXPECT_EQ(receive(receiver, sent[2]), "c");
-  EXPECT_EQ(receive(receiver, sent[0]), "a");
-  EXPECT_EQ(receive(receiver, sent[1]), "b");
-  EXPECT_PRED2(contains, receive(receiver, sent[0]), "replayed");
+TEST_F(LaneTest, APositionSealsOnce) {
+  Record first(record_bytes(4));
+  Record second(record_bytes(4));
+  Position position = *sender_.reserve(4);
+  static_assert(!std::is_copy_constructible_v<Position>);
+  sender_.seal(std::move(position), {}, as_bytes("once"), first);
+  EXPECT_DEATH(sender_.seal(std::move(position), {}, as_bytes("more"), second),
+               "position used before");
 }
 
 TEST_F(LaneTest, RevokedRecordIsWipedAndItsPositionSealedAgain) {
@@ -191,7 +190,7 @@ TEST_F(LaneTest, PublishingOutOfOrderFailsAndWipes) {
 
 TEST(Lane, RotatesBeforeTheKeyIsUsedUp) {
   SendLane sender(kLane, secret(1), KeyLimits{.messages = 2, .blocks = 1000});
-  ReceiveLane receiver(kLane, secret(1), Arrival::in_order);
+  ReceiveLane receiver(kLane, secret(1));
   EXPECT_EQ(receive(receiver, send(sender, "a")), "a");
   EXPECT_EQ(receive(receiver, send(sender, "b")), "b");
   const auto refused = sender.reserve(1);
@@ -204,7 +203,7 @@ TEST(Lane, RotatesBeforeTheKeyIsUsedUp) {
 
 TEST(Lane, SealsOnManyThreadsAndPublishesInOrder) {
   SendLane sender(kLane, secret(1));
-  ReceiveLane receiver(kLane, secret(1), Arrival::in_order);
+  ReceiveLane receiver(kLane, secret(1));
   constexpr size_t kCount = 64;
   std::vector<Record> records(kCount, Record(record_bytes(8)));
   std::vector<std::optional<SealedRecord>> sealed(kCount);

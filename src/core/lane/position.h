@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A position is the right to seal one message under one key. It is minted by a Ledger, can be moved
-// but not copied, and is consumed by what uses it: sealing twice with one position does not
-// compile. A position that dies unused stays reserved for ever, which is the safe way to lose one.
+// but not copied, and is consumed by what uses it: a copy does not compile, and sealing with one
+// that was moved from aborts. A position that dies unused stays reserved for ever, which is the
+// safe way to lose one.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ class Position {
 
   uint64_t number() const { return number_; }
   Epoch epoch() const { return epoch_; }
+  bool live() const { return live_; }  // false once moved from
 
  private:
   friend class Ledger;
@@ -45,7 +47,7 @@ class Position {
   uint64_t number_;
   uint64_t blocks_;  // charged against the key's limit
   Epoch epoch_;
-  bool live_ = true;  // false once moved from
+  bool live_ = true;
 };
 
 }  // namespace sealane

@@ -48,8 +48,9 @@ struct Publish {
   FlightId flight;
   uint32_t message;
   SlotId slot;
-  SlotId reopen;       // as in Seal, when slot == kNone
-  bool same_crossing;  // continues the call of the message before: no toll of its own
+  SlotId reopen;         // as in Seal, when slot == kNone
+  bool same_crossing;    // continues the call of the message before: no toll of its own
+  uint32_t helpers = 0;  // idle workers that may take a share of the copying
 };
 
 // No-op messages at [position, position + count). Report: handle_published(lane, last position).

@@ -42,6 +42,8 @@ struct Costs {
     return best;
   }
   uint32_t helpers() const { return std::min(workers - sealers(), kHelpersMax); }
+  // When nothing that was requested is left to seal.
+  uint32_t helpers_most() const { return std::min(workers, kHelpersMax); }
   double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
   // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself.
   bool slots_pay() const {

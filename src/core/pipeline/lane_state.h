@@ -124,7 +124,7 @@ class LaneState {
   uint64_t seal_from = 0;    // no message waits before it
   uint32_t eligible = 0;     // placed messages of flights that may be issued
   uint32_t extra = 0;        // positions used since the last bulk request, not by bulk
-  uint64_t depth_bytes = 0;  // how much to seal ahead
+  uint64_t depth_bytes = 0;  // how much to seal ahead, beyond one transfer
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
   FlightId last_flight = kNone;  // of the message published last

@@ -29,7 +29,6 @@ namespace {
 
 // Below this a message is sealed by the lane itself: handing it to a worker costs more.
 constexpr uint64_t kWorkerBytesMin = 64_KiB;
-constexpr uint64_t kFirstDepthBytes = 64_MiB;
 
 }  // namespace
 
@@ -43,6 +42,7 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
       sealing_(SlotPool::kSlotsMax),
       actions_(4 * Ledger::kWindow),
       sealers_(options.costs.sealers()),
+      helpers_(options.costs.helpers()),
       slots_pay_(options.costs.slots_pay()) {
   SEALANE_CHECK(options.lanes > 0, "a pipeline needs a lane");
   SEALANE_CHECK(source != nullptr || !options.policy.speculates(), "nobody to guess");
@@ -50,7 +50,8 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
   for (LaneId id = 0; id < options.lanes; ++id) {
     lanes_.emplace_back(id, options.key_limits, kFlightsMax, options.publish_window);
   }
-  bulk_lane().depth_bytes = std::min(kFirstDepthBytes, depth_max());
+  if (!options.policy.by_cost)
+    bulk_lane().depth_bytes = depth_max();  // the paper has no such limit
   for (FlightId id = 0; id < kFlightsMax; ++id) flights_free_.push(id);
 }
 
@@ -75,7 +76,7 @@ FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
     lane.plan_due = true;
     changing_.requested(copy.host);
   }
-  if (!is_bulk(flight) || !claim(id, now)) {
+  if (!is_bulk(flight) || !claim(id)) {
     lane.backlog.push(id);
     make_room(lane);
     place(lane);
@@ -113,7 +114,7 @@ void Pipeline::take_back(FlightId id, Instant) {
 }
 
 // The program waits for us, so nothing can change between this comparison and the claim.
-bool Pipeline::claim(FlightId id, Instant now) {
+bool Pipeline::claim(FlightId id) {
   Flight& flight = flights_[id];
   LaneState& lane = lanes_[flight.lane];
   size_t found = 0;
@@ -140,11 +141,13 @@ bool Pipeline::claim(FlightId id, Instant now) {
   if (intact) ++stats_.hits;
   stats_.messages_ready += ready;
   if (planned.guard != GuardKind::none) actions_.push(Unguard{planned.host});
-  credit_hit(planned, ready, now);
+  credit_hit(planned, ready, intact);
   return true;
 }
 
-void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
+// Trust grows with every transfer whose guard held: the first is sealed ahead alone.
+void Pipeline::credit_hit(const Planned& planned, uint32_t ready, bool intact) {
+  if (planned.guard == GuardKind::none) return;  // no worker had begun
   const Costs& costs = options_.costs;
   const uint64_t bytes = planned.host.bytes;
   const double check =
@@ -152,12 +155,10 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, Instant) {
   account_.spend(Costs::bytes_time(check, bytes));
   const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
   account_.earn(gain * ready / planned.messages);
-  if (ready == planned.messages) changing_.held(planned.host);
-  // Late: look further ahead.
-  if (ready < planned.messages) {
-    LaneState& lane = bulk_lane();
-    lane.depth_bytes = std::min(lane.depth_bytes * 2, depth_max());
-  }
+  if (!intact) return;
+  changing_.held(planned.host);
+  LaneState& lane = bulk_lane();
+  lane.depth_bytes = std::min(2 * std::max(lane.depth_bytes, bytes), depth_max());
 }
 
 // Requested messages go before guesses: what stands where they must go is given up.
@@ -266,8 +267,13 @@ bool Pipeline::dispatch(Instant) {
   for (LaneState& lane : lanes_) {
     if (dispatch_from(lane, false)) return true;
   }
-  // A worker that has begun cannot be called back: guesses wait for what comes from the device.
-  return sealing_.size() + opening_ < sealers_ && dispatch_from(bulk_lane(), true);
+  // A worker that has begun cannot be called back: guesses leave free what the lane needs to send
+  // what was requested, and wait for what comes from the device.
+  LaneState& lane = bulk_lane();
+  const bool sending = lane.eligible > 0 || !lane.under_way.empty();
+  const uint32_t spare =
+      sending ? options_.costs.workers - options_.costs.helpers_most() : sealers_;
+  return sealing_.size() + opening_ < spare && dispatch_from(lane, true);
 }
 
 // While a message is on its way the workers belong to it: they share its sealing and its sending.
@@ -419,7 +425,8 @@ void Pipeline::publish(LaneState& lane, Message& message) {
                         .message = message.index,
                         .slot = message.slot,
                         .reopen = message.reopen,
-                        .same_crossing = lane.last_flight == message.flight && message.index > 0});
+                        .same_crossing = lane.last_flight == message.flight && message.index > 0,
+                        .helpers = flight.unsealed > 0 ? helpers_ : options_.costs.helpers_most()});
   lane.last_flight = message.flight;
   --flight.in_ring;
   --lane.eligible;

@@ -67,7 +67,7 @@ class Pipeline {
   FlightId handle_copy(const CopyRequest& copy, Instant now);
   void handle_ready(FlightId flight, Instant now);  // core/order: all before it is done
   void handle_written(const Range& range, Instant now);
-  void handle_allocated(const Range& range);  // may be sealed before it was ever copied
+  void handle_allocated(const Range& range);           // may be sealed before it was ever copied
   void handle_freed(const Range& range, Instant now);  // the memory may go when !reading(range)
   void handle_synchronise(Instant now);  // the program waits: nothing earlier will be requested
 
@@ -120,8 +120,8 @@ class Pipeline {
   // Request (pipeline.cc).
   FlightId take_flight(const CopyRequest& copy);
   void take_back(FlightId id, Instant now);
-  bool claim(FlightId id, Instant now);
-  void credit_hit(const Planned& planned, uint32_t ready, Instant now);
+  bool claim(FlightId id);
+  void credit_hit(const Planned& planned, uint32_t ready, bool intact);
   void make_room(LaneState& lane);
   bool may_place(const LaneState& lane, FlightId id) const;
   uint64_t placeable(const LaneState& lane) const;
@@ -188,6 +188,7 @@ class Pipeline {
   uint32_t opening_ = 0;    // messages from the device with workers
   Ring<Action> actions_;
   const uint32_t sealers_;
+  const uint32_t helpers_;
   const bool slots_pay_;
   Account account_;
   ChangingRanges changing_;

@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kGuessesMax = 32;
 constexpr size_t kGuessesMore = 8;  // beyond what is planned already
 constexpr float kConfidenceMin = 0.5F;
-constexpr uint64_t kDepthBytesMin = 8_MiB;
 
 }  // namespace
 
@@ -25,20 +24,21 @@ constexpr uint64_t kDepthBytesMin = 8_MiB;
 // from the device, planned already for an earlier turn, or changes too often) gets a gap of its
 // size: a later plan fills it, or the live copy does.
 void Pipeline::plan(LaneState& lane, Instant now) {
-  if (!account_.open(now) || !lane.backlog.empty() || !lane.displaced.empty()) return;
+  if (!account_.open(now)) return;
   std::array<Guess, kGuessesMax> guesses;
   const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
   const size_t count = source_->predict({guesses.data(), wanted});
   const uint32_t leave = leeway(lane);
   size_t agreed = 0;
-  uint64_t bytes = 0;
+  size_t considered = 0;
+  uint64_t bytes = 0;                 // of all considered but the first
   uint64_t at = requested_end(lane);  // where the next expected transfer begins
   for (size_t i = 0; i < count && guesses[i].confidence >= kConfidenceMin; ++i) {
     const Range& host = guesses[i].host;
     const uint32_t messages = message_count(host.bytes);
     if (host.bytes < options_.policy.bulk_bytes_min) continue;
-    bytes += host.bytes;
-    if (bytes > lane.depth_bytes && i > 0) break;
+    if (considered++ > 0) bytes += host.bytes;
+    if (bytes > lane.depth_bytes) break;
     if (agreed < lane.planned.size() && lane.planned[agreed].host == host) {
       at = lane.planned[agreed++].first + messages;
       continue;
@@ -51,14 +51,23 @@ void Pipeline::plan(LaneState& lane, Instant now) {
   }
 }
 
-// One past the last position a requested message has.
+// One past the last position a requested message has, or will have: those without a position take
+// the lowest that are free.
 uint64_t Pipeline::requested_end(LaneState& lane) const {
   uint64_t end = lane.frontier();
   while (end > lane.head() && lane.at(end - 1).flight == kNone &&
          lane.at(end - 1).state != MessageState::orphaned) {
     --end;
   }
-  return end;
+  uint64_t unplaced = lane.displaced.size();
+  for (size_t i = 0; i < lane.backlog.size(); ++i) {
+    const Flight& flight = flights_[lane.backlog[i]];
+    unplaced += flight.messages - flight.placed;
+  }
+  for (uint64_t position = lane.head(); unplaced > 0 && position < end; ++position) {
+    if (lane.at(position).state == MessageState::hole) --unplaced;
+  }
+  return end + unplaced;
 }
 
 // Plans a transfer at the positions from `first` on, as the plan's `index`.
@@ -139,7 +148,7 @@ GuardKind Pipeline::guard_kind() const {
 void Pipeline::relinquish(LaneState& lane, size_t first_planned) {
   if (first_planned >= lane.planned.size()) return;
   while (lane.planned.size() > first_planned) void_planned(lane, lane.planned.size() - 1);
-  lane.depth_bytes = std::max(lane.depth_bytes * 3 / 4, std::min(kDepthBytesMin, depth_max()));
+  if (options_.policy.by_cost) lane.depth_bytes = lane.depth_bytes * 3 / 4;
 }
 
 void Pipeline::void_planned(LaneState& lane, size_t index) {
@@ -192,6 +201,8 @@ void Pipeline::break_guard(LaneState& lane, const Planned& planned, const Range&
     account_.spend(Costs::bytes_time(options_.costs.rewrite_ns_per_byte, end - first));
   }
   changing_.strike(planned.host);
+  if (options_.policy.by_cost)
+    lane.depth_bytes = 0;  // others may be written too: one at a time, until one holds again
   if (!options_.rules.stale) return;
   for (uint32_t i = 0; i < planned.messages; ++i) {
     Message& message = lane.at(planned.first + i);

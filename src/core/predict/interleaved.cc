@@ -123,9 +123,9 @@ BufferId Interleaved::linked_after(BufferId id) const {
   return node(after).before == id ? after : BufferId{};
 }
 
-BufferId Interleaved::confident_after(BufferId id) const {
+BufferId Interleaved::expected_after(BufferId id) const {
   const BufferId after = linked_after(id);
-  return after.valid() && node(after).confidence >= kConfident ? after : BufferId{};
+  return after.valid() && node(after).confidence > 0 ? after : BufferId{};
 }
 
 size_t Interleaved::predict(std::span<Guess> next) const {
@@ -140,7 +140,7 @@ size_t Interleaved::predict(std::span<Guess> next) const {
     const BufferId id{turn->at, nodes_[turn->at].generation};
     next[count++] = {buffers_.range(id), confidence_of(node(id).confidence, kConfidenceMax)};
     context = TurnOrder::push(context, static_cast<uint32_t>(turn - turns.data()));
-    const BufferId after = confident_after(id);
+    const BufferId after = expected_after(id);
     turn->ended = !after.valid();
     if (turn->ended) continue;
     turn->at = after.slot;
@@ -151,7 +151,7 @@ size_t Interleaved::predict(std::span<Guess> next) const {
 
 bool Interleaved::open_turn(const Head& head, Turn& turn) const {
   if (!buffers_.alive(head.id)) return false;
-  const BufferId after = confident_after(head.id);
+  const BufferId after = expected_after(head.id);
   if (!after.valid()) return false;
   turn.at = after.slot;
   turn.due = head.at * kScale + node(after).gap;

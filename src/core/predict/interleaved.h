@@ -92,7 +92,7 @@ class Interleaved final : public Predictor {
   static constexpr uint32_t kScale = 16;
   static constexpr size_t kHeadsMax = TurnOrder::kNumbers;
   static constexpr uint16_t kConfidenceMax = 7;
-  static constexpr uint16_t kConfident = 2;
+  static constexpr uint16_t kConfident = 2;  // to hold its place against a rival
 
   Node& node(BufferId id) { return nodes_[id.slot]; }
   const Node& node(BufferId id) const { return nodes_[id.slot]; }
@@ -104,7 +104,7 @@ class Interleaved final : public Predictor {
   void move_head(BufferId id, const Node& here);
   Head& head_for(BufferId id, const Node& here);
   BufferId linked_after(BufferId id) const;
-  BufferId confident_after(BufferId id) const;
+  BufferId expected_after(BufferId id) const;
   bool open_turn(const Head& head, Turn& turn) const;
 
   BufferTable& buffers_;

@@ -59,9 +59,9 @@ void MappedRanges::remove(size_t at, size_t count) {
 
 void MappedRanges::forget_shortest() {
   const auto bytes = [](const Piece& piece) { return piece.end - piece.start; };
-  const auto* shortest = std::min_element(
-      pieces_.data(), pieces_.data() + count_,
-      [&](const Piece& a, const Piece& b) { return bytes(a) < bytes(b); });
+  const auto* shortest =
+      std::min_element(pieces_.data(), pieces_.data() + count_,
+                       [&](const Piece& a, const Piece& b) { return bytes(a) < bytes(b); });
   remove(static_cast<size_t>(shortest - pieces_.data()), 1);
 }
 

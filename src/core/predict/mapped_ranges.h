@@ -18,7 +18,7 @@ class MappedRanges {
  public:
   static constexpr size_t kMax = 512;
 
-  void add(const Range& mapped);   // neither wraps around the address space
+  void add(const Range& mapped);  // neither wraps around the address space
   void erase(const Range& freed);
   bool contains(const Range& range) const;
   size_t count() const { return count_; }

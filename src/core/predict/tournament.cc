@@ -14,7 +14,7 @@
 namespace sealane {
 namespace {
 
-constexpr double kSlow = 1.0 / 16;         // weight of one copy in a score
+constexpr double kSlow = 1.0 / 16;  // weight of one copy in a score
 constexpr double kFast = 1.0 / 4;
 constexpr double kBytesDecay = 1.0 / 256;  // and in the mean length
 constexpr double kMargin = 0.1;            // by which a challenger must be better
@@ -114,7 +114,8 @@ size_t Tournament::predict(std::span<Guess> next) {
     const auto said = next.first(count);
     const bool new_one = std::none_of(said.begin(), said.end(),
                                       [&](const Guess& each) { return each.host == guess.host; });
-    if (new_one && count < next.size()) next[count++] = {guess.host, guess.confidence * trust(second)};
+    if (new_one && count < next.size())
+      next[count++] = {guess.host, guess.confidence * trust(second)};
   }
   return count;
 }

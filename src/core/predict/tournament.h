@@ -53,7 +53,7 @@ class Tournament final : public GuessSource {
 
   struct Score {
     std::string_view name;
-    double slow = 0;      // the two means, 0..1
+    double slow = 0;  // the two means, 0..1
     double fast = 0;
     uint64_t hits = 0;    // copies to the device that were among the first kLeeway guesses
     uint64_t misses = 0;  // and those that were not
@@ -85,7 +85,7 @@ class Tournament final : public GuessSource {
   BufferTable buffers_;
   std::vector<std::unique_ptr<Predictor>> contestants_;
   Sequential* sequential_ = nullptr;  // one of them
-  std::vector<Score> scores_;  // of each contestant
+  std::vector<Score> scores_;         // of each contestant
   size_t leader_ = kNobody;
   double bytes_mean_ = 0;
 };

@@ -10,8 +10,6 @@
 namespace sealane {
 namespace {
 
-constexpr size_t kGroupNameMax = 64;
-
 bool allowed(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_' || c == '.';
@@ -20,6 +18,10 @@ bool allowed(char c) {
 }  // namespace
 
 std::string Identity::uri() const { return concat("sealane://", group, "/", rank); }
+
+Certificates::~Certificates() {
+  wipe({reinterpret_cast<uint8_t*>(private_key.data()), private_key.size()});
+}
 
 Status check_identity(const Identity& identity) {
   if (identity.group.empty() || identity.group.size() > kGroupNameMax ||

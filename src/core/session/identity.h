@@ -16,8 +16,9 @@
 
 namespace sealane {
 
-// Ranks that one group can have: a rank has 10 bits in a record's chunk number.
+// Ranks that one group can have: a rank has 10 bits in the number of a pair's lane.
 constexpr uint32_t kRanksMax = 1024;
+constexpr size_t kGroupNameMax = 64;
 
 struct Identity {
   std::string group;
@@ -42,6 +43,13 @@ struct PresharedKey {
 
 // Binds a rank: the subject alternative name of each certificate is the rank's uri(). PEM texts.
 struct Certificates {
+  Certificates() = default;
+  Certificates(const Certificates&) = default;
+  Certificates(Certificates&&) = default;
+  Certificates& operator=(const Certificates&) = default;
+  Certificates& operator=(Certificates&&) = default;
+  ~Certificates();  // wipes the private key
+
   std::string certificate;  // own, followed by intermediates if there are any
   std::string private_key;
   std::string authorities;   // whose signatures count

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace sealane {
 
@@ -34,32 +35,39 @@ void hkdf_expand(Bytes secret, std::string_view label, MutableBytes out) {
   SEALANE_CHECK(done == 1, "HKDF with SHA-256 is missing");
 }
 
-LaneSecret KeyChain::next() {
+LaneSecret KeyChain::current() const {
   std::array<uint8_t, Key::kBytes + kIvBytes + sizeof(uint64_t)> material;
   hkdf_expand(secret_.secret(), "sealane lane 1", material);
-  std::array<uint8_t, Key::kBytes> following;
-  hkdf_expand(secret_.secret(), "sealane next 1", following);
-  secret_ = *Key::from_bytes(following);
-
   LaneSecret secret;
   secret.aead = engine_->make(*Key::from_bytes(Bytes(material).first(Key::kBytes)));
   std::copy_n(material.begin() + Key::kBytes, kIvBytes, secret.iv_law.mask.begin());
   secret.iv_law.channel = load_le<uint64_t>(material.data() + Key::kBytes + kIvBytes);
   wipe(material);
-  wipe(following);
   return secret;
+}
+
+LaneSecret KeyChain::next(uint64_t records) {
+  std::array<uint8_t, sizeof records> count;
+  store_le(count.data(), records);
+  std::array<uint8_t, Key::kBytes> following;
+  hkdf_expand(secret_.secret(), concat("sealane next 1", as_text(count)), following);
+  secret_ = *Key::from_bytes(following);
+  wipe(following);
+  return current();
 }
 
 Status RekeyingSendLane::seal_exposed(const RecordHeader& header, Bytes plaintext,
                                       MutableBytes exposed) {
-  if (lane_.exhausted(plaintext.size())) lane_.rotate(chain_.next());
+  if (lane_.exhausted(plaintext.size())) lane_.rotate(chain_.next(lane_.ledger().head()));
   return lane_.seal_exposed(header, plaintext, exposed);
 }
 
 Result<RecordHeader> RekeyingReceiveLane::open(Bytes record, MutableBytes out) {
   // Read apart from what the lane itself reads: a lie here can only make the tag fail.
   const auto claimed = RecordHeader::parse(record);
-  if (claimed && claimed->epoch == lane_.epoch().number + 1) lane_.rotate(chain_.next());
+  if (claimed && claimed->epoch == lane_.epoch().number + 1) {
+    lane_.rotate(chain_.next(lane_.received()));
+  }
   return lane_.open(record, out);
 }
 

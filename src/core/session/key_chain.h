@@ -4,11 +4,13 @@
 // The key schedule of a lane: one secret, from which both ends derive the key of every epoch.
 //
 //   secret 0 ─▶ key, IV mask and channel of epoch 0
-//      └─▶ secret 1 ─▶ key, IV mask and channel of epoch 1
-//             └─▶ …
+//      └─ records of epoch 0 ─▶ secret 1 ─▶ key, IV mask and channel of epoch 1
+//             └─ records of epoch 1 ─▶ secret 2 ─▶ …
 //
-// HKDF-Expand with SHA-256. A secret is wiped as soon as the next one exists, so an earlier epoch
-// cannot be opened with what a later one leaves in memory.
+// HKDF-Expand with SHA-256. How many records an epoch had goes into the next secret: two ends that
+// disagree, because the last ones were cut off, have nothing in common from there on. A secret is
+// wiped when the next one exists. That alone does not close earlier epochs to somebody who reads
+// this process's memory: the TLS session a pair's first secret was exported from stays there.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +31,10 @@ class KeyChain {
  public:
   KeyChain(Key secret, const Engine& engine) : secret_(std::move(secret)), engine_(&engine) {}
 
-  // The first call gives epoch 0, the next epoch 1, and so on.
-  LaneSecret next();
+  LaneSecret current() const;  // starts at epoch 0
+
+  // Moves on; the epoch that ends had that many records.
+  LaneSecret next(uint64_t records);
 
  private:
   Key secret_;
@@ -42,7 +46,7 @@ class KeyChain {
 class RekeyingSendLane {
  public:
   RekeyingSendLane(uint32_t id, KeyChain chain, KeyLimits limits = {})
-      : chain_(std::move(chain)), lane_(id, chain_.next(), limits) {}
+      : chain_(std::move(chain)), lane_(id, chain_.current(), limits) {}
 
   // As SendLane::seal_exposed.
   Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
@@ -55,11 +59,11 @@ class RekeyingSendLane {
 };
 
 // The other end. Follows to the next epoch when a record claims to be of it; the tag decides
-// whether that was true, and if not the lane is dead.
+// whether that was true and whether all records before it have come, and if not the lane is dead.
 class RekeyingReceiveLane {
  public:
   RekeyingReceiveLane(uint32_t id, KeyChain chain)
-      : chain_(std::move(chain)), lane_(id, chain_.next(), Arrival::in_order) {}
+      : chain_(std::move(chain)), lane_(id, chain_.current()) {}
 
   // As ReceiveLane::open.
   Result<RecordHeader> open(Bytes record, MutableBytes out);

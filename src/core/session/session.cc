@@ -29,7 +29,9 @@ std::vector<uint8_t> encode(const Identity& identity) {
 }
 
 std::optional<Identity> decode(Bytes bytes) {
-  if (bytes.size() < 9 || bytes[0] != kProtocolVersion) return std::nullopt;
+  if (bytes.size() < 9 || bytes.size() > 9 + kGroupNameMax || bytes[0] != kProtocolVersion) {
+    return std::nullopt;
+  }
   Identity identity;
   identity.size = load_le<uint32_t>(&bytes[1]);
   identity.rank = load_le<uint32_t>(&bytes[5]);
@@ -135,9 +137,9 @@ Status Session::handle_identity(Bytes payload) {
   const auto identity = decode(payload);
   if (!identity || identity_checked_) return peer_error("the peer's identity is malformed");
   if (identity->group != setup_.self.group || identity->size != setup_.self.size) {
-    return crypto_error(concat("the peer is of group '", identity->group, "' with ", identity->size,
-                               " ranks, this rank of '", setup_.self.group, "' with ",
-                               setup_.self.size));
+    return crypto_error(concat("the peer is of group '", printable(identity->group, kGroupNameMax),
+                               "' with ", identity->size, " ranks, this rank of '",
+                               setup_.self.group, "' with ", setup_.self.size));
   }
   // A server with certificates hears the rank here first; otherwise TLS has bound it already.
   const bool fits = peer_ ? identity->rank == *peer_
@@ -177,6 +179,9 @@ Status Session::handle_secret(Bytes payload) {
   if (!key) return peer_error("the peer's broadcast secret is malformed");
   peer_broadcast_ = std::move(*key);
   complete_ = true;
+  setup_.credentials = nullptr;
+  setup_.broadcast = nullptr;
+  setup_.attestor = nullptr;
   return {};
 }
 

@@ -42,9 +42,10 @@ class Session {
  public:
   struct Setup {
     Identity self;
-    std::optional<uint32_t> peer;              // known if this side connected; a server learns it
-    const Credentials* credentials = nullptr;  // not null; outlives the session
-    const Key* broadcast = nullptr;            // not null; used during the handshake only
+    std::optional<uint32_t> peer;  // known if this side connected; a server learns it
+    // All three are used until the session is complete() or has failed, and not after.
+    const Credentials* credentials = nullptr;  // not null
+    const Key* broadcast = nullptr;            // not null
     Attestor* attestor = nullptr;              // null: no evidence is sent, any is refused
   };
 
@@ -60,13 +61,17 @@ class Session {
   std::vector<uint8_t> poll_transmit();
 
   bool complete() const { return complete_ && !failure_; }
+  // The peer has proved to be of the group, and its rank as far as the credentials can; what fails
+  // from then on is not some stranger's doing.
+  bool authenticated() const { return identity_checked_; }
   const std::optional<Error>& failure() const { return failure_; }
   // Known once it was claimed in a well-formed way, true once complete().
   std::optional<uint32_t> peer() const { return peer_; }
 
   SessionKeys take_keys();  // once, when complete()
 
-  void send_message(Bytes message);  // does nothing once there is a failure()
+  // At most 1 MiB. Does nothing once there is a failure().
+  void send_message(Bytes message);
   std::optional<std::vector<uint8_t>> poll_message();
 
  private:

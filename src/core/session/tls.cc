@@ -77,6 +77,18 @@ std::string claim_prefix(const Identity& server) {
   return concat("sealane-1/", server.group, "/", server.size, "/", server.rank, "/");
 }
 
+// Where a vector has to move, it would leave what it holds in the memory it gives back.
+void append_secret(std::vector<uint8_t>& to, Bytes more) {
+  if (to.capacity() - to.size() < more.size()) {
+    std::vector<uint8_t> larger;
+    larger.reserve(2 * (to.size() + more.size()));
+    larger.assign(to.begin(), to.end());
+    wipe(to);
+    to.swap(larger);
+  }
+  to.insert(to.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 std::string psk_identity(const Identity& server, uint32_t client) {
@@ -101,7 +113,8 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Identity& self,
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // An accepted key counts as a resumed session, which must belong to some context.
   SSL_CTX_set_session_id_context(context, kSessionContext, sizeof kSessionContext - 1);
-  SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_options(context,
+                      SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_CLEANSE_PLAINTEXT);
   // With a pre-shared key no certificate is trusted, so a server without the key finds no way in.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 
@@ -126,6 +139,7 @@ Status TlsEnd::use_preshared_key(SSL_CTX* context, const PresharedKey& preshared
   // Another group with the same file has another key.
   std::array<uint8_t, Key::kBytes> derived;
   hkdf_expand(preshared.key.secret(), concat("sealane psk 1 ", self_.group), derived);
+  preshared_ = true;
   psk_ = *Key::from_bytes(derived);
   wipe(derived);
   if (role_ == Role::client) {
@@ -203,37 +217,47 @@ Result<bool> TlsEnd::handshake() {
   const int result = SSL_do_handshake(ssl_.get());
   if (result == 1) {
     // OpenSSL counts an accepted external key as a resumption.
-    if (psk_ && SSL_session_reused(ssl_.get()) != 1) {
+    if (preshared_ && SSL_session_reused(ssl_.get()) != 1) {
       return crypto_error("the handshake did not use the pre-shared key");
     }
+    psk_.reset();
+    established_ = true;
     return true;
   }
   const int error = SSL_get_error(ssl_.get(), result);
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return false;
-  return explain(result);
+  return explain();
 }
 
-Error TlsEnd::explain(int result) const {
+Error TlsEnd::explain() const {
+  if (!established_) return explain_handshake();
+  // Alerts are encrypted by now, so this one is the peer's: it does not accept this side.
+  const bool alert = ERR_GET_REASON(ERR_peek_error()) >= SSL_AD_REASON_OFFSET;
+  if (alert) return crypto_error(concat("the peer refused the session: ", reason()));
+  return crypto_error(concat("the session was tampered with: ", reason()));
+}
+
+Error TlsEnd::explain_handshake() const {
   const unsigned long code = ERR_peek_error();
   const int why = ERR_GET_REASON(code);
-  const bool wrong_key = psk_ && (why == SSL_R_BINDER_DOES_NOT_VERIFY || why == SSL_R_BAD_PSK ||
-                                  why == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER ||
-                                  why == SSL_R_TLSV1_ALERT_DECRYPT_ERROR);
+  const bool wrong_key =
+      preshared_ &&
+      (why == SSL_R_BINDER_DOES_NOT_VERIFY || why == SSL_R_BAD_PSK ||
+       why == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER || why == SSL_R_TLSV1_ALERT_DECRYPT_ERROR);
   if (wrong_key) {
     return crypto_error("the pre-shared keys differ: give every rank the same key file");
   }
   if (!refusal_.empty()) return crypto_error(concat("handshake refused: ", refusal_));
-  if (psk_ && why == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
+  if (preshared_ && why == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
     return crypto_error(
         "handshake refused by the peer: its group, size, rank or kind of key is "
         "another than this rank's");
   }
   const long verified = SSL_get_verify_result(ssl_.get());
-  if (!psk_ && verified != X509_V_OK) {
+  if (!preshared_ && verified != X509_V_OK) {
     return crypto_error(concat("the peer's certificate is not accepted: ",
                                X509_verify_cert_error_string(verified)));
   }
-  static_cast<void>(result);
   return crypto_error(concat("TLS handshake failed: ", reason()));
 }
 
@@ -250,7 +274,7 @@ Status TlsEnd::read(std::vector<uint8_t>& plaintext) {
   while (true) {
     const int count = SSL_read(ssl_.get(), piece.data(), piece.size());
     if (count > 0) {
-      plaintext.insert(plaintext.end(), piece.begin(), piece.begin() + count);
+      append_secret(plaintext, Bytes(piece).first(static_cast<size_t>(count)));
       continue;
     }
     wipe(piece);
@@ -260,7 +284,7 @@ Status TlsEnd::read(std::vector<uint8_t>& plaintext) {
       case SSL_ERROR_ZERO_RETURN:
         return peer_error("the peer closed the session");
       default:
-        return explain(count);
+        return explain();
     }
   }
 }

@@ -38,7 +38,8 @@ class TlsEnd {
 
   // A peer error if the channel is broken already.
   Status write(Bytes plaintext);
-  // Appends what has been decrypted; a peer error if the peer closed or broke the channel.
+  // Appends what has been decrypted, and wipes the old memory when the vector grows. A peer error
+  // if the peer closed the channel, a crypto error if somebody tampered with it.
   Status read(std::vector<uint8_t>& plaintext);
 
   void export_secret(std::string_view label, Bytes context, MutableBytes out) const;
@@ -58,7 +59,8 @@ class TlsEnd {
   static int on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
                          SSL_SESSION** session);
   SSL_SESSION* psk_session() const;
-  Error explain(int result) const;
+  Error explain() const;
+  Error explain_handshake() const;
 
   struct Free {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
@@ -68,7 +70,9 @@ class TlsEnd {
   Role role_ = Role::client;
   Identity self_;
   std::optional<uint32_t> peer_;
-  std::optional<Key> psk_;
+  bool preshared_ = false;
+  bool established_ = false;
+  std::optional<Key> psk_;  // until the handshake is done
   std::string psk_identity_;
   std::optional<uint32_t> claimed_client_;
   std::string refusal_;  // why a client's claim was turned down

@@ -2,13 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Our own declarations of the CUDA runtime API: what the emulated libcudart implements, with the
- * names, values and layouts of the public ABI (version 13). C and C++; C++ programs include
- * cuda_runtime.h, which adds the typed overloads. */
+ * names, values and layouts of the public ABI (version 13, or 12 if CUDART_VERSION says so). C and
+ * C++; C++ programs include cuda_runtime.h, which adds the typed overloads. */
 #pragma once
 
 #include "cuda_types.h"
 
+#if !defined(CUDART_VERSION) /* 12000 or later: as CUDA 12 has it */
 #define CUDART_VERSION 13000
+#endif
 #define CUDARTAPI
 #define CUDART_CB
 
@@ -184,11 +186,18 @@ enum cudaDeviceAttr {
 
 #include "cuda_runtime_structs.h"  // IWYU pragma: export
 
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#include "cuda_runtime_per_thread.h"  // IWYU pragma: export
+#endif
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
 
 /* CUDA 12 renamed the symbol when the structure changed; 13 went back. Ours has both. */
+#if CUDART_VERSION < 13000
+#define cudaGetDeviceProperties cudaGetDeviceProperties_v2
+#endif
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device);
 
 const char* cudaGetErrorName(cudaError_t error);
@@ -272,10 +281,16 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* copy,
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms* copy);
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms* copy,
                                   cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+#if CUDART_VERSION < 13000
+cudaError_t cudaMemcpyBatchAsync(void** to, void** from, size_t* bytes, size_t count,
+                                 struct cudaMemcpyAttributes* attributes, size_t* attribute_starts,
+                                 size_t attribute_count, size_t* failed, cudaStream_t stream);
+#else
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
                                  size_t count, struct cudaMemcpyAttributes* attributes,
                                  size_t* attribute_starts, size_t attribute_count,
                                  cudaStream_t stream);
+#endif
 cudaError_t cudaMemcpyToSymbol(
     const void* symbol, const void* from, size_t bytes, size_t offset SEALANE_EMU_DEFAULT(0),
     enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(cudaMemcpyHostToDevice));
@@ -294,6 +309,9 @@ cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes,
                             cudaStream_t stream SEALANE_EMU_DEFAULT(0));
 cudaError_t cudaMemset2D(void* memory, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset3D(struct cudaPitchedPtr memory, int value, struct cudaExtent extent);
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr memory, int value, struct cudaExtent extent,
+                              cudaStream_t stream SEALANE_EMU_DEFAULT(0));
 cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream SEALANE_EMU_DEFAULT(0));
 

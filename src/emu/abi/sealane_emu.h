@@ -60,10 +60,13 @@ int sealane_emu_register(const sealane_emu_kernel* kernel);
 /* Names a __device__ variable for sealane_emu_launch::symbol (the emulated runtime does this). */
 int sealane_emu_register_symbol(const char* name, uint64_t address, size_t bytes);
 
-/* Nanoseconds of device time since the driver started: real time divided by the dilation. */
+/* Nanoseconds of device time since the driver started: its clock (below) divided by the dilation.
+ */
 uint64_t sealane_emu_device_ns(void);
 
-/* Real nanoseconds, the clock `began_ns` below is read from (CLOCK_MONOTONIC). */
+/* The clock that `began_ns` below is read from: real nanoseconds, but it stands still while the
+ * emulator does what costs the modelled machine nothing (running a kernel as a host function, the
+ * device's own verification). Unpaced it is CLOCK_MONOTONIC. */
 uint64_t sealane_emu_clock_ns(void);
 
 /* The dilation K: a modelled second takes K real ones. 0 if nothing is paced. */
@@ -86,6 +89,14 @@ void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns);
  * libcrypto's place says so here, from the same thread, before it returns: those bytes are then not
  * charged to the driver, and the caller paces what it really did. */
 void sealane_emu_pace_answered(uint64_t bytes);
+
+/* For tests, in CC mode: makes something happen now, beside what the SEALANE_EMU_* variables say.
+ *   "rotate"   every channel has a new key from its next copy on
+ *   "message"  the driver sends a message of its own before the next copy to the device
+ *   "flip", "drop", "duplicate", "swap", "truncate"
+ *              the adversary does that to the next message to the device
+ * 0, or 1 if it knows no such thing. Safe from any thread. */
+int sealane_emu_disturb(const char* what);
 
 #if defined(__cplusplus)
 }

@@ -26,14 +26,22 @@ void Attacker::deliver(const Recording& recording, BusMessage& message) {
   message.tag = recording.tag;
 }
 
-bool Attacker::strike(Direction direction, Bus& bus, uint32_t index, bool may_hold) {
-  if (plan_.attack == Attack::none || plan_.direction != direction) return false;
+void Attacker::arm(Attack attack) {
   const std::lock_guard lock(mutex_);
+  plan_ = {attack, seen_ + 1, Direction::to_device};
+  armed_.store(true);
+}
+
+bool Attacker::strike(Direction direction, Bus& bus, uint32_t index, bool may_hold) {
+  if (!armed_.load()) return false;
+  const std::lock_guard lock(mutex_);
+  if (plan_.direction != direction) return false;
   ++seen_;
   const Recording genuine = record(bus.slot(index));
   const bool hold = act(bus, index, may_hold);
   if (!first_) first_ = genuine;
   previous_ = genuine;
+  if (!holding_ && seen_ > plan_.message) armed_.store(false);  // its successor was the last chance
   return hold;
 }
 

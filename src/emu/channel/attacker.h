@@ -14,6 +14,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -26,6 +27,9 @@ class Attacker {
  public:
   static Attacker& get();
 
+  // Does this to the next message to the device, whatever was planned before.
+  void arm(Attack attack);
+
   // A message was published. True: its delivery is held back until the next one is published
   // (`may_hold`: there is one, and room for it).
   bool strike(Direction direction, Bus& bus, uint32_t index, bool may_hold);
@@ -36,13 +40,14 @@ class Attacker {
     GcmTag tag{};
   };
 
-  explicit Attacker(const Adversary& plan) : plan_(plan) {}
+  explicit Attacker(const Adversary& plan) : armed_(plan.attack != Attack::none), plan_(plan) {}
   static Recording record(const BusMessage& message);
   static void deliver(const Recording& recording, BusMessage& message);
   bool act(Bus& bus, uint32_t index, bool may_hold);
 
-  const Adversary plan_;
-  std::mutex mutex_;
+  std::atomic<bool> armed_;  // spares everybody the mutex while there is no plan
+  std::mutex mutex_;         // what follows
+  Adversary plan_;
   uint64_t seen_ = 0;
   bool holding_ = false;
   std::optional<Recording> first_;

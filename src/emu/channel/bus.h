@@ -32,7 +32,7 @@ class Bus {
   void begin(uint32_t message_count);  // a new transfer; both sides are idle
 
   BusMessage* produce(uint32_t index);  // waits for a free slot; nullptr: aborted
-  // `at`: when it is published on the modelled machine (real ns), for the link's pacing.
+  // `at`: when it is published on the modelled machine's clock, for the link's pacing.
   void publish(uint32_t index, uint64_t at);
   BusMessage* consume(uint32_t index);  // waits for the message; nullptr: aborted
   void release(uint32_t index);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "emu/channel/disturbance.h"
 
 namespace sealane::emu {
 namespace {
@@ -43,11 +44,15 @@ SealedChannel::SealedChannel(Direction direction, const ChannelSeed& seed, Serve
       device_keys_(seed, config()->rotation_bytes),
       sealer_(Sealer::create(host_keys_.key(), direction == Direction::to_device)),
       device_(make_gcm(device_keys_.key())),
-      messages_until_own_(static_cast<uint64_t>(config()->chatter)) {}
+      messages_until_own_(static_cast<uint64_t>(config()->chatter)),
+      rotations_followed_(disturbances().rotations.load()) {}
 
 Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
   Transfer transfer{{}, bytes, pageable};
   const uint64_t limit = config()->message_bytes_max;
+  const uint32_t wanted =
+      direction_ == Direction::to_device ? disturbances().messages.exchange(0) : 0;
+  transfer.pieces.assign(wanted, {0, kOwnBytes, true});
   for (uint64_t offset = 0; offset < bytes; offset += limit) {
     if (config()->chatter > 0 && --messages_until_own_ == 0) {
       messages_until_own_ = static_cast<uint64_t>(config()->chatter);
@@ -55,23 +60,26 @@ Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
     }
     transfer.pieces.push_back({offset, std::min(limit, bytes - offset), false});
   }
+  const uint32_t rotations = disturbances().rotations.load();
+  transfer.pieces.front().rotate = rotations != rotations_followed_;
+  rotations_followed_ = rotations;
   bus_.begin(static_cast<uint32_t>(transfer.pieces.size()));
   return transfer;
 }
 
-bool SealedChannel::host_advance(uint64_t bytes) {
-  if (host_keys_.advance(bytes)) {
+bool SealedChannel::host_advance(const Piece& piece) {
+  if (host_keys_.advance(piece.bytes, piece.rotate)) {
     ++counters_.rotations;
-    sleep_until(real_ns() + real_ns_of(ns_from_us(config()->model.key_rotation_us)));
+    core_.serve(thread_ns(), ns_from_us(config()->model.key_rotation_us));
     sealer_ = Sealer::create(host_keys_.key(), direction_ == Direction::to_device);
   }
   ++counters_.positions;
-  additional_ = additional_data(host_keys_.counter(), bytes);
+  additional_ = additional_data(host_keys_.counter(), piece.bytes);
   return sealer_ != nullptr;
 }
 
-void SealedChannel::device_advance(uint64_t bytes) {
-  if (device_keys_.advance(bytes)) device_ = make_gcm(device_keys_.key());
+void SealedChannel::device_advance(const Piece& piece) {
+  if (device_keys_.advance(piece.bytes, piece.rotate)) device_ = make_gcm(device_keys_.key());
 }
 
 // Everything of a message but its bytes.
@@ -91,17 +99,19 @@ bool SealedChannel::refuse() {
 }
 
 RealNs SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
-                                uint64_t answered) {
+                                const Answered& answered) {
   if (!config()->paced) return 0;
   const Model& model = config()->model;
   const auto bytes = static_cast<double>(piece.bytes);
   const bool cold = static_cast<double>(transfer.bytes) > model.host_cache_bytes;
-  const uint64_t charged = piece.bytes - std::min(answered, piece.bytes);
+  const uint64_t charged = piece.bytes - std::min(answered.bytes, piece.bytes);
   double cost = ns_at(cold ? model_.cc_aead_cold_gb_per_s : model_.cc_aead_gb_per_s, charged);
   cost += ns_from_us(model_.cc_message_us) * std::min(1.0, bytes / model.message_ramp_bytes);
   if (transfer.pageable) cost += ns_at(model_.cc_staging_gb_per_s, piece.bytes);
+  // Whoever answered took the time it took; the rest of the message's work follows.
+  if (answered.bytes > 0) arrival = std::max(arrival, answered.at);
   const RealNs end = core_.reserve(arrival, cost);
-  sleep_until(end);
+  finish_by(end);
   return end;
 }
 
@@ -110,7 +120,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     const Piece& piece = transfer.pieces[i];
     BusMessage* slot = bus_.produce(i);
     if (slot == nullptr) return false;
-    if (!host_advance(piece.bytes)) return refuse();
+    if (!host_advance(piece)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     if (piece.own) {
@@ -124,7 +134,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
       message.in = from.base + piece.offset;
     }
     message.out = slot->data;
-    uint64_t answered = 0;
+    Answered answered;
     if (!sealer_->seal(message, answered)) return refuse();
     std::copy(std::begin(message.tag), std::end(message.tag), slot->tag.begin());
     slot->bytes = piece.bytes;
@@ -144,18 +154,21 @@ bool SealedChannel::device_receive(const Transfer& transfer, const Strided& to) 
     if (slot == nullptr) return false;
     const RealNs link_end =
         link_.reserve(slot->published_at, ns_at(model_.cc_link_gb_per_s, piece.bytes));
-    device_advance(piece.bytes);
+    device_advance(piece);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
     const bool in_place = !piece.own && to.contiguous();
     if (!in_place) scratch_.resize(piece.bytes);
     uint8_t* out = in_place ? to.base + piece.offset : scratch_.data();
     const Bytes authenticated = config()->additional_data ? Bytes(additional) : Bytes();
     const GcmTag tag = slot->tag;
-    const bool genuine =
-        slot->bytes == piece.bytes &&
-        device_->open(device_keys_.iv(), authenticated, {slot->data, piece.bytes}, tag, out);
-    if (!genuine) return refuse();
-    if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, out);
+    {
+      const ClockStop still;
+      const bool genuine =
+          slot->bytes == piece.bytes &&
+          device_->open(device_keys_.iv(), authenticated, {slot->data, piece.bytes}, tag, out);
+      if (!genuine) return refuse();
+      if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, out);
+    }
     counters_.verified_bytes += piece.own ? 0 : piece.bytes;
     bus_.release(i);
     sleep_until(link_end);
@@ -170,18 +183,17 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
     if (slot == nullptr) return false;
     const RealNs link_end =
         link_.reserve(transfer.start, ns_at(model_.cc_link_gb_per_s, piece.bytes));
-    device_advance(piece.bytes);
+    device_advance(piece);
     const auto additional = additional_data(device_keys_.counter(), piece.bytes);
-    const uint8_t* in = nullptr;
-    if (!piece.own && from.contiguous()) {
-      in = from.base + piece.offset;
-    } else {
-      scratch_.assign(piece.bytes, 0);
-      if (!piece.own) from.gather(piece.offset, piece.bytes, scratch_.data());
-      in = scratch_.data();
+    const bool in_place = !piece.own && from.contiguous();
+    {
+      const ClockStop still;
+      if (!in_place) scratch_.assign(piece.bytes, 0);
+      if (!in_place && !piece.own) from.gather(piece.offset, piece.bytes, scratch_.data());
+      device_->seal(device_keys_.iv(), config()->additional_data ? Bytes(additional) : Bytes(),
+                    {in_place ? from.base + piece.offset : scratch_.data(), piece.bytes},
+                    slot->data, slot->tag);
     }
-    device_->seal(device_keys_.iv(), config()->additional_data ? Bytes(additional) : Bytes(),
-                  {in, piece.bytes}, slot->data, slot->tag);
     slot->bytes = piece.bytes;
     sleep_until(link_end);
     ++counters_.messages;
@@ -198,7 +210,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     const BusMessage* slot = bus_.consume(i);
     if (slot == nullptr) return false;
     const RealNs arrived_at = slot->published_at;
-    if (!host_advance(piece.bytes)) return refuse();
+    if (!host_advance(piece)) return refuse();
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     const bool in_place = !piece.own && !config()->staged && to.contiguous();
@@ -209,7 +221,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
       std::copy_n(slot->data, piece.bytes, staging_.data() + piece.bytes);
       message.in = staging_.data() + piece.bytes;
     }
-    uint64_t answered = 0;
+    Answered answered;
     if (slot->bytes != piece.bytes || !sealer_->open(message, answered)) {
       wipe({message.out, piece.bytes});
       return refuse();

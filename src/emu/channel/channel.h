@@ -35,14 +35,15 @@ constexpr int kRefused = 214;  // CUDA_ERROR_ECC_UNCORRECTABLE: integrity is los
 struct Piece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  bool own = false;  // a message of the driver's, not of the copy
+  bool own = false;     // a message of the driver's, not of the copy
+  bool rotate = false;  // a test wants a new key here
 };
 
 struct Transfer {
   std::vector<Piece> pieces;
   uint64_t bytes = 0;
   bool pageable = false;
-  // When its first message may begin on the modelled machine (real ns). Every later time of a paced
+  // When its first message may begin on the modelled machine's clock. Every later time of a paced
   // transfer is counted from here, not from when a thread happened to wake up.
   RealNs start = 0;
 };
@@ -61,15 +62,16 @@ class SealedChannel {
  private:
   SealedChannel(Direction direction, const ChannelSeed& seed, Server& link);
 
-  bool host_advance(uint64_t bytes);  // next position, new key where due
-  void device_advance(uint64_t bytes);
+  bool host_advance(const Piece& piece);  // next position, new key where due
+  void device_advance(const Piece& piece);
   bool host_seal(sealane_emu_message& message);
   bool host_open(const sealane_emu_message& message);
   void fill(sealane_emu_message& message, const BusMessage& slot, uint64_t bytes);
   bool refuse();
   // Sleeps out a message's work on the caller's core, which could begin at `arrival`; returns its
   // end.
-  RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival, uint64_t answered);
+  RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
+                   const Answered& answered);
 
   const Direction direction_;
   const PathModel& model_;
@@ -85,6 +87,7 @@ class SealedChannel {
   std::vector<uint8_t> scratch_;  // device's, for rows
   Server core_;
   uint64_t messages_until_own_;
+  uint32_t rotations_followed_;
 };
 
 }  // namespace sealane::emu

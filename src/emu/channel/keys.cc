@@ -30,8 +30,8 @@ void KeySchedule::derive() {
   std::memcpy(mask_.data(), stream + key_.size(), mask_.size());
 }
 
-bool KeySchedule::advance(uint64_t bytes) {
-  const bool due = bytes_ >= rotation_bytes_ || counter_ >= kMessagesMax;
+bool KeySchedule::advance(uint64_t bytes, bool wanted) {
+  const bool due = wanted || bytes_ >= rotation_bytes_ || counter_ >= kMessagesMax;
   if (due) {
     ++epoch_;
     bytes_ = 0;

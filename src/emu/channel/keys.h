@@ -25,8 +25,8 @@ class KeySchedule {
  public:
   explicit KeySchedule(const ChannelSeed& seed, uint64_t rotation_bytes);
 
-  // Before each message: true if a new key is due; key() and iv() then speak of it.
-  bool advance(uint64_t bytes);
+  // Before each message: true if a new key is due, or wanted now; key() and iv() then speak of it.
+  bool advance(uint64_t bytes, bool wanted = false);
 
   const GcmKey& key() const { return key_; }
   GcmIv iv() const;  // of the current message

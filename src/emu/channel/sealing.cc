@@ -69,12 +69,12 @@ class SealThread {
 
 // Runs an AEAD call where the configuration says, and learns what was answered there.
 template <typename Call>
-bool run_aead(Call&& call, uint64_t& answered) {
+bool run_aead(Call&& call, Answered& answered) {
   bool ok = false;
   const auto job = [&] {
     take_answered();
     ok = call();
-    answered = take_answered();
+    answered = {take_answered(), thread_ns()};
   };
   if (config()->seal_thread) {
     SealThread::get().run(job);
@@ -99,12 +99,12 @@ std::unique_ptr<Sealer> Sealer::create(const GcmKey& key, bool encrypt) {
 
 Sealer::~Sealer() { functions_.destroy(state_); }
 
-bool Sealer::seal(sealane_emu_message& message, uint64_t& answered_bytes) {
-  return run_aead([&] { return functions_.seal(state_, &message) == 1; }, answered_bytes);
+bool Sealer::seal(sealane_emu_message& message, Answered& answered) {
+  return run_aead([&] { return functions_.seal(state_, &message) == 1; }, answered);
 }
 
-bool Sealer::open(const sealane_emu_message& message, uint64_t& answered_bytes) {
-  return run_aead([&] { return functions_.open(state_, &message) == 1; }, answered_bytes);
+bool Sealer::open(const sealane_emu_message& message, Answered& answered) {
+  return run_aead([&] { return functions_.open(state_, &message) == 1; }, answered);
 }
 
 }  // namespace sealane::emu

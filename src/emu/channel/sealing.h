@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "emu/channel/gcm.h"
+#include "emu/device/pace.h"
 #include "emu/seal/sealer.h"
 
 namespace sealane::emu {
@@ -16,6 +17,13 @@ namespace sealane::emu {
 // The functions, by the configured route; nullptr, with a line on stderr, if there is no way. Two
 // builds of the driver define it differently: reach_loaded.cc and reach_linked.cc.
 const sealane_emu_sealing* reach_sealing();
+
+// What of an AEAD call somebody answered in libcrypto's place, and when the call returned on the
+// modelled machine's clock.
+struct Answered {
+  uint64_t bytes = 0;
+  RealNs at = 0;
+};
 
 class Sealer {
  public:
@@ -25,8 +33,8 @@ class Sealer {
   Sealer(const Sealer&) = delete;
   Sealer& operator=(const Sealer&) = delete;
 
-  bool seal(sealane_emu_message& message, uint64_t& answered_bytes);
-  bool open(const sealane_emu_message& message, uint64_t& answered_bytes);
+  bool seal(sealane_emu_message& message, Answered& answered);
+  bool open(const sealane_emu_message& message, Answered& answered);
 
  private:
   Sealer(const sealane_emu_sealing& functions, sealane_emu_sealer* state)

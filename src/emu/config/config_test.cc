@@ -52,7 +52,7 @@ TEST(Config, ReadsAnAdversary) {
 
 TEST(Config, DilatesMoreWhereThereAreFewerCores) {
   EXPECT_GT(automatic_dilation(2), automatic_dilation(16));
-  EXPECT_EQ(automatic_dilation(1000), 2);
+  EXPECT_EQ(automatic_dilation(1000), 4);
   const auto config = read({{"SEALANE_EMU_PACING", "model"}, {"SEALANE_EMU_DILATION", "12.5"}});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->dilation, 12.5);

@@ -4,6 +4,7 @@
 // One emulated GPU: its memory, its links and its compute engine, shared by all contexts on it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -23,13 +24,20 @@ class Gpu {
   DeviceMemory& memory;
   Server link_to_device;
   Server link_to_host;
-  std::mutex compute;  // one kernel at a time: the kernels that matter fill a GPU
+  // One kernel at a time: the kernels that matter fill a GPU.
+  std::mutex compute;
+  Server compute_time;
 
   // Waits until something changes in device memory. Use: read changes(), look at memory, then
   // await_change() with what was read.
   uint32_t changes() const { return changes_.load(); }
-  void await_change(uint32_t seen) const { changes_.wait(seen); }
+  void await_change(uint32_t seen) const {
+    const RealNs began = thread_ns();
+    changes_.wait(seen);
+    arrive(std::max(began, changed_at_.load()));
+  }
   void announce_change() {
+    changed_at_.store(thread_ns());
     changes_.fetch_add(1);
     changes_.notify_all();
   }
@@ -37,6 +45,7 @@ class Gpu {
  private:
   const std::unique_ptr<DeviceMemory> owned_;
   std::atomic<uint32_t> changes_{0};
+  std::atomic<RealNs> changed_at_{0};
 };
 
 }  // namespace sealane::emu

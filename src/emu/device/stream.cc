@@ -3,6 +3,8 @@
 
 #include "emu/device/stream.h"
 
+#include <algorithm>
+
 #include "emu/device/thread.h"
 
 namespace sealane::emu {
@@ -10,10 +12,12 @@ namespace sealane::emu {
 bool Fence::passed() const { return !stream || stream->completed_.load() >= command; }
 
 void Fence::wait() const {
-  if (!stream) return;
+  if (passed()) return;
+  const RealNs began = thread_ns();
   for (uint64_t now = stream->completed_.load(); now < command; now = stream->completed_.load()) {
     stream->completed_.wait(now);
   }
+  arrive(std::max(began, stream->completed_at_.load()));
 }
 
 Fence Stream::submit(Command command) {
@@ -24,13 +28,14 @@ Fence Stream::submit(Command command) {
 }
 
 void Stream::complete(uint64_t number) {
+  completed_at_.store(thread_ns());
   completed_.store(number);
   completed_.notify_all();
 }
 
 void HardwareQueue::push(std::shared_ptr<Stream> stream, uint64_t number, Command command) {
   const std::lock_guard lock(mutex_);
-  entries_.push_back({std::move(stream), number, std::move(command)});
+  entries_.push_back({std::move(stream), number, std::move(command), thread_ns()});
   if (started_) {
     arrived_.notify_one();
     return;
@@ -48,11 +53,13 @@ void HardwareQueue::stop() {
 void HardwareQueue::work() {
   for (;;) {
     std::unique_lock lock(mutex_);
+    const bool idle = entries_.empty();
     arrived_.wait(lock, [&] { return stopping_ || !entries_.empty(); });
     if (entries_.empty()) return;
     Entry entry = std::move(entries_.front());
     entries_.pop_front();
     lock.unlock();
+    if (idle || thread_ns() < entry.asked_at) arrive(entry.asked_at);
     run(entry);
   }
 }

@@ -11,6 +11,10 @@
 //
 // A context that failed runs nothing more: its commands complete without effect.
 //
+// Time: a command begins when it was asked for or when what it follows ended, and ends where its
+// thread is on the modelled clock then (pace.h): whoever waits for it learns that time, not the
+// time of waking up.
+//
 // Threads: submit() of one context is serialised by its owner (Context::order_mutex_). Everything
 // else is safe from any thread. Waiting is on futexes: an idle device uses no CPU.
 #pragma once
@@ -24,6 +28,7 @@
 #include <vector>
 
 #include "emu/abi/cuda_types.h"
+#include "emu/device/pace.h"
 
 namespace sealane::emu {
 
@@ -33,10 +38,10 @@ struct Health {
   std::atomic<bool> closing{false};
 
   bool over() const { return failure.load() != CUDA_SUCCESS || closing.load(); }
-  // The first failure stands.
-  void fail(CUresult result) {
+  // The first failure stands. True: this is it.
+  bool fail(CUresult result) {
     int none = CUDA_SUCCESS;
-    failure.compare_exchange_strong(none, result);
+    return failure.compare_exchange_strong(none, result);
   }
 };
 
@@ -68,6 +73,7 @@ class HardwareQueue : public std::enable_shared_from_this<HardwareQueue> {
     std::shared_ptr<Stream> stream;
     uint64_t number;
     Command command;
+    RealNs asked_at;
   };
   void work();
   void run(Entry& entry);
@@ -105,6 +111,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const uint64_t id_;
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
+  std::atomic<RealNs> completed_at_{0};
 };
 
 }  // namespace sealane::emu

@@ -3,7 +3,10 @@
 //
 // What the emulated driver offers beyond CUDA (abi/sealane_emu.h).
 
+#include <algorithm>
+
 #include "emu/abi/sealane_emu.h"
+#include "emu/channel/disturbance.h"
 #include "emu/channel/sealing.h"
 #include "emu/driver/api.h"
 
@@ -19,11 +22,11 @@ EMU_BEYOND int sealane_emu_register_symbol(const char* name, uint64_t address, s
   return register_symbol(name, address, bytes) ? 0 : 1;
 }
 
-EMU_BEYOND uint64_t sealane_emu_clock_ns() { return real_ns(); }
+EMU_BEYOND uint64_t sealane_emu_clock_ns() { return clock_ns(); }
 
 EMU_BEYOND uint64_t sealane_emu_device_ns() {
-  static const RealNs began = real_ns();
-  return config() == nullptr ? 0 : static_cast<uint64_t>(device_ns_of(real_ns() - began));
+  static const RealNs began = clock_ns();
+  return config() == nullptr ? 0 : static_cast<uint64_t>(device_ns_of(clock_ns() - began));
 }
 
 EMU_BEYOND double sealane_emu_dilation() {
@@ -36,7 +39,7 @@ EMU_BEYOND void sealane_emu_pace(sealane_emu_work work, uint64_t bytes, uint64_t
   double rate = model.to_device.cc_aead_gb_per_s;
   if (work == SEALANE_EMU_AEAD_FAST) rate = model.host_fast_aead_gb_per_s;
   if (work == SEALANE_EMU_HOST_COPY) rate = model.host_memcpy_gb_per_s;
-  sleep_until(began_ns + real_ns_of(ns_at(rate, bytes)));
+  finish_by(std::min<RealNs>(began_ns, clock_ns()) + real_ns_of(ns_at(rate, bytes)));
 }
 
 EMU_BEYOND void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns) {
@@ -44,6 +47,10 @@ EMU_BEYOND void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns) {
 }
 
 EMU_BEYOND void sealane_emu_pace_answered(uint64_t bytes) { note_answered(bytes); }
+
+EMU_BEYOND int sealane_emu_disturb(const char* what) {
+  return config() != nullptr && what != nullptr && disturb(what) ? 0 : 1;
+}
 
 // For our NVML: memory in use on a device, by this process.
 EMU_BEYOND uint64_t sealane_emu_used_bytes(unsigned device) {

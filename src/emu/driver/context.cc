@@ -39,8 +39,7 @@ void Context::close() {
 }
 
 void Context::fail(CUresult result) {
-  if (failure() == CUDA_SUCCESS) ++counters().contexts_failed;
-  health_->fail(result);
+  if (health_->fail(result)) ++counters().contexts_failed;
   gpu_.announce_change();
 }
 

@@ -4,7 +4,7 @@
 // A CUDA context on an emulated GPU: its streams, hardware queues and, in CC mode, its two sealed
 // channels. A failure is sticky: every later call that uses the context returns it.
 //
-// Thread-safe. Lock order: order_mutex_ before a queue's. copy_mutex() is taken by copies alone, on
+// Thread-safe. Lock order: order_mutex_ before a queue's. A CopyTurn is taken by copies alone, on
 // the caller's thread, after their stream has drained.
 #pragma once
 
@@ -45,7 +45,22 @@ class Context : public std::enable_shared_from_this<Context> {
   void synchronise();
   bool idle();
 
-  std::mutex& copy_mutex() { return copy_mutex_; }
+  // Copies of a context in CC mode take turns. Lives as long as the copy does.
+  class CopyTurn {
+   public:
+    explicit CopyTurn(Context& context) : context_(context), lock_(context.copy_mutex_) {}
+    ~CopyTurn() { context_.copy_ended_at_ = thread_ns(); }
+    CopyTurn(const CopyTurn&) = delete;
+    CopyTurn& operator=(const CopyTurn&) = delete;
+
+    // When the copy before ended, on the modelled machine's clock.
+    RealNs began_at() const { return context_.copy_ended_at_; }
+
+   private:
+    Context& context_;
+    const std::lock_guard<std::mutex> lock_;
+  };
+
   SealedChannel* to_device() { return to_device_.get(); }
   SealedChannel* to_host() { return to_host_.get(); }
   bool sealed() const { return to_device_ != nullptr; }
@@ -62,6 +77,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::unique_ptr<SealedChannel> to_device_;
   std::unique_ptr<SealedChannel> to_host_;
   std::mutex copy_mutex_;
+  RealNs copy_ended_at_ = 0;  // guarded by copy_mutex_
 
   std::mutex order_mutex_;  // submissions, and what follows
   std::vector<std::shared_ptr<HardwareQueue>> queues_;

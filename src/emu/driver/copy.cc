@@ -60,9 +60,13 @@ class Rendezvous {
  public:
   enum State : uint32_t { queued, reached, planned, abandoned };
 
-  bool await_reached() { return await(queued) != abandoned; }
+  // When, on the modelled machine's clock, the queue reached the copy; 0: it never will.
+  RealNs await_reached() { return await(queued) != abandoned ? reached_at_ : 0; }
   const Transfer* await_planned() { return await(reached) == planned ? &transfer_ : nullptr; }
-  void reach() { set(reached); }
+  void reach() {
+    reached_at_ = thread_ns();
+    set(reached);
+  }
   void abandon() { set(abandoned); }
   void plan(Transfer transfer) {
     transfer_ = std::move(transfer);
@@ -84,6 +88,7 @@ class Rendezvous {
   }
 
   std::atomic<uint32_t> state_{queued};
+  RealNs reached_at_ = 0;
   Transfer transfer_;
 };
 
@@ -98,6 +103,12 @@ struct Abandon {
   std::shared_ptr<Rendezvous> rendezvous;
   bool ran = false;
 };
+
+// The device moves bytes: that takes the modelled time, not ours.
+void move(const Strided& from, const Strided& to) {
+  const ClockStop still;
+  copy_strided(from, to);
+}
 
 double toll_ns(const PathModel& model, bool pageable) {
   return ns_from_us(pageable ? model.cc_pageable_toll_us : model.cc_toll_us);
@@ -123,26 +134,19 @@ CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Loca
     return genuine ? CUDA_SUCCESS : static_cast<CUresult>(kRefused);
   };
   abandon.reset();
-  const RealNs asked_at = real_ns();
-  const bool drained = stream.stream->idle();
   const Fence fence = context.submit(stream.stream, std::move(command));
-  if (!rendezvous->await_reached()) return finish(context, fence);
+  const RealNs reached_at = rendezvous->await_reached();
+  if (reached_at == 0) return finish(context, fence);
 
-  // On the modelled machine a copy begins when it is asked for, or when what it waits for ends.
-  RealNs start = drained ? asked_at : real_ns();
-  std::unique_lock lock(context.copy_mutex(), std::try_to_lock);
-  if (!lock.owns_lock()) {
-    lock.lock();
-    start = real_ns();
-  }
+  Context::CopyTurn turn(context);
   if (context.over()) {  // the copy before us failed
     rendezvous->abandon();
     return finish(context, fence);
   }
   Transfer transfer = channel.plan(from.bytes.bytes(), pageable);
-  transfer.start = start + real_ns_of(toll_ns(model, pageable));
+  transfer.start = std::max(reached_at, turn.began_at()) + real_ns_of(toll_ns(model, pageable));
   rendezvous->plan(transfer);
-  if (config()->paced) sleep_until(transfer.start);
+  sleep_until(transfer.start);
   const bool genuine =
       inbound ? channel.host_send(transfer, from.bytes) : channel.host_receive(transfer, to.bytes);
   if (!genuine) context.fail(static_cast<CUresult>(kRefused));
@@ -175,8 +179,8 @@ CUresult open_crossing(ResolvedStream& stream, const Located& from, const Locate
   }
   Command command;
   command.run = [source, snapshot, target = to.bytes, cost, &link] {
-    const RealNs began = real_ns();
-    copy_strided(source, target);
+    const RealNs began = thread_ns();
+    move(source, target);
     link.serve(began, cost);
     return CUDA_SUCCESS;
   };
@@ -201,8 +205,8 @@ CUresult plain_copy(ResolvedStream& stream, const Located& from, const Located& 
   }
   Command command;
   command.run = [source = from.bytes, target = to.bytes, cost] {
-    const RealNs began = real_ns();
-    copy_strided(source, target);
+    const RealNs began = thread_ns();
+    move(source, target);
     sleep_until(began + real_ns_of(cost));
     return CUDA_SUCCESS;
   };
@@ -210,16 +214,22 @@ CUresult plain_copy(ResolvedStream& stream, const Located& from, const Located& 
   return wait ? finish(*stream.context, fence) : CUDA_SUCCESS;
 }
 
-// Between two GPUs in CC mode: out sealed, in sealed, through private memory of the driver.
+// Between two GPUs in CC mode: out sealed, in sealed, through private memory of the driver. Rows
+// that do not lie end to end travel in one go.
 CUresult sealed_peer_copy(ResolvedStream& stream, const Located& from, const Located& to) {
   const uint64_t bytes = from.bytes.bytes();
-  const auto buffer = std::make_unique<uint8_t[]>(std::min(bytes, kPeerChunk));
-  if (!from.bytes.contiguous() || !to.bytes.contiguous()) return CUDA_ERROR_NOT_SUPPORTED;
-  for (uint64_t offset = 0; offset < bytes; offset += kPeerChunk) {
-    const uint64_t chunk = std::min(kPeerChunk, bytes - offset);
+  const bool whole = !from.bytes.contiguous() || !to.bytes.contiguous();
+  const uint64_t chunk_max = whole ? bytes : std::min(bytes, kPeerChunk);
+  const auto buffer = std::make_unique<uint8_t[]>(chunk_max);
+  for (uint64_t offset = 0; offset < bytes; offset += chunk_max) {
+    const uint64_t chunk = std::min(chunk_max, bytes - offset);
     const Located here{Strided::flat(buffer.get(), chunk), nullptr, true};
-    const Located source{Strided::flat(from.bytes.base + offset, chunk), from.gpu, false};
-    const Located target{Strided::flat(to.bytes.base + offset, chunk), to.gpu, false};
+    Located source = from;
+    Located target = to;
+    if (!whole) {
+      source.bytes = Strided::flat(from.bytes.base + offset, chunk);
+      target.bytes = Strided::flat(to.bytes.base + offset, chunk);
+    }
     CUresult result = sealed_crossing(stream, source, here);
     if (result == CUDA_SUCCESS) result = sealed_crossing(stream, here, target);
     if (result != CUDA_SUCCESS) return result;
@@ -229,12 +239,12 @@ CUresult sealed_peer_copy(ResolvedStream& stream, const Located& from, const Loc
 
 CUresult cross(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
   DirectionCounters& truth = to.gpu != nullptr ? counters().to_device : counters().to_host;
-  const RealNs began = real_ns();
+  const RealNs began = thread_ns();
   const CUresult result = stream.context->sealed() ? sealed_crossing(stream, from, to)
                                                    : open_crossing(stream, from, to, wait);
   ++truth.copies;
   truth.bytes += from.bytes.bytes();
-  truth.blocked_ns += real_ns() - began;
+  truth.blocked_ns += thread_ns() - began;
   return result;
 }
 

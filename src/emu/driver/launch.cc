@@ -62,8 +62,7 @@ CUresult run_kernel(Driver& d, Context& context, const LaunchOperation& launch, 
   const bool cc = context.sealed();
   const RealNs queued = real_ns_of(ns_from_us(cc ? model.gpu_queue_cc_us : model.gpu_queue_off_us));
   sleep_until(asked_at + queued);
-  const std::lock_guard compute(context.gpu().compute);
-  const RealNs began = real_ns();
+  const RealNs began = thread_ns();
   Frame frame;
   static_cast<sealane_emu_launch&>(frame) = {sizeof(sealane_emu_launch),
                                              static_cast<uint32_t>(context.gpu().ordinal),
@@ -77,8 +76,14 @@ CUresult run_kernel(Driver& d, Context& context, const LaunchOperation& launch, 
                                              kernel_symbol};
   frame.driver = &d;
   frame.context = &context;
-  if (launch.kernel->run != nullptr) launch.kernel->run(&frame);
-  sleep_until(began + real_ns_of(cost_ns(frame, cc)));
+  RealNs end = 0;
+  {
+    const ClockStop still;
+    const std::lock_guard compute(context.gpu().compute);
+    if (launch.kernel->run != nullptr) launch.kernel->run(&frame);
+    end = context.gpu().compute_time.reserve(began, cost_ns(frame, cc));
+  }
+  sleep_until(end);
   return frame.faulted ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 

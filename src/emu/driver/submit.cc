@@ -50,8 +50,11 @@ CUresult perform(Driver& d, ResolvedStream& stream, const FillOperation& f, Fenc
   Command command;
   const double cost = ns_at(config()->model.gpu_memory_gb_per_s, row * f.height);
   command.run = [base, f, cost] {
-    const RealNs began = real_ns();
-    fill(base, f);
+    const RealNs began = thread_ns();
+    {
+      const ClockStop still;
+      fill(base, f);
+    }
     sleep_until(began + real_ns_of(cost));
     return CUDA_SUCCESS;
   };
@@ -77,7 +80,7 @@ CUresult perform(Driver&, ResolvedStream& stream, const HostOperation& h, Fence&
 }
 
 CUresult perform(Driver& d, ResolvedStream& stream, const LaunchOperation& launch, Fence& fence) {
-  const RealNs began = real_ns();
+  const RealNs began = thread_ns();
   const Model& model = config()->model;
   const bool cc = stream.context->sealed();
   Command command;
@@ -98,7 +101,7 @@ CUresult perform(Driver&, ResolvedStream& stream, const RecordOperation& record,
   Command command;
   command.even_if_failed = true;
   command.run = [recording] {
-    recording->at = real_ns();
+    recording->at = thread_ns();
     return CUDA_SUCCESS;
   };
   fence = stream.context->submit(stream.stream, std::move(command));

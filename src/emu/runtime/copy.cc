@@ -169,18 +169,6 @@ EMU_RUNTIME_TWINS(cudaMemcpy3DPeer, _ptds, (const cudaMemcpy3DPeerParms* p),
 EMU_RUNTIME_TWINS(cudaMemcpy3DPeerAsync, _ptsz,
                   (const cudaMemcpy3DPeerParms* p, cudaStream_t stream),
                   copy_block(mode, p, cudaMemcpyDeviceToDevice, true, stream))
-EMU_RUNTIME_TWINS(cudaMemcpyBatchAsync, _ptsz,
-                  (void* const* to, const void* const* from, const size_t* bytes, size_t count,
-                   cudaMemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
-                   cudaStream_t stream),
-                  with_context(mode, [&](const Calls& c) {
-                    return c.cuMemcpyBatchAsync(
-                        reinterpret_cast<CUdeviceptr*>(const_cast<void**>(to)),
-                        reinterpret_cast<CUdeviceptr*>(const_cast<const void**>(from)),
-                        const_cast<size_t*>(bytes), count,
-                        reinterpret_cast<CUmemcpyAttributes*>(attributes), starts, attribute_count,
-                        stream);
-                  }))
 
 EMU_RUNTIME_TWINS(cudaMemcpyToSymbol, _ptds,
                   (const void* symbol, const void* from, size_t bytes, size_t offset,
@@ -237,6 +225,23 @@ namespace {
 
 unsigned char low_byte(int value) { return static_cast<unsigned char>(value); }
 
+// A block is filled slice by slice; the driver has rows at most.
+cudaError_t fill_block(Streams mode, const cudaPitchedPtr& memory, int value,
+                       const cudaExtent& extent, bool async, cudaStream_t stream) {
+  return with_context(mode, [&](const Calls& c) {
+    if (extent.depth > 1 && extent.height > memory.ysize) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t z = 0; z < extent.depth && result == CUDA_SUCCESS; ++z) {
+      const CUdeviceptr slice = address(memory.ptr) + z * memory.pitch * memory.ysize;
+      const unsigned char byte = low_byte(value);
+      result = async ? c.cuMemsetD2D8Async(slice, memory.pitch, byte, extent.width, extent.height,
+                                           stream)
+                     : c.cuMemsetD2D8(slice, memory.pitch, byte, extent.width, extent.height);
+    }
+    return result;
+  });
+}
+
 }  // namespace
 
 EMU_RUNTIME_TWINS(cudaMemset, _ptds, (void* memory, int value, size_t bytes),
@@ -260,3 +265,8 @@ EMU_RUNTIME_TWINS(cudaMemset2DAsync, _ptsz,
                     return c.cuMemsetD2D8Async(address(memory), pitch, low_byte(value), width,
                                                height, stream);
                   }))
+EMU_RUNTIME_TWINS(cudaMemset3D, _ptds, (cudaPitchedPtr memory, int value, cudaExtent extent),
+                  fill_block(mode, memory, value, extent, false, nullptr))
+EMU_RUNTIME_TWINS(cudaMemset3DAsync, _ptsz,
+                  (cudaPitchedPtr memory, int value, cudaExtent extent, cudaStream_t stream),
+                  fill_block(mode, memory, value, extent, true, stream))

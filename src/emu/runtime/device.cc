@@ -17,7 +17,9 @@ int attribute(const Calls& calls, CUdevice_attribute which, int device) {
   return value;
 }
 
-CUresult fill(const Calls& calls, cudaDeviceProp& p, int device) {
+}  // namespace
+
+CUresult sealane::emu::runtime::fill_properties(const Calls& calls, cudaDeviceProp& p, int device) {
   p = {};
   const CUresult named = calls.cuDeviceGetName(p.name, sizeof p.name, device);
   if (named != CUDA_SUCCESS) return named;
@@ -63,32 +65,40 @@ CUresult fill(const Calls& calls, cudaDeviceProp& p, int device) {
   return CUDA_SUCCESS;
 }
 
-}  // namespace
-
 EMU_RUNTIME cudaDriverGetVersion(int* version) {
   return with_driver([&](const Calls& calls) { return calls.cuDriverGetVersion(version); });
 }
 
 EMU_RUNTIME cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return note(cudaErrorInvalidValue);
-  *version = SEALANE_EMU_CUDART * 1000;
+  *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
-EMU_RUNTIME cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
-                                             unsigned long long flags,
-                                             cudaDriverEntryPointQueryResult* status) {
+namespace {
+
+// Programs built with per-thread default streams mean the twins unless they say otherwise.
+cudaError_t entry_point(Streams mode, const char* symbol, void** function, unsigned version,
+                        unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
+  if (flags == CU_GET_PROC_ADDRESS_DEFAULT && mode == Streams::per_thread) {
+    flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  }
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
   const CUresult result = find_call(symbol, function, static_cast<int>(version), flags, &found);
   if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
   return note(result);
 }
 
-EMU_RUNTIME cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
-                                    cudaDriverEntryPointQueryResult* status) {
-  return cudaGetDriverEntryPointByVersion(symbol, function, SEALANE_EMU_CUDART * 1000, flags,
-                                          status);
-}
+}  // namespace
+
+EMU_RUNTIME_TWINS(cudaGetDriverEntryPointByVersion, _ptsz,
+                  (const char* symbol, void** function, unsigned version, unsigned long long flags,
+                   cudaDriverEntryPointQueryResult* status),
+                  entry_point(mode, symbol, function, version, flags, status))
+EMU_RUNTIME_TWINS(cudaGetDriverEntryPoint, _ptsz,
+                  (const char* symbol, void** function, unsigned long long flags,
+                   cudaDriverEntryPointQueryResult* status),
+                  entry_point(mode, symbol, function, CUDART_VERSION, flags, status))
 
 EMU_RUNTIME cudaGetDeviceCount(int* count) {
   return with_driver([&](const Calls& calls) { return calls.cuDeviceGetCount(count); });
@@ -136,12 +146,6 @@ EMU_RUNTIME cudaSetDeviceFlags(unsigned flags) {
 EMU_RUNTIME cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
   return with_driver([&](const Calls& calls) {
     return calls.cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(which), device);
-  });
-}
-
-EMU_RUNTIME cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return with_driver([&](const Calls& calls) {
-    return properties != nullptr ? fill(calls, *properties, device) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

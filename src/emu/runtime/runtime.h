@@ -54,6 +54,9 @@ cudaError_t with_driver(Work&& work) noexcept {
   return ready != cudaSuccess ? note(ready) : note(work(*calls));
 }
 
+// The fields of every CUDA version. What only one version has is in version_*.cc.
+CUresult fill_properties(const Calls& calls, cudaDeviceProp& properties, int device);
+
 inline CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
 }  // namespace sealane::emu::runtime

@@ -37,27 +37,32 @@ std::string direction_json(const DirectionCounters& d) {
   return out + "}";
 }
 
-RealNs started_at() {
-  static const RealNs started = real_ns();
-  return started;
+struct Start {
+  RealNs real = monotonic_ns();
+  RealNs clock = clock_ns();
+};
+
+const Start& started() {
+  static const Start start;
+  return start;
 }
 
 }  // namespace
 
 Counters& counters() {
-  static Counters& made = *(started_at(), new Counters);
+  static Counters& made = *(started(), new Counters);
   return made;
 }
 
 std::string counters_json() {
   const Counters& c = counters();
-  const RealNs real = real_ns() - started_at();
   std::string out = "{";
   out += concat("\"emulated\": true, \"cc\": ", config()->cc ? "true" : "false");
   field(out, "gpus", static_cast<uint64_t>(config()->gpus));
   field(out, "dilation_permille", static_cast<uint64_t>(config()->dilation * 1000));
-  field(out, "real_ns", real);
-  field(out, "device_ns", static_cast<uint64_t>(device_ns_of(real)));
+  field(out, "real_ns", monotonic_ns() - started().real);
+  field(out, "device_ns", static_cast<uint64_t>(device_ns_of(clock_ns() - started().clock)));
+  field(out, "overrun_ns", overrun_ns());
   out += ", \"to_device\": " + direction_json(c.to_device);
   out += ", \"to_host\": " + direction_json(c.to_host);
   field(out, "device_copies", c.device_copies);

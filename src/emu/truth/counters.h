@@ -18,7 +18,7 @@ using Counter = std::atomic<uint64_t>;
 struct DirectionCounters {
   Counter copies{0};
   Counter bytes{0};
-  Counter blocked_ns{0};      // real time callers spent in copies of this direction
+  Counter blocked_ns{0};      // on the modelled clock, callers in copies of this direction
   Counter messages{0};        // on the bus, the driver's own included
   Counter own_messages{0};    // of the driver
   Counter sealed_bytes{0};    // plaintext bytes that crossed sealed

@@ -3,11 +3,15 @@
 
 #include "live/comm/communicator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "seal/engine.h"
 #include "seal/reduce.h"
@@ -15,8 +19,27 @@
 namespace sealane {
 namespace {
 
+constexpr uint32_t kTcpStreamsMax = 8;
+
 void warn_about_plain_mode() {
   std::fputs("sealane: warning: plain mode: nothing is encrypted or authenticated\n", stderr);
+}
+
+Error forked_error() {
+  return usage_error(
+      "the group was joined before fork() and stays with the parent: let the child join its own");
+}
+
+// What a callback throws is its own affair: there is nobody here to catch it.
+void call_back(const Communicator::OnDone& on_done, const Status& status) {
+  if (!on_done) return;
+  try {
+    on_done(status);
+  } catch (const std::exception& error) {
+    SEALANE_LOG(warn, "a callback threw: %s", error.what());
+  } catch (...) {
+    SEALANE_LOG(warn, "a callback threw");
+  }
 }
 
 bool reduces(Collective collective) {
@@ -26,11 +49,21 @@ bool reduces(Collective collective) {
 
 }  // namespace
 
+Communicator::Communicator(JoinOptions options)
+    : options_(std::move(options)), process_(getpid()), guard_(*this) {}
+
 Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) {
   if (Status status = fill_from_environment(options); !status) return status.error();
   if (Status status = check_identity(options.self); !status) return status.error();
+  options.timeout = std::clamp(options.timeout, Duration(0), kTimeoutMax);
   if (options.record_bytes < 64 || options.record_bytes % 64 != 0 || options.record_bytes > 1_MiB) {
     return usage_error("records have 64 bytes to 1 MiB, a multiple of 64");
+  }
+  if (options.tcp_streams > kTcpStreamsMax) {
+    return usage_error(concat("at most ", kTcpStreamsMax, " TCP streams per pair"));
+  }
+  if (options.host.find_first_of(" \n") != std::string::npos) {
+    return usage_error("a host's name has no spaces");
   }
   const auto engine = chosen_engine();
   if (!engine) return engine.error();
@@ -40,6 +73,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   if (made->options_.self.size == 1) return made;
   auto group = join(made->options_);
   if (!group) return group.error();
+  made->options_.record_bytes = group->payload_bytes;
   auto lanes =
       made->options_.mode == CommMode::plain
           ? make_plain_lanes()
@@ -58,7 +92,36 @@ Communicator::~Communicator() {
   if (worker_.joinable()) worker_.join();
 }
 
+// ---- fork(): the group stays with the parent ----
+
+void Communicator::before_fork() { mutex_.lock(); }
+void Communicator::after_fork_in_parent() { mutex_.unlock(); }
+
+void Communicator::after_fork_in_child() {
+  // An operation that another thread was in the middle of cannot be taken apart safely.
+  static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
+  if (busy_) unfinished->push_back(std::move(runner_));
+  runner_.reset();
+  // The thread is not here; what it waited for would wait for it.
+  new (&worker_) std::thread;
+  new (&changed_) std::condition_variable;
+  for (Queued& queued : queue_) queued.promise.set_value(forked_error());
+  queue_.clear();
+  busy_ = false;
+  ending_ = true;
+  mutex_.unlock();
+}
+
+// Handlers do not run for every kind of child, the number always differs.
+Status Communicator::check_process() const {
+  if (getpid() == process_) return {};
+  return forked_error();
+}
+
+// ---- Operations ----
+
 Status Communicator::check(const Operation& operation) const {
+  if (Status status = check_process(); !status) return status;
   const uint32_t size = options_.self.size;
   if (operation.root >= size) {
     return usage_error(concat("rank ", operation.root, " is not of this group of ", size));
@@ -101,9 +164,23 @@ Status Communicator::check(const Operation& operation) const {
   return {};
 }
 
-Status Communicator::execute(const Operation& operation) {
-  if (runner_ != nullptr) return runner_->run(operation);
-  // Alone: the result is the contribution.
+Status Communicator::execute(Operation operation) {
+  if (Status status = check_process(); !status) return status;
+  try {
+    return runner_ != nullptr ? runner_->run(std::move(operation)) : copy(operation);
+  } catch (const std::exception& error) {
+    // The other ranks may be halfway through: there is no way back into step.
+    const Error failure = internal_error(concat("unexpected: ", error.what()));
+    return runner_ != nullptr ? runner_->fail(failure) : failure;
+  }
+}
+
+// Alone: the result is the contribution.
+Status Communicator::copy(Operation& operation) {
+  std::unique_ptr<DeviceWindows> in_windows;
+  std::unique_ptr<DeviceWindows> out_windows;
+  operation.in.locate(in_windows, 1);
+  operation.out.locate(out_windows, 1);
   std::vector<uint8_t> from_scratch(options_.record_bytes);
   std::vector<uint8_t> to_scratch(options_.record_bytes);
   const uint64_t bytes = std::min(operation.in.bytes(), operation.out.bytes());
@@ -114,20 +191,24 @@ Status Communicator::execute(const Operation& operation) {
     std::memmove(to.data(), from.data(), count);
     operation.out.written(at, to);
   }
-  return {};
+  if (Status status = operation.in.finish(); !status) return status;
+  return operation.out.finish();
 }
 
 Status Communicator::run(Operation operation) {
   if (Status status = check(operation); !status) return status;
   {
     std::unique_lock lock(mutex_);
+    if (std::this_thread::get_id() == worker_.get_id()) {
+      return usage_error("a callback cannot wait for an operation: start it instead");
+    }
     if (busy_ || !queue_.empty()) {
       lock.unlock();
       return start(std::move(operation)).get();
     }
     busy_ = true;
   }
-  Status status = execute(operation);
+  Status status = execute(std::move(operation));
   {
     const std::lock_guard lock(mutex_);
     busy_ = false;
@@ -140,7 +221,7 @@ std::shared_future<Status> Communicator::start(Operation operation, OnDone on_do
   Queued queued{std::move(operation), std::move(on_done), {}};
   std::shared_future<Status> future = queued.promise.get_future().share();
   if (Status status = check(queued.operation); !status) {
-    if (queued.on_done) queued.on_done(status);
+    call_back(queued.on_done, status);
     queued.promise.set_value(std::move(status));
     return future;
   }
@@ -162,8 +243,8 @@ void Communicator::work() {
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    Status status = execute(next.operation);
-    if (next.on_done) next.on_done(status);
+    Status status = execute(std::move(next.operation));
+    call_back(next.on_done, status);
     next.promise.set_value(std::move(status));
     lock.lock();
     busy_ = false;

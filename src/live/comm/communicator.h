@@ -7,7 +7,13 @@
 // An operation runs on the caller's thread when nothing is queued before it, and on the
 // communicator's own thread otherwise. That thread starts with the first asynchronous operation and
 // sleeps while there is none.
+//
+// A group belongs to the process that joined it. A child made by fork() has neither its keys nor
+// its connections: there every operation is a usage error, and ending the communicator is safe.
+// What was started before the fork is the parent's to wait for.
 #pragma once
+
+#include <sys/types.h>
 
 #include <condition_variable>
 #include <deque>
@@ -18,12 +24,13 @@
 #include <thread>
 
 #include "base/result.h"
+#include "live/comm/fork_guard.h"
 #include "live/comm/options.h"
 #include "live/comm/runner.h"
 
 namespace sealane {
 
-class Communicator {
+class Communicator final : private ForkSensitive {
  public:
   // Joins the group; blocks until all ranks are there or the time-out has passed.
   static Result<std::unique_ptr<Communicator>> create(JoinOptions options);
@@ -33,15 +40,23 @@ class Communicator {
 
   Status run(Operation operation);
 
-  // `on_done`, if given, is called on the communicator's thread before the future is ready.
+  // `on_done`, if given, is called before the future is ready: on the communicator's thread, or on
+  // the caller's, before start() returns, if the arguments are wrong. It may start() but neither
+  // run(), which is a usage error there, nor wait for a future or end the communicator. What it
+  // throws is logged and dropped.
   using OnDone = std::function<void(const Status&)>;
   std::shared_future<Status> start(Operation operation, OnDone on_done = {});
 
   const Identity& self() const { return options_.self; }
   uint64_t memory_bytes() const { return runner_ == nullptr ? 0 : runner_->memory_bytes(); }
+  Traffic traffic() const { return runner_ == nullptr ? Traffic() : runner_->traffic(); }
 
  private:
-  explicit Communicator(JoinOptions options) : options_(std::move(options)) {}
+  explicit Communicator(JoinOptions options);
+
+  void before_fork() override;
+  void after_fork_in_parent() override;
+  void after_fork_in_child() override;
 
   struct Queued {
     Operation operation;
@@ -49,12 +64,15 @@ class Communicator {
     std::promise<Status> promise;
   };
 
+  Status check_process() const;
   Status check(const Operation& operation) const;
-  Status execute(const Operation& operation);
+  Status execute(Operation operation);
+  Status copy(Operation& operation);
   void work();
 
   JoinOptions options_;
-  std::unique_ptr<Runner> runner_;  // none in a group of one
+  pid_t process_;                   // that joined
+  std::unique_ptr<Runner> runner_;  // none in a group of one, or after a fork
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -62,6 +80,7 @@ class Communicator {
   bool busy_ = false;  // somebody runs an operation
   bool ending_ = false;
   std::thread worker_;
+  ForkGuard guard_;  // last: a fork must not find a half-made object
 };
 
 }  // namespace sealane

@@ -11,6 +11,11 @@
 #include "base/text.h"
 
 namespace sealane {
+namespace {
+
+constexpr size_t kPassedMax = 4;  // descriptors that wait to be taken; the protocol needs two
+
+}  // namespace
 
 ControlLink::~ControlLink() {
   for (const int descriptor : passed_) close(descriptor);
@@ -20,6 +25,7 @@ void ControlLink::pump() {
   std::array<uint8_t, 16_KiB> piece;
   while (!gone_) {
     const ptrdiff_t count = socket_.receive(piece, &passed_);
+    drop_surplus();
     if (count == 0) break;
     if (count < 0) {
       gone_ = true;
@@ -27,22 +33,31 @@ void ControlLink::pump() {
     }
     session_->handle_received(Bytes(piece).first(static_cast<size_t>(count)));
   }
-  transmit(-1);
+  transmit();
+}
+
+// Nobody can fill this process's table of descriptors by sending some.
+void ControlLink::drop_surplus() {
+  for (; passed_.size() > kPassedMax; passed_.pop_back()) close(passed_.back());
 }
 
 void ControlLink::send(Bytes message, int pass_descriptor) {
   session_->send_message(message);
-  transmit(pass_descriptor);
+  if (pass_descriptor >= 0) to_pass_.push_back(pass_descriptor);
+  transmit();
 }
 
-void ControlLink::transmit(int pass_descriptor) {
+// A descriptor goes with the first bytes that find room, so never after its message; while several
+// wait, each with one byte.
+void ControlLink::transmit() {
   const std::vector<uint8_t> more = session_->poll_transmit();
   unsent_.insert(unsent_.end(), more.begin(), more.end());
   while (!gone_ && !unsent_.empty()) {
-    const ptrdiff_t count = socket_.send(unsent_, pass_descriptor);
+    const Bytes next = Bytes(unsent_).first(to_pass_.size() > 1 ? 1 : unsent_.size());
+    const ptrdiff_t count = socket_.send(next, to_pass_.empty() ? -1 : to_pass_.front());
     if (count < 0) gone_ = true;
     if (count <= 0) break;
-    pass_descriptor = -1;
+    if (!to_pass_.empty()) to_pass_.erase(to_pass_.begin());
     unsent_.erase(unsent_.begin(), unsent_.begin() + count);
   }
 }
@@ -67,7 +82,7 @@ void Control::abort(const std::string& reason) {
   for (uint32_t rank = 0; rank < links_.size(); ++rank) {
     const auto& link = links_[rank];
     if (link == nullptr || link->gone() || !link->session().complete()) continue;
-    send(rank, Message::abort, as_bytes(reason));
+    send(rank, Message::abort, as_bytes(std::string_view(reason).substr(0, kPeerTextMax)));
   }
 }
 
@@ -79,8 +94,13 @@ void Control::pump() {
     while (const auto message = link->poll_message()) {
       const bool abort = !message->empty() && (*message)[0] == static_cast<uint8_t>(Message::abort);
       if (!abort || aborted_) continue;
-      const std::string reason(message->begin() + 1, message->end());
+      const std::string reason = printable(as_text(Bytes(*message).subspan(1)), kPeerTextMax);
       aborted_ = peer_error(concat("rank ", rank, " gave up: ", reason));
+    }
+    const auto& failure = link->session().failure();
+    if (failure && !aborted_) {
+      aborted_ =
+          Error{failure->kind, concat("rank ", rank, ", control connection: ", failure->message)};
     }
   }
 }

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One authenticated connection to every other rank, open for the life of the group. It carries the
-// handshake, then small messages; its end tells that a rank is gone. One thread at a time.
+// handshake, then small messages; its end tells that a rank is gone, and a failure of its session
+// that somebody tampers with it. Text of a peer is cut and cleaned before anybody sees it. One
+// thread at a time.
 #pragma once
 
 #include <memory>
@@ -16,6 +18,8 @@
 
 namespace sealane {
 
+constexpr size_t kPeerTextMax = 256;  // characters of a peer's that are shown
+
 class ControlLink {
  public:
   ControlLink(Socket socket, std::unique_ptr<Session> session)
@@ -25,6 +29,7 @@ class ControlLink {
 
   // Receives and sends whatever is possible without waiting.
   void pump();
+  // `pass_descriptor` stays open until it has gone out.
   void send(Bytes message, int pass_descriptor = -1);
   std::optional<std::vector<uint8_t>> poll_message() { return session_->poll_message(); }
 
@@ -36,11 +41,13 @@ class ControlLink {
   int descriptor() const { return socket_.descriptor(); }
 
  private:
-  void transmit(int pass_descriptor);
+  void transmit();
+  void drop_surplus();
 
   Socket socket_;
   std::unique_ptr<Session> session_;
   std::vector<uint8_t> unsent_;
+  std::vector<int> to_pass_;
   std::vector<int> passed_;
   bool gone_ = false;
 };
@@ -49,6 +56,7 @@ class ControlLink {
 enum class Message : uint8_t {
   terms = 't',   // what both sides must agree on, as text
   outbox = 'o',  // a descriptor of shared memory comes along
+  bell = 'b',    // a descriptor of an eventfd comes along
   cookie = 'c',  // what data connections must show
   ready = 'r',   // everything is in place
   abort = 'a',   // why the sender gave up
@@ -61,12 +69,12 @@ class Control {
   std::unique_ptr<ControlLink>& link(uint32_t rank) { return links_[rank]; }
   void send(uint32_t rank, Message type, Bytes payload, int pass_descriptor = -1);
 
-  // Tells everybody once; later calls do nothing.
+  // Tells everybody once; later calls do nothing. A long reason is cut.
   void abort(const std::string& reason);
 
   // Looks at all connections; what is left afterwards are aborts and ranks that are gone.
   void pump();
-  // The first abort that was heard, naming its rank.
+  // The first abort that was heard or link that was tampered with, naming the rank.
   const std::optional<Error>& aborted() const { return aborted_; }
   bool gone(uint32_t rank) const { return links_[rank] != nullptr && links_[rank]->gone(); }
 

@@ -48,6 +48,8 @@ std::vector<std::string> own_addresses() {
     if (error == 0 && std::strchr(text.data(), '%') == nullptr) addresses.emplace_back(text.data());
   }
   freeifaddrs(all);
+  // Alone with itself, a machine can still have ranks that do not share memory.
+  if (addresses.empty()) addresses = {"127.0.0.1", "::1"};
   return addresses;
 }
 
@@ -80,7 +82,7 @@ std::optional<Endpoint> Endpoint::decode(const std::string& text) {
   return endpoint;
 }
 
-Result<Listeners> listen_everywhere() {
+Result<Listeners> open_listeners(bool tcp) {
   Listeners listeners;
   std::array<uint8_t, 16> random;
   SystemRandom().fill(random);
@@ -88,12 +90,13 @@ Result<Listeners> listen_everywhere() {
                                         load_le<uint64_t>(random.data() + 8));
   auto local = Socket::listen_unix(listeners.endpoint.unix_name);
   if (!local) return local.error();
-  auto tcp = Socket::listen_tcp("", 0);
-  if (!tcp) return tcp.error();
   listeners.unix_socket = std::move(*local);
-  listeners.tcp_socket = std::move(*tcp);
-  listeners.endpoint.port = listeners.tcp_socket.port();
   listeners.endpoint.host = host_id();
+  if (!tcp) return listeners;
+  auto remote = Socket::listen_tcp("", 0);
+  if (!remote) return remote.error();
+  listeners.tcp_socket = std::move(*remote);
+  listeners.endpoint.port = listeners.tcp_socket.port();
   listeners.endpoint.addresses = own_addresses();
   return listeners;
 }

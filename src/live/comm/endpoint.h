@@ -25,13 +25,13 @@ struct Endpoint {
   static std::optional<Endpoint> decode(const std::string& text);
 };
 
-// Sockets others can reach this rank by.
+// Sockets others can reach this rank by. No TCP where none is wanted: nobody needs to know.
 struct Listeners {
   Socket unix_socket;
   Socket tcp_socket;
   Endpoint endpoint;
 };
-Result<Listeners> listen_everywhere();
+Result<Listeners> open_listeners(bool tcp);
 
 // Connects to a rank; waits for the outcome, not beyond the deadline. `local`: it is on this host.
 Result<Socket> connect_to(const Endpoint& endpoint, bool local, bool tcp, Instant deadline);

@@ -41,7 +41,16 @@ struct GroupSetup {
   KeyLimits limits;
   Duration timeout = std::chrono::seconds(20);
   uint32_t record_bytes = 64 << 10;
+  uint32_t tcp_streams = 0;
+  std::vector<std::string> hosts;  // of each rank; empty: one host
 };
+
+// Three ranks here, the others there.
+inline std::vector<std::string> two_hosts(uint32_t size) {
+  std::vector<std::string> hosts;
+  for (uint32_t rank = 0; rank < size; ++rank) hosts.emplace_back(rank < 3 ? "here" : "there");
+  return hosts;
+}
 
 class ThreadGroup {
  public:
@@ -62,6 +71,8 @@ class ThreadGroup {
     options.key_limits = setup_.limits;
     options.timeout = setup_.timeout;
     options.record_bytes = setup_.record_bytes;
+    options.tcp_streams = setup_.tcp_streams;
+    if (!setup_.hosts.empty()) options.host = setup_.hosts[rank];
     return options;
   }
 

@@ -4,9 +4,13 @@
 #include "live/comm/join.h"
 
 #include <sched.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <map>
+#include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -16,7 +20,8 @@
 #include "live/comm/endpoint.h"
 #include "live/comm/key_file.h"
 #include "live/comm/rendezvous.h"
-#include "seal/record.h"
+#include "live/comm/wire_plan.h"
+#include "transport/mixed_fabric.h"
 #include "transport/shm_fabric.h"
 #include "transport/tcp_fabric.h"
 
@@ -25,11 +30,12 @@ namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 constexpr size_t kStrangersMax = 64;
+constexpr Duration kStrangerPatience = std::chrono::seconds(2);  // where others wait at the door
 constexpr uint8_t kHelloControl = 'C';
 constexpr uint8_t kHelloData = 'D';
 constexpr size_t kCookieBytes = 32;
-// After kHelloData: rank (4), 1 for the broadcast connection, cookie.
-constexpr size_t kDataHelloBytes = 5 + kCookieBytes;
+// After kHelloData: rank (4), 1 for a broadcast connection, which of them, cookie.
+constexpr size_t kDataHelloBytes = 6 + kCookieBytes;
 using Cookie = std::array<uint8_t, kCookieBytes>;
 
 uint32_t cores() {
@@ -73,6 +79,7 @@ class Joiner {
     bool terms_agreed = false;
     bool ready = false;
     std::optional<SharedSegment> outbox;
+    Socket bell;  // an eventfd, where some ranks share memory with this one and others do not
     TcpConnections data;
   };
 
@@ -82,6 +89,8 @@ class Joiner {
     std::vector<uint8_t> hello;
     std::unique_ptr<ControlLink> link;  // once it has asked for a session
     bool done = false;
+    bool same_user = false;  // the kernel says so: who could also stop this process
+    Instant since = SteadyClock().now();
   };
 
   uint32_t size() const { return options_.self.size; }
@@ -100,8 +109,13 @@ class Joiner {
     if (Status status = prepare(); !status) return status;
     if (Status status = meet(); !status) return status;
     if (Status status = connect_sessions(); !status) return status;
+    plan();  // before a peer's terms are heard
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
+    }
+    // Judged here, where all ranks can still hear of it.
+    if (options_.transport == TransportKind::shm && hosts_apart_) {
+      return not_one_host();
     }
     if (Status status = offer_wires(); !status) return status;
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
@@ -129,41 +143,85 @@ class Joiner {
       attestor_ = std::make_unique<AttestCommand>(options_.attest_command);
     }
     for (Peer& peer : peers_) random.fill(peer.cookie);
-    WireShape& shape = result_.shape;
-    shape.size = size();
-    shape.rank = rank();
-    shape.record_bytes = static_cast<uint32_t>(record_bytes(options_.record_bytes));
-    // Within 16 MiB for the own wires, whatever the number of ranks.
-    const size_t pair_budget = 12_MiB / std::max(1u, size() - 1) / shape.slot_bytes();
-    shape.pair_slots = static_cast<uint32_t>(std::clamp<size_t>(pair_budget, 2, 8));
     return {};
   }
 
   // ---- 1. Addresses ----
 
   Status meet() {
-    auto listeners = listen_everywhere();
+    auto listeners = open_listeners(options_.transport != TransportKind::shm);
     if (!listeners) return listeners.error();
     listeners_ = std::move(*listeners);
+    if (!options_.host.empty()) listeners_.endpoint.host = options_.host;
     auto rendezvous = make_rendezvous(options_);
     if (!rendezvous) return rendezvous.error();
     rendezvous_ = std::move(*rendezvous);
     auto texts = rendezvous_->exchange(options_.self, listeners_.endpoint.encode(), deadline_);
     if (!texts) return texts.error();
-    bool all_local = true;
     for (uint32_t peer = 0; peer < size(); ++peer) {
-      auto endpoint = Endpoint::decode((*texts)[peer]);
-      if (!endpoint) return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
-      peers_[peer].endpoint = std::move(*endpoint);
-      peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
-      all_local = all_local && peers_[peer].local;
+      if (!note_address(peer, (*texts)[peer])) {
+        return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
+      }
     }
-    if (options_.transport == TransportKind::shm && !all_local) {
-      return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
-    }
-    result_.shared_memory = options_.transport != TransportKind::tcp && all_local;
-    return {};
+    // Without a port nobody on another host could hear of it later.
+    if (options_.transport != TransportKind::shm || all_on_this_host()) return {};
+    rendezvous_->leave_word();
+    return not_one_host();
   }
+
+  bool note_address(uint32_t peer, const std::string& text) {
+    auto endpoint = Endpoint::decode(text);
+    if (!endpoint) return false;
+    peers_[peer].endpoint = std::move(*endpoint);
+    peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
+    return true;
+  }
+
+  static Error not_one_host() {
+    return usage_error("shared memory needs all ranks on one host: use --transport tcp or auto");
+  }
+
+  // Addresses are looked up again, because some may have been of a crashed job at first.
+  void plan() {
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
+      if (peers_[peer].local) local_ranks_.push_back(peer);
+    }
+    GroupShape group;
+    group.size = size();
+    const bool tcp_only = options_.transport == TransportKind::tcp;
+    if (!tcp_only) {
+      std::map<std::string, uint32_t> ranks_of;
+      for (const Peer& peer : peers_) ++ranks_of[peer.endpoint.host];
+      for (const auto& [host, ranks] : ranks_of) {
+        group.most_on_a_host = std::max(group.most_on_a_host, ranks);
+      }
+    } else {
+      local_ranks_ = {rank()};
+      group.most_on_a_host = 1;
+    }
+    hosts_apart_ = !group.one_host();
+    // One connection fills a loopback; between hosts, several take several ways.
+    const bool one_machine = local_ranks_.size() == size() || all_on_this_host();
+    group.streams = options_.tcp_streams != 0 ? options_.tcp_streams : (one_machine ? 1 : 2);
+    streams_ = group.streams;
+    plan_ = plan_wires(group, options_.record_bytes);
+    result_.payload_bytes = plan_.payload_bytes;
+    result_.ring_records = group.one_host()            ? plan_.shm.pair_slots
+                           : group.most_on_a_host == 1 ? plan_.tcp.pair_slots
+                                                       : plan_.ring_records();
+    result_.topology = {group.one_host(), group.most_on_a_host};
+  }
+
+  bool all_on_this_host() const {
+    return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.local; });
+  }
+
+  bool by_memory(uint32_t peer) const {
+    return peers_[peer].local && options_.transport != TransportKind::tcp;
+  }
+  bool shares_memory() const { return local_ranks_.size() > 1; }
+  bool mixed() const { return shares_memory() && local_ranks_.size() < size(); }
 
   // ---- 2. Sessions ----
 
@@ -171,9 +229,20 @@ class Joiner {
     return {options_.self, peer, &*credentials_, &*result_.broadcast, attestor_.get()};
   }
 
+  // An address where nobody listens was left by a job that crashed: the rank is yet to come.
+  Result<Socket> reach(uint32_t peer) {
+    while (true) {
+      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
+      if (socket || SteadyClock().now() > deadline_) return socket;
+      const auto text = rendezvous_->again(peer);
+      if (!text || !note_address(peer, *text)) return socket;
+      std::this_thread::sleep_for(kSlice);
+    }
+  }
+
   Status connect_sessions() {
     for (uint32_t peer = 0; peer < rank(); ++peer) {
-      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
+      auto socket = reach(peer);
       if (!socket) return named(peer, socket.error());
       if (socket->send(Bytes(&kHelloControl, 1)) != 1) {
         return peer_error(concat("rank ", peer, " does not answer"));
@@ -195,11 +264,22 @@ class Joiner {
         .ok();
   }
 
+  bool room() const { return strangers_.size() < kStrangersMax + size(); }
+
+  // Who finds no room waits at the door. To make room, those go who had time to prove themselves.
   void accept_strangers() {
+    const auto idle = [now = SteadyClock().now()](const Stranger& stranger) {
+      const bool known = stranger.link != nullptr && stranger.link->session().authenticated();
+      return !known && now - stranger.since > kStrangerPatience;
+    };
+    if (!room()) std::erase_if(strangers_, idle);
     for (const Socket* listener : {&listeners_.unix_socket, &listeners_.tcp_socket}) {
-      while (auto socket = listener->accept()) {
-        if (strangers_.size() >= kStrangersMax + size()) continue;  // closed at once
-        strangers_.push_back({std::move(*socket), {}, nullptr});
+      while (listener->valid() && room()) {
+        auto socket = listener->accept();
+        if (!socket) break;
+        const bool local = listener == &listeners_.unix_socket;
+        if (local && !socket->peer_is_same_user()) continue;  // closed at once
+        strangers_.push_back({std::move(*socket), {}, nullptr, false, local});
       }
     }
   }
@@ -236,21 +316,26 @@ class Joiner {
     return hear_session(stranger);
   }
 
-  // A connection that fails without naming a rank is anybody's and is dropped; one that names a
-  // rank of ours and cannot prove it ends the join with the reason.
+  // A connection that fails before it has proved anything is anybody's, whatever rank it claims: it
+  // is dropped, and the reason kept for the time-out. One of the group, or of this user on this
+  // host, is believed, and its failure ends the join.
   Status hear_session(Stranger& stranger) {
     ControlLink& link = *stranger.link;
     link.pump();
     const auto peer = link.session().peer();
+    const bool believed = peer && (stranger.same_user || link.session().authenticated());
     if (const auto& failure = link.session().failure()) {
       stranger.done = true;
-      if (peer) return named(*peer, *failure);
-      SEALANE_LOG(warn, "a connection was refused: %s", failure->message.c_str());
-      refused_ = failure->message;
+      if (believed) return named(*peer, *failure);
+      refused_ = peer ? named(*peer, *failure).message : failure->message;
+      SEALANE_LOG(warn, "a connection was refused: %s", refused_.c_str());
       return {};
     }
     if (link.gone()) stranger.done = true;
-    if (!link.session().complete()) return {};
+    if (!link.session().complete()) {
+      if (!link.gone() || !believed) return {};
+      return peer_error(concat("rank ", *peer, " left while joining"));
+    }
     stranger.done = true;
     if (result_.control->link(*peer) != nullptr) {
       return crypto_error(concat("rank ", *peer, " joined twice: two processes have its number"));
@@ -262,22 +347,37 @@ class Joiner {
   // ---- 3., 4. Terms and wires ----
 
   std::string terms() const {
-    return concat("mode=", to_string(options_.mode),
-                  " transport=", result_.shared_memory ? "shm" : "tcp",
-                  " record=", options_.record_bytes, " algorithm=", to_string(options_.algorithm));
+    return concat("mode=", to_string(options_.mode), " record=", plan_.payload_bytes,
+                  " hosts=", plan_.shm.size, "/", size(), " streams=", streams_,
+                  " algorithm=", to_string(options_.algorithm));
+  }
+
+  WireShape shm_shape() const {
+    WireShape shape = plan_.shm;
+    shape.size = static_cast<uint32_t>(local_ranks_.size());
+    shape.rank = static_cast<uint32_t>(std::find(local_ranks_.begin(), local_ranks_.end(), rank()) -
+                                       local_ranks_.begin());
+    return shape;
   }
 
   Status offer_wires() {
-    if (result_.shared_memory) {
-      auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(result_.shape));
+    if (shares_memory()) {
+      auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(shm_shape()));
       if (!outbox) return outbox.error();
       peers_[rank()].outbox = std::move(*outbox);
+    }
+    if (mixed()) {
+      peers_[rank()].bell = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      if (!peers_[rank()].bell.valid()) return io_error("cannot make an eventfd", errno);
     }
     return for_peers([&](uint32_t peer) -> Status {
       result_.keys[peer] = result_.control->link(peer)->session().take_keys();
       result_.control->send(peer, Message::terms, as_bytes(terms()));
-      if (result_.shared_memory) {
+      if (by_memory(peer)) {
         result_.control->send(peer, Message::outbox, {}, peers_[rank()].outbox->descriptor());
+        if (mixed()) {
+          result_.control->send(peer, Message::bell, {}, peers_[rank()].bell.descriptor());
+        }
       } else if (peer > rank()) {
         result_.control->send(peer, Message::cookie, peers_[peer].cookie);
       }
@@ -287,29 +387,40 @@ class Joiner {
 
   Status open_data(uint32_t peer, Bytes cookie) {
     for (const bool broadcast : {false, true}) {
-      auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, true, deadline_);
-      if (!socket) return named(peer, socket.error());
-      std::array<uint8_t, 1 + kDataHelloBytes> hello{};
-      hello[0] = kHelloData;
-      store_le(&hello[1], rank());
-      hello[5] = broadcast ? 1 : 0;
-      std::copy(cookie.begin(), cookie.end(), hello.begin() + 6);
-      if (socket->send(hello) != static_cast<ptrdiff_t>(hello.size())) {
-        return peer_error(concat("rank ", peer, " does not take a data connection"));
+      for (uint32_t stream = 0; stream < streams_; ++stream) {
+        auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, true, deadline_);
+        if (!socket) return named(peer, socket.error());
+        std::array<uint8_t, 1 + kDataHelloBytes> hello{};
+        hello[0] = kHelloData;
+        store_le(&hello[1], rank());
+        hello[5] = broadcast ? 1 : 0;
+        hello[6] = static_cast<uint8_t>(stream);
+        std::copy(cookie.begin(), cookie.end(), hello.begin() + 7);
+        if (socket->send(hello) != static_cast<ptrdiff_t>(hello.size())) {
+          return peer_error(concat("rank ", peer, " does not take a data connection"));
+        }
+        *data_place(peer, broadcast, stream) = std::move(*socket);
       }
-      (broadcast ? peers_[peer].data.broadcast : peers_[peer].data.pair) = std::move(*socket);
     }
     return {};
+  }
+
+  Socket* data_place(uint32_t peer, bool broadcast, uint32_t stream) {
+    TcpConnections& data = peers_[peer].data;
+    std::vector<Socket>& sockets = broadcast ? data.broadcast : data.pair;
+    if (stream >= streams_) return nullptr;
+    sockets.resize(streams_);
+    return &sockets[stream];
   }
 
   Status admit_data(Stranger& stranger) {
     stranger.done = true;
     const uint32_t peer = load_le<uint32_t>(&stranger.hello[1]);
     if (peer <= rank() || peer >= size()) return {};
-    const Bytes cookie = Bytes(stranger.hello).subspan(6);
+    const Bytes cookie = Bytes(stranger.hello).subspan(7);
     if (!constant_time_equal(cookie, peers_[peer].cookie)) return {};
-    Socket& place = stranger.hello[5] != 0 ? peers_[peer].data.broadcast : peers_[peer].data.pair;
-    if (!place.valid()) place = std::move(stranger.socket);
+    Socket* place = data_place(peer, stranger.hello[5] != 0, stranger.hello[6]);
+    if (place != nullptr && !place->valid()) *place = std::move(stranger.socket);
     return {};
   }
 
@@ -330,7 +441,7 @@ class Joiner {
   Status handle(uint32_t from, const std::vector<uint8_t>& message) {
     if (message.empty()) return peer_error(concat("rank ", from, " sent an empty message"));
     const Bytes payload = Bytes(message).subspan(1);
-    const std::string text(payload.begin(), payload.end());
+    const std::string text = printable(as_text(payload), kPeerTextMax);
     Peer& peer = peers_[from];
     switch (static_cast<Message>(message[0])) {
       case Message::terms:
@@ -341,9 +452,15 @@ class Joiner {
       case Message::outbox: {
         const auto descriptor = result_.control->link(from)->take_descriptor();
         if (!descriptor) return peer_error(concat("rank ", from, " passed no shared memory"));
-        auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(result_.shape));
+        auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(shm_shape()));
         if (!segment) return named(from, segment.error());
         peer.outbox = std::move(*segment);
+        return {};
+      }
+      case Message::bell: {
+        const auto descriptor = result_.control->link(from)->take_descriptor();
+        if (!descriptor) return peer_error(concat("rank ", from, " passed no bell"));
+        peer.bell = Socket(*descriptor);
         return {};
       }
       case Message::cookie:
@@ -361,12 +478,17 @@ class Joiner {
   bool all_wires() {
     return for_peers([&](uint32_t peer) {
              const Peer& p = peers_[peer];
-             const bool wired = result_.shared_memory
-                                    ? p.outbox.has_value()
-                                    : p.data.pair.valid() && p.data.broadcast.valid();
+             const bool wired = by_memory(peer)
+                                    ? p.outbox.has_value() && (!mixed() || p.bell.valid())
+                                    : connected(p.data.pair) && connected(p.data.broadcast);
              return wired && p.terms_agreed ? Status() : Status(internal_error(""));
            })
         .ok();
+  }
+
+  bool connected(const std::vector<Socket>& sockets) const {
+    return sockets.size() == streams_ &&
+           std::all_of(sockets.begin(), sockets.end(), [](const Socket& s) { return s.valid(); });
   }
 
   bool all_ready() {
@@ -392,8 +514,10 @@ class Joiner {
   }
 
   std::vector<Interest> interests() {
-    std::vector<Interest> all = {{listeners_.unix_socket.descriptor()},
-                                 {listeners_.tcp_socket.descriptor()}};
+    std::vector<Interest> all;
+    for (const Socket* listener : {&listeners_.unix_socket, &listeners_.tcp_socket}) {
+      if (listener->valid() && room()) all.push_back({listener->descriptor()});
+    }
     for (const Stranger& stranger : strangers_) {
       all.push_back(
           {stranger.link != nullptr ? stranger.link->descriptor() : stranger.socket.descriptor()});
@@ -417,17 +541,41 @@ class Joiner {
   }
 
   void build_fabric() {
-    if (!result_.shared_memory) {
-      std::vector<TcpConnections> connections(size());
-      for (uint32_t peer = 0; peer < size(); ++peer)
-        connections[peer] = std::move(peers_[peer].data);
-      result_.fabric = std::make_unique<TcpFabric>(result_.shape, std::move(connections));
-      return;
+    auto shm = shares_memory() ? build_shm() : nullptr;
+    auto tcp = local_ranks_.size() < size() ? build_tcp() : nullptr;
+    if (tcp == nullptr) {
+      result_.fabric = std::move(shm);
+    } else if (shm == nullptr) {
+      result_.fabric = std::move(tcp);
+    } else {
+      result_.fabric =
+          std::make_unique<MixedFabric>(tcp_shape(), local_ranks_, std::move(shm), std::move(tcp),
+                                        std::move(peers_[rank()].bell));
     }
+  }
+
+  WireShape tcp_shape() const {
+    WireShape shape = plan_.tcp;
+    shape.rank = rank();
+    return shape;
+  }
+
+  std::unique_ptr<ShmFabric> build_shm() {
     std::vector<SharedSegment> outboxes;
-    for (Peer& peer : peers_) outboxes.push_back(std::move(*peer.outbox));
-    result_.fabric =
-        std::make_unique<ShmFabric>(result_.shape, std::move(outboxes), size() > cores());
+    std::vector<Socket> bells;
+    for (const uint32_t local : local_ranks_) {
+      outboxes.push_back(std::move(*peers_[local].outbox));
+      if (mixed() && local != rank()) bells.push_back(std::move(peers_[local].bell));
+      if (mixed() && local == rank()) bells.emplace_back();  // nobody wakes himself
+    }
+    return std::make_unique<ShmFabric>(shm_shape(), std::move(outboxes),
+                                       local_ranks_.size() > cores(), std::move(bells));
+  }
+
+  std::unique_ptr<TcpFabric> build_tcp() {
+    std::vector<TcpConnections> connections(size());
+    for (uint32_t peer = 0; peer < size(); ++peer) connections[peer] = std::move(peers_[peer].data);
+    return std::make_unique<TcpFabric>(tcp_shape(), std::move(connections));
   }
 
   const JoinOptions& options_;
@@ -439,6 +587,10 @@ class Joiner {
   std::unique_ptr<Attestor> attestor_;
   Listeners listeners_;
   std::unique_ptr<Rendezvous> rendezvous_;
+  std::vector<uint32_t> local_ranks_;  // those that share memory with this one, and itself
+  WirePlan plan_;
+  uint32_t streams_ = 1;
+  bool hosts_apart_ = false;
   std::string refused_;
 };
 

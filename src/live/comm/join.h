@@ -5,8 +5,8 @@
 //   1. listen, and exchange addresses at the rendezvous (untrusted)
 //   2. one session with every other rank: the higher rank connects (core/session)
 //   3. agree on terms: mode, transport, record size, algorithm
-//   4. wires: pass shared memory to each other, or open data connections that show a cookie from
-//      the session
+//   4. wires: ranks of one host pass shared memory to each other, others open data connections
+//      that show a cookie from the session
 //   5. everybody says "ready"
 // Every failure is an error that names the rank, and tells the others before it returns.
 #pragma once
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/collective/choose.h"
 #include "core/session/session.h"
 #include "live/comm/control.h"
 #include "live/comm/options.h"
@@ -28,8 +29,9 @@ struct Membership {
   std::unique_ptr<Fabric> fabric;
   std::vector<std::optional<SessionKeys>> keys;  // per rank; none for the own
   std::optional<Key> broadcast;                  // the own broadcast secret
-  WireShape shape;
-  bool shared_memory = true;
+  uint32_t payload_bytes = 0;  // of a record: what was asked for, or less in a large group
+  uint32_t ring_records = 0;   // what every wire can hold
+  Topology topology;
 };
 
 // options are complete (fill_from_environment) and sensible.

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "live/descriptor.h"
 
 namespace sealane {
 namespace {
@@ -23,6 +24,7 @@ constexpr size_t kFileBytesMax = 1_MiB;
 std::string to_hex(Bytes bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text;
+  text.reserve(2 * bytes.size() + 1);  // for the end of the line: growing would leave a copy behind
   for (const uint8_t byte : bytes) {
     text += digits[byte >> 4];
     text += digits[byte & 15];
@@ -55,30 +57,41 @@ Result<Key> key_of_hex(std::string_view text, const std::string& path) {
   return key;
 }
 
+// A secret counts if nobody but its owner can read it and the owner is this user, or root, who can
+// read everything anyway.
+Status check_private(const struct stat& status, const std::string& path) {
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    return usage_error(concat(path, " belongs to another user: whoever he is, he knows it"));
+  }
+  if ((status.st_mode & 077) == 0) return {};
+  return usage_error(
+      concat(path, " can be read by others than its owner; fix it with: chmod 600 ", path));
+}
+
 // The descriptor is checked and read, not the name: nobody can swap the file in between.
 Result<std::string> read_private_file(const std::string& path, bool secret) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return io_error("cannot read " + path, errno);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
-  fstat(descriptor, &status);
-  std::string text;
-  Status outcome;
-  if (secret && (status.st_mode & 077) != 0) {
-    outcome = usage_error(concat(path,
-                                 " can be read by others than its owner; fix it with: "
-                                 "chmod 600 ",
-                                 path));
+  if (!file.valid() || fstat(file.get(), &status) != 0) {
+    return io_error("cannot read " + path, errno);
   }
-  std::array<char, 4096> piece;
-  while (outcome) {
-    const ssize_t count = read(descriptor, piece.data(), piece.size());
-    if (count < 0) outcome = io_error("cannot read " + path, errno);
-    if (count <= 0) break;
-    text.append(piece.data(), static_cast<size_t>(count));
-    if (text.size() > kFileBytesMax) outcome = usage_error(path + " is too long for what it is");
+  if (!S_ISREG(status.st_mode)) return usage_error(path + " is no file");
+  if (secret) {
+    if (Status mine = check_private(status, path); !mine) return mine.error();
   }
-  close(descriptor);
-  if (!outcome) return outcome.error();
+  if (static_cast<uint64_t>(status.st_size) > kFileBytesMax) {
+    return usage_error(path + " is too long for what it is");
+  }
+  std::string text(static_cast<size_t>(status.st_size),
+                   '\0');  // never grows: no copies left behind
+  size_t filled = 0;
+  while (filled < text.size()) {
+    const ssize_t count = read(file.get(), text.data() + filled, text.size() - filled);
+    if (count < 0) return io_error("cannot read " + path, errno);
+    if (count == 0) break;
+    filled += static_cast<size_t>(count);
+  }
+  text.resize(filled);
   return text;
 }
 
@@ -89,7 +102,8 @@ Status write_key_file(const std::string& path) {
   if (descriptor < 0) return io_error("cannot make the key file " + path, errno);
   SystemRandom random;
   const Key key = Key::random(random);
-  std::string text = to_hex(key.secret()) + "\n";
+  std::string text = to_hex(key.secret());
+  text += '\n';
   const bool written =
       write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       fsync(descriptor) == 0;
@@ -108,6 +122,10 @@ Result<Key> read_key_file(const std::string& path) {
         "and set SEALANE_KEY_FILE=FILE");
   }
   auto text = read_private_file(path, true);
+  if (!text && access(path.c_str(), F_OK) != 0) {
+    return usage_error(concat(text.error().message, "; make it with: sealane keygen ", path,
+                              ", and copy it to every host"));
+  }
   if (!text) return text.error();
   auto key = key_of_hex(*text, path);
   wipe({reinterpret_cast<uint8_t*>(text->data()), text->size()});
@@ -115,6 +133,11 @@ Result<Key> read_key_file(const std::string& path) {
 }
 
 Result<Credentials> read_credentials(const JoinOptions& options) {
+  if (!options.key.empty()) {
+    auto key = Key::from_bytes(as_bytes(options.key));
+    if (!key) return key.error();
+    return Credentials(PresharedKey{std::move(*key)});
+  }
   if (options.certificate_file.empty()) {
     auto key = read_key_file(options.key_file);
     if (!key) return key.error();

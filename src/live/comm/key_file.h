@@ -16,11 +16,11 @@ namespace sealane {
 // A new random key, mode 0600. An io error if the file exists: a key is never overwritten.
 Status write_key_file(const std::string& path);
 
-// A usage error, with the command that helps, if the file is missing, malformed, or readable by
-// others than its owner.
+// A usage error, with the command that helps, if the file is malformed, readable by others than its
+// owner, or owned by another user than this one and root; an io error if it cannot be read.
 Result<Key> read_key_file(const std::string& path);
 
-// What the options name: certificates if there are any, else the key file.
+// What the options name: the key itself, else certificates if there are any, else the key file.
 Result<Credentials> read_credentials(const JoinOptions& options);
 
 }  // namespace sealane

@@ -3,6 +3,8 @@
 
 #include "live/comm/options.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -62,7 +64,7 @@ Status fill_rendezvous(JoinOptions& options) {
   }
   // mpirun gives all ranks of a job one name; that is enough on one host.
   if (const auto job = variable("PMIX_NAMESPACE")) {
-    options.rendezvous = concat("file:/tmp/sealane-", *job);
+    options.rendezvous = concat("file:/tmp/sealane-", geteuid(), "-", *job);
     return {};
   }
   return usage_error(
@@ -87,11 +89,19 @@ Status fill_from_environment(JoinOptions& options) {
   const auto fill = [](std::string& field, const char* name) {
     if (field.empty()) field = variable(name).value_or("");
   };
-  fill(options.key_file, "SEALANE_KEY_FILE");
-  fill(options.certificate_file, "SEALANE_CERT_FILE");
-  fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
-  fill(options.authorities_file, "SEALANE_CA_FILE");
-  fill(options.attest_command, "SEALANE_ATTEST_CMD");
+  if (options.key.empty()) {
+    fill(options.key_file, "SEALANE_KEY_FILE");
+    fill(options.certificate_file, "SEALANE_CERT_FILE");
+    fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
+    fill(options.authorities_file, "SEALANE_CA_FILE");
+    fill(options.attest_command, "SEALANE_ATTEST_CMD");
+  }
+  fill(options.host, "SEALANE_HOSTID");
+  if (const auto text = variable("SEALANE_TCP_STREAMS"); text && options.tcp_streams == 0) {
+    auto streams = number("SEALANE_TCP_STREAMS", *text);
+    if (!streams) return streams.error();
+    options.tcp_streams = *streams;
+  }
   if (const auto name = variable("SEALANE_TRANSPORT");
       name && options.transport == TransportKind::automatic) {
     auto transport = parse_transport(*name);

@@ -33,14 +33,19 @@ struct ExternalStore {
   std::function<Result<std::string>(const std::string& key, Duration timeout)> get;
 };
 
+constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);  // longer ones are cut to it
+
 struct JoinOptions {
   Identity self{"default", 0, 0};
   std::string rendezvous;  // "file:DIRECTORY", "tcp:HOST:PORT"; unused with a store
   ExternalStore store;
   CommMode mode = CommMode::sealed;
   TransportKind transport = TransportKind::automatic;
+  uint32_t tcp_streams = 0;  // connections of either kind per pair; 0: 1 on one host, else 2
+  std::string host;          // ranks that name the same share memory; empty: found out
   Algorithm algorithm = Algorithm::automatic;
   Duration timeout = std::chrono::minutes(5);
+  std::string key;  // 32 bytes; makes the credentials below and attestation unnecessary
   std::string key_file;
   std::string certificate_file;
   std::string private_key_file;

@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "base/text.h"
+#include "live/descriptor.h"
 #include "transport/socket.h"
 
 namespace sealane {
@@ -29,49 +29,97 @@ Error nobody_came(uint32_t rank, const std::string& where) {
                            " in time: was it started, and with the same rendezvous?"));
 }
 
-// One file per rank in a directory all ranks see.
+// One file per rank in a directory all ranks see. Only this user may write there: others could put
+// links to his files in the way, or addresses of their own.
 class FileRendezvous final : public Rendezvous {
  public:
-  explicit FileRendezvous(std::string directory) : directory_(std::move(directory)) {}
+  explicit FileRendezvous(std::string path) : path_(std::move(path)) {}
   ~FileRendezvous() override { finish(); }
 
   Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                             Instant deadline) override {
-    mkdir(directory_.c_str(), 0700);
-    own_file_ = name(self, self.rank);
-    const std::string temporary = own_file_ + ".new";
-    std::ofstream(temporary) << own << '\n';
-    if (std::rename(temporary.c_str(), own_file_.c_str()) != 0) {
-      return io_error("cannot write to the rendezvous directory " + directory_, errno);
-    }
-    std::vector<std::string> all(self.size);
-    for (uint32_t rank = 0; rank < self.size; ++rank) {
-      while (!read(name(self, rank), all[rank])) {
-        if (SteadyClock().now() > deadline) return nobody_came(rank, directory_);
-        std::this_thread::sleep_for(kPause);
+    self_ = self;
+    if (Status status = enter(own, deadline); !status) return status.error();
+    std::vector<std::string> all;
+    while (all.size() < self.size) {
+      const auto rank = static_cast<uint32_t>(all.size());
+      if (auto text = again(rank)) {
+        all.push_back(std::move(*text));
+        continue;
       }
+      if (SteadyClock().now() > deadline) return nobody_came(rank, path_);
+      std::this_thread::sleep_for(kPause);
     }
     return all;
   }
 
+  std::optional<std::string> again(uint32_t rank) override {
+    const Descriptor file(openat(directory_.get(), name(rank).c_str(),
+                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (!file.valid() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      return std::nullopt;
+    }
+    std::string text(kTextBytesMax, '\0');
+    const ssize_t count = read(file.get(), text.data(), text.size());
+    const size_t end = text.find('\n');
+    if (count <= 0 || end >= static_cast<size_t>(count)) return std::nullopt;
+    text.resize(end);
+    return text;
+  }
+
+  void leave_word() override { left_ = false; }
+
   void finish() override {
-    if (own_file_.empty()) return;
-    unlink(own_file_.c_str());
-    rmdir(directory_.c_str());  // succeeds for the last one
-    own_file_.clear();
+    if (!left_) return;
+    unlinkat(directory_.get(), name(self_.rank).c_str(), 0);
+    rmdir(path_.c_str());  // succeeds for the last one
+    left_ = false;
   }
 
  private:
-  std::string name(const Identity& self, uint32_t rank) const {
-    return concat(directory_, "/", self.group, ".", self.size, ".", rank);
-  }
-  static bool read(const std::string& path, std::string& text) {
-    std::ifstream file(path);
-    return static_cast<bool>(std::getline(file, text));
+  Status enter(const std::string& own, Instant deadline) {
+    while (true) {
+      const bool there = mkdir(path_.c_str(), 0700) == 0 || errno == EEXIST;
+      directory_ = Descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (directory_.valid() && !only_ours()) {
+        return usage_error(concat("others than this user can write to the rendezvous directory ",
+                                  path_, ": take a fresh one, or fix it with: chmod go-w ", path_));
+      }
+      if (directory_.valid() && leave(own)) return {};
+      // The last rank of another group may have removed the directory in between.
+      if (errno == ENOENT && there && SteadyClock().now() < deadline) continue;
+      return io_error("cannot write to the rendezvous directory " + path_, errno);
+    }
   }
 
-  std::string directory_;
-  std::string own_file_;
+  bool only_ours() const {
+    struct stat status {};
+    return fstat(directory_.get(), &status) == 0 && status.st_uid == geteuid() &&
+           (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  }
+
+  // Written aside and renamed, so that nobody reads half of it. A file of that name is left from a
+  // job that crashed.
+  bool leave(const std::string& own) {
+    const std::string aside = name(self_.rank) + ".new";
+    unlinkat(directory_.get(), aside.c_str(), 0);
+    const Descriptor file(openat(directory_.get(), aside.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const std::string line = own + '\n';
+    left_ =
+        file.valid() &&
+        write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
+        renameat(directory_.get(), aside.c_str(), directory_.get(), name(self_.rank).c_str()) == 0;
+    return left_;
+  }
+
+  std::string name(uint32_t rank) const { return concat(self_.group, ".", self_.size, ".", rank); }
+
+  std::string path_;
+  Descriptor directory_{-1};
+  Identity self_;
+  bool left_ = false;  // the own file is there, and ours to remove
 };
 
 // Moves a whole buffer over a non-blocking socket.

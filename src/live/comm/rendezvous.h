@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How ranks that do not know each other's addresses meet. Nothing that passes here is secret or
-// trusted: a lie leads to a peer that fails the handshake.
+// trusted: a lie leads to a peer that fails the handshake. One thread at a time; everything ends at
+// the deadline. A directory must be writable by this user alone (a usage error otherwise).
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,11 @@ class Rendezvous {
   // Every rank brings one piece of text and gets those of all, by rank.
   virtual Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                                     Instant deadline) = 0;
+  // What that rank has left here by now, where that can change: a job that crashed may have left an
+  // address before. Use after exchange().
+  virtual std::optional<std::string> again(uint32_t) { return std::nullopt; }
+  // This rank gives up for a reason the others will see in what it left: that stays for them.
+  virtual void leave_word() {}
   // All ranks have met: what was left for others to find can go.
   virtual void finish() {}
 };

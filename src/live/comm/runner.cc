@@ -16,7 +16,6 @@ namespace sealane {
 namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(50);  // between looks at the control links
-constexpr uint32_t kChunkRecordBits = 22;  // a chunk number is block, then record of the block
 
 uint32_t communicator_of(const std::string& group) {
   uint32_t hash = 2166136261;  // FNV-1a: names differ, nothing more is asked of it
@@ -58,12 +57,13 @@ struct Runner::Scratch {
 
 // One operation under way.
 struct Runner::Running {
-  Running(const Operation& operation_, Schedule schedule_, uint32_t record_bytes, uint32_t size,
-          Fabric& fabric_)
+  Running(const Operation& operation_, Schedule schedule_, uint32_t record_bytes,
+          const Identity& self, Fabric& fabric_)
       : operation(operation_),
         schedule(std::move(schedule_)),
         execution(schedule, record_bytes),
-        ranks(size),
+        ranks(self.size),
+        rank(self.rank),
         fabric(fabric_) {}
 
   uint32_t out_wire(const Step& step) const { return step.to == kEveryone ? ranks : step.to; }
@@ -75,10 +75,23 @@ struct Runner::Running {
 
   bool finished() { return execution.done() && fabric.flush(); }
 
+  void add_laggards(std::vector<uint32_t>& peers) const {
+    for (uint32_t peer = 0; peer < ranks; ++peer) {
+      if (peer != rank && fabric.behind(peer)) peers.push_back(peer);
+    }
+  }
+  std::vector<uint32_t> waiting_for() {
+    if (!execution.done()) return execution.waiting_for(*this);
+    std::vector<uint32_t> peers;
+    add_laggards(peers);
+    return peers;
+  }
+
   const Operation& operation;
   Schedule schedule;
   Execution execution;
   uint32_t ranks;
+  uint32_t rank;
   Fabric& fabric;
   uint64_t number = 0;
   Instant last_progress{};
@@ -97,7 +110,9 @@ Runner::Runner(const JoinOptions& options, Membership membership, std::unique_pt
 Runner::~Runner() = default;
 
 uint64_t Runner::memory_bytes() const {
-  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes;
+  const uint64_t windows = (in_windows_ != nullptr ? DeviceWindows::kBytes : 0) +
+                           (out_windows_ != nullptr ? DeviceWindows::kBytes : 0);
+  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes + windows;
 }
 
 Request Runner::request(const Operation& operation) const {
@@ -114,24 +129,48 @@ Request Runner::request(const Operation& operation) const {
     request.bytes = std::max(operation.in.bytes(), operation.out.bytes());
   }
   request.record_bytes = options_.record_bytes;
-  request.channel_records = group_.shape.pair_slots;
+  request.channel_records = group_.ring_records;
   request.algorithm = options_.algorithm;
-  request.algorithm = choose(request, Topology{group_.shared_memory});
+  request.algorithm = choose(request, group_.topology);
   return request;
 }
 
-Status Runner::run(const Operation& operation) {
+Status Runner::run(Operation operation) {
   if (failure_) return *failure_;
-  const Request asked = request(operation);
-  Running running(operation, make_schedule(asked), options_.record_bytes, options_.self.size,
-                  *group_.fabric);
-  running.number = counter(operation)++;
-  const Status status = carry_out(running);
+  const uint64_t number = counter(operation)++;
+  const Status status = attempt(operation, number);
   if (status) return {};
-  failure_ = Error{status.error().kind, concat(to_string(operation.collective), " ", running.number,
-                                               ": ", status.error().message)};
+  return fail({status.error().kind,
+               concat(to_string(operation.collective), " ", number, ": ", status.error().message)});
+}
+
+Error Runner::fail(const Error& error) {
+  if (!failure_) failure_ = error;
   group_.control->abort(failure_->message);
   return *failure_;
+}
+
+Status Runner::attempt(Operation& operation, uint64_t number) {
+  // Ranks that never wait must hear of trouble, too.
+  if (SteadyClock().now() - last_heard_ >= kSlice) {
+    if (Status status = hear_control(); !status) return status;
+  }
+  operation.in.locate(in_windows_, options_.self.size);
+  operation.out.locate(out_windows_, options_.self.size);
+  const Request asked = request(operation);
+  Running running(operation, make_schedule(asked), options_.record_bytes, options_.self,
+                  *group_.fabric);
+  running.number = number;
+  const Status status = carry_out(running);
+  const Status arrived = finish(operation);
+  return status ? arrived : status;
+}
+
+// Both sides forget their windows, whatever happened.
+Status Runner::finish(const Operation& operation) const {
+  const Status in = operation.in.finish();
+  const Status out = operation.out.finish();
+  return in ? out : in;
 }
 
 uint64_t& Runner::counter(const Operation& operation) {
@@ -175,21 +214,34 @@ Status Runner::wait(Running& running) {
   running.last_look = now;
   if (Status status = check_peers(running); !status) return status;
   if (now - running.last_progress < options_.timeout) return {};
+  const auto peers = running.waiting_for();
+  if (peers.empty()) return {};  // it goes on after all
   return peer_error(
       concat("no progress for ",
              std::chrono::duration_cast<std::chrono::milliseconds>(options_.timeout).count(),
-             " ms while waiting for ", list(running.execution.waiting_for())));
+             " ms while waiting for ", list(peers)));
 }
 
-Status Runner::check_peers(const Running& running) {
-  group_.control->pump();
-  if (const auto& aborted = group_.control->aborted()) return *aborted;
-  for (const uint32_t peer : running.execution.waiting_for()) {
-    if (!group_.control->gone(peer) && !group_.fabric->lost(peer)) continue;
-    // What it had sent before may have arrived since we looked.
-    if (running.fabric.readable(peer) || running.fabric.readable(peer + running.ranks)) continue;
+// Who is gone is asked first: what it had sent or taken before has arrived by then.
+Status Runner::check_peers(Running& running) {
+  if (Status status = hear_control(); !status) return status;
+  std::vector<uint32_t> gone;
+  for (uint32_t peer = 0; peer < running.ranks; ++peer) {
+    if (peer == running.rank) continue;
+    if (group_.control->gone(peer) || group_.fabric->lost(peer)) gone.push_back(peer);
+  }
+  if (gone.empty()) return {};
+  for (const uint32_t peer : running.waiting_for()) {
+    if (!std::binary_search(gone.begin(), gone.end(), peer)) continue;
     return peer_error(concat("rank ", peer, " is gone: its process ended or its host is away"));
   }
+  return {};
+}
+
+Status Runner::hear_control() {
+  last_heard_ = SteadyClock().now();
+  group_.control->pump();
+  if (const auto& aborted = group_.control->aborted()) return *aborted;
   return {};
 }
 
@@ -204,7 +256,7 @@ RecordHeader Runner::header(const Running& running, const Task& task, uint32_t o
   header.phase = static_cast<uint8_t>(step.phase);
   header.type = running.operation.type;
   header.op = running.operation.op;
-  header.chunk = step.block << kChunkRecordBits | static_cast<uint32_t>(task.record);
+  header.chunk = task.number;
   header.origin = origin;
   return header;
 }
@@ -216,6 +268,8 @@ Result<Bytes> Runner::open(Running& running, const Task& task) {
 }
 
 Status Runner::send(Running& running, const Task& task, Bytes payload) {
+  if (Status status = running.operation.in.problem(); !status) return status;
+  if (Status status = running.operation.out.problem(); !status) return status;
   const Step& step = running.schedule.steps[task.step];
   const uint32_t wire = running.out_wire(step);
   const uint32_t lane = step.kind == StepKind::publish ? kEveryone : step.to;
@@ -223,6 +277,8 @@ Status Runner::send(Running& running, const Task& task, Bytes payload) {
                                      running.fabric.slot(wire));
   if (!written) return written.error();
   running.fabric.commit(wire, *written);
+  records_made_.fetch_add(1, std::memory_order_relaxed);
+  bytes_made_.fetch_add(payload.size(), std::memory_order_relaxed);
   return {};
 }
 

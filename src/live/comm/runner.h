@@ -6,6 +6,7 @@
 // told, and every later operation returns the same error. One thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,21 +32,34 @@ struct Operation {
   Buffer out;
 };
 
+// Records this rank has made, and the payload in them.
+struct Traffic {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
 class Runner {
  public:
   Runner(const JoinOptions& options, Membership membership, std::unique_ptr<Lanes> lanes);
   ~Runner();
 
-  Status run(const Operation& operation);
+  Status run(Operation operation);
+
+  // Ends the group with that error, if it has not failed before; returns the one that counts.
+  Error fail(const Error& error);
 
   uint64_t memory_bytes() const;  // beyond the caller's buffers
+  Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
 
  private:
   struct Running;
 
+  Status attempt(Operation& operation, uint64_t number);
   Status carry_out(Running& running);
+  Status finish(const Operation& operation) const;
   Status wait(Running& running);
-  Status check_peers(const Running& running);
+  Status check_peers(Running& running);
+  Status hear_control();
   Status perform(Running& running, const Task& task);
   Status send(Running& running, const Task& task, Bytes payload);
   Status fold(Running& running, const Task& task, MutableBytes result, Bytes own, Bytes incoming);
@@ -63,10 +77,17 @@ class Runner {
   std::vector<uint64_t> sent_to_;
   std::vector<uint64_t> received_from_;
   std::optional<Error> failure_;
+  std::atomic<uint64_t> records_made_ = 0;
+  std::atomic<uint64_t> bytes_made_ = 0;
+  Instant last_heard_{};  // when the control links were looked at
 
   // Each holds one record and stays in the cache.
   struct Scratch;
   std::unique_ptr<Scratch> scratch_;
+
+  // Of GPU memory; made when an operation first names some.
+  std::unique_ptr<DeviceWindows> in_windows_;
+  std::unique_ptr<DeviceWindows> out_windows_;
 };
 
 }  // namespace sealane

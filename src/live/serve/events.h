@@ -51,8 +51,36 @@ enum class Answer : uint8_t {
   slot,      // sealed ahead
 };
 
+// Which `call`, for those who follow the program's objects; a `wait` says what was waited for.
+enum class Call : uint8_t {
+  other,
+  launch,       // id: names it for `launch_time`
+  launch_time,  // bytes: nanoseconds of device time the launch `id` took, told later
+  fill,
+  device_copy,  // device_address: to, object: from
+  host_function,
+  record_event,  // object: the event, here and below
+  wait_event,
+  query_event,
+  query_stream,
+  create_context,  // context
+  destroy_context,
+  create_stream,  // stream, context; asynchronous: it does not wait for the legacy stream
+  destroy_stream,
+  create_event,
+  destroy_event,
+  allocate_device,  // device_address, bytes, context
+  free_device,      // device_address
+  allocate_host,    // host, bytes; pinned
+  free_host,        // host
+  sync_context,     // wait: context
+  sync_stream,      // wait: stream
+  sync_event,       // wait: object
+};
+
 struct Event {
   EventKind kind = EventKind::note;
+  Call call = Call::other;  // call, wait
   Direction direction = Direction::to_device;
   Route route = Route::passed;   // copy
   Answer answer = Answer::real;  // message
@@ -65,6 +93,8 @@ struct Event {
   uint64_t host = 0;  // address; message: the source (destination) the driver named
   uint64_t device_address = 0;
   uint64_t stream = 0;            // handle, as the program sees it
+  uint64_t context = 0;           // handle of the stream's context, if known
+  uint64_t object = 0;            // call, wait: see Call
   uint64_t key = 0;               // message, key: a number for the key, never the key
   uint8_t iv[12] = {};            // message
   uint16_t updates = 0;           // message: EVP updates it came in
@@ -86,7 +116,8 @@ class EventSink {
 
 // At most a few, set before the first copy (the preload does that from SEALANE_* at its start).
 void add_sink(EventSink& sink);
-bool watched();  // is there a sink at all?
+void remove_sinks();  // in the child of a fork: what happened was not its doing
+bool watched();       // is there a sink at all?
 void report(const Event& event);
 void finish_sinks();
 

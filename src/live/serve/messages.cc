@@ -142,6 +142,8 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
   GcmHash hashes[kPartsMax];
   const auto one = [&](size_t i) {
     const uint64_t began = pace().begin();
+    Event event;
+    if (watched()) event.begin = SteadyClock().now();
     const uint64_t offset = i * part;
     const uint64_t here = std::min(part, bytes - offset);
     const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
@@ -149,6 +151,7 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
                     ? key_->seal_part(iv_, first, in + offset, out + offset, here)
                     : key_->open_part(iv_, first, in + offset, out + offset, here);
     pace().end(Pace::aead_fast, here, began);
+    if (watched()) tell_part(event, here);
   };
   if (parts == 1) {
     one(0);
@@ -194,6 +197,15 @@ Tag Message::tag(bool answered) {
 
 void Message::refuse() {
   if (written_ != nullptr && in_one_piece_) wipe({const_cast<uint8_t*>(written_), bytes_});
+}
+
+void Message::tell_part(Event& event, uint64_t bytes) const {
+  event.kind = EventKind::part;
+  event.direction = direction_;
+  event.bytes = bytes;
+  event.key = key_number_;
+  event.end = SteadyClock().now();
+  report(event);
 }
 
 void Message::tell() const {

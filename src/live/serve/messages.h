@@ -65,6 +65,7 @@ class Message {
   bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void finish_turn();
   void tell() const;
+  void tell_part(Event& event, uint64_t bytes) const;
 
   std::shared_ptr<const SplitGcm> key_;
   uint64_t key_number_ = 0;

@@ -105,10 +105,21 @@ Options read_options(Lookup lookup) {
   return options;
 }
 
-const Options& options() {
-  static const Options& read =
+namespace {
+
+Options& the_options() {
+  static Options& read =
       *new Options(read_options([](const char* name) -> const char* { return std::getenv(name); }));
   return read;
+}
+
+}  // namespace
+
+const Options& options() { return the_options(); }
+
+void only_watch() {
+  Options& all = the_options();
+  all.engine = all.async = all.parallel = all.registration = all.pinned = false;
 }
 
 }  // namespace sealane::serve

@@ -36,5 +36,7 @@ struct Options {
 using Lookup = const char* (*)(const char* name);  // getenv's signature
 Options read_options(Lookup lookup);
 const Options& options();
+// CC mode is off, but somebody watches: nothing is changed. Before the first use of a part.
+void only_watch();
 
 }  // namespace sealane::serve

@@ -64,7 +64,7 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (carrier == nullptr) return Route::passed_aside;
 
   LaneRequest request;
-  request.id = copies_.fetch_add(1) + 1;
+  request.id = asked.id;
   request.device_address = asked.device_address;
   request.bytes = asked.bytes;
   request.context = state->context;

@@ -37,6 +37,7 @@ struct CopyAsked {
   void* host = nullptr;
   uint64_t bytes = 0;
   StreamHandle stream = nullptr;  // default streams by their names
+  uint64_t id = 0;                // next_copy(), if somebody watches
 };
 
 class Runtime final : private LaneOwner {
@@ -50,11 +51,13 @@ class Runtime final : private LaneOwner {
 
   // An asynchronous copy. carried: it is ours and the call has succeeded; else pass it on.
   Route copy(const CopyAsked& asked);
+  uint64_t next_copy() { return copies_.fetch_add(1) + 1; }
   // Something else goes into this stream.
   void touch(StreamHandle stream);
   void forget_stream(StreamHandle stream);            // the program destroyed it
   void forget_context(ContextHandle context);         // and all that was in it
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
+  bool any_capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
 
   // The code every later call on a context must return: success, or the error of a carried copy.
   bool any_failed() const { return any_failed_.load(std::memory_order_relaxed); }

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams and events being made and unmade: of interest only to those who watch.
+
+#include "hooks.h"
+
+using namespace sealane::preload;
+namespace serve = sealane::serve;
+
+namespace {
+
+// A stream that its call has made.
+auto made_stream(CUstream* stream, unsigned flags) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::create_stream;
+    event.asynchronous = (flags & CU_STREAM_NON_BLOCKING) != 0;
+    if (event.code == CUDA_SUCCESS) event.stream = reinterpret_cast<uint64_t>(*stream);
+  };
+}
+
+}  // namespace
+
+SEALANE_HOOKED cuStreamCreate(CUstream* stream, unsigned flags) {
+  const auto next = SEALANE_REAL(cuStreamCreate);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] { return next(stream, flags); }, "cuStreamCreate", made_stream(stream, flags));
+}
+
+SEALANE_HOOKED cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  const auto next = SEALANE_REAL(cuStreamCreateWithPriority);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] { return next(stream, flags, priority); }, "cuStreamCreateWithPriority",
+               made_stream(stream, flags));
+}
+
+SEALANE_HOOKED cuEventCreate(CUevent* event, unsigned flags) {
+  const auto next = SEALANE_REAL(cuEventCreate);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] { return next(event, flags); }, "cuEventCreate",
+               [&](serve::Event& told_event) {
+                 told_event.call = serve::Call::create_event;
+                 if (told_event.code == CUDA_SUCCESS)
+                   told_event.object = reinterpret_cast<uint64_t>(*event);
+               });
+}
+
+SEALANE_HOOKED cuEventDestroy_v2(CUevent event) {
+  const auto next = SEALANE_REAL(cuEventDestroy_v2);
+  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return plain([&] { return next(event); }, "cuEventDestroy",
+               as(serve::Call::destroy_event, event));
+}

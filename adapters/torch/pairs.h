@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages between two ranks, apart from the collectives. Every peer and direction is a group of
+// two with keys, order and a thread of its own: a receive that nobody answers yet holds up neither
+// a send to the same peer nor a collective. The lanes open with the first message and are joined by
+// both sides; messages of one lane arrive in the order they were sent.
+//
+// Failure:     the callback gets the reason. A lane's first error is final for that lane.
+// Concurrency: any thread; callbacks come on the lane's thread. The destructor ends what has not
+//              met its peer yet and finishes the rest.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "sealane/comm.h"
+
+namespace sealane::adapter {
+
+class Pairs {
+ public:
+  // `group` is how the ranks would join a group of all; `world_ranks` are the names for errors.
+  Pairs(CommOptions group, std::vector<int> world_ranks);
+  ~Pairs();
+  Pairs(const Pairs&) = delete;
+  Pairs& operator=(const Pairs&) = delete;
+
+  // The memory belongs to the lane until the callback. A tag that differs is an error.
+  void send(int peer, int tag, const void* data, size_t bytes, WorkCallback done);
+  void receive(int peer, int tag, void* data, size_t bytes, WorkCallback done);
+
+  CommTraffic traffic() const;
+
+ private:
+  class Lane;
+
+  Lane& lane(int from, int to);
+
+  CommOptions group_;
+  std::vector<int> world_ranks_;
+  std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
+  mutable std::mutex mutex_;
+  std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;  // by sender and receiver
+};
+
+// Comm speaks of the ranks of its own group; users know those of the world. Replaces the numbers
+// after "rank" and "ranks".
+std::string in_world_ranks(const std::string& text, const std::vector<int>& world_ranks);
+
+}  // namespace sealane::adapter

@@ -1,0 +1,280 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+"""What sealing costs a training step: DDP over Gloo, over Sealane in plain mode, and sealed.
+
+    SEALANE_KEY_FILE=job.key torchrun -r 1 -t 1 --nproc_per_node 4 examples/ddp/characterize.py \
+        --models gpt-14,mlp-25 --ranks 2,4 --buckets 25 --json ddp.json
+
+All variants train the same model on the same generated data in the same processes, one iteration of
+each per round, so that whatever else the machine does hits them alike. docs/pytorch.md describes the
+measurement and the JSON; `sealane report` draws it. Ends with exit 1 if the losses do not agree.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from contextlib import nullcontext
+from typing import Any, Dict, List, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import sealane.torch
+from models import MODELS, Task
+
+VARIANTS = (("gloo", "plain"), ("sealane", "plain"), ("sealane", "sealed"))
+WARM_UP = 3  # DDP sorts its buckets after the first iteration
+LOSS_TOLERANCE = 1e-4  # ranks are added in another order, and training amplifies the last bit
+
+# arXiv 2501.11771, emulated GPU TEEs, 4 GPUs. These three are all that is published as numbers.
+PUBLISHED = [
+    {"model": "average", "ranks": 4, "bucket_mb": 25, "slowdown": 8.68},
+    {"model": "GPT-2-XL", "ranks": 4, "bucket_mb": 25, "slowdown": 41.6},
+    {"model": "GPT-2-XL", "ranks": 4, "bucket_mb": None, "slowdown": 3.03},
+]
+DIFFERS = (
+    "Measured: CPU ranks of one machine, records through shared memory. Published: GPUs whose "
+    "packages exchange sealed messages. Compare shapes, not numbers."
+)
+
+
+class Trainer:
+    """One variant: its own copy of the model, its own group."""
+
+    def __init__(self, task: Task, group: Any, bucket_mb: float, seed: int) -> None:
+        self.group = group
+        self.task = task
+        self.model = DistributedDataParallel(
+            task.model, process_group=group, bucket_cap_mb=bucket_mb
+        )
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.spare = torch.Generator().manual_seed(seed)  # for batches that train nothing
+        self.loss = float("nan")
+
+    def iterate(self, communicate: bool = True) -> float:
+        """One iteration; milliseconds. Without communication: forward and backward only."""
+        inputs, targets = self.task.batch(self.generator if communicate else self.spare)
+        self.optimizer.zero_grad(set_to_none=False)
+        start = time.perf_counter()
+        with nullcontext() if communicate else self.model.no_sync():
+            logits = self.model(inputs)
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+            loss.backward()
+        if communicate:
+            self.optimizer.step()
+            self.loss = loss.item()
+        return 1e3 * (time.perf_counter() - start)
+
+    def bucket_elements(self) -> List[int]:
+        told = self.model._get_ddp_logging_data()
+        sizes = told.get("rebuilt_bucket_sizes") or told["bucket_sizes"]
+        return [int(size) // 4 for size in str(sizes).split(",")]
+
+
+class Samples(NamedTuple):
+    iteration: Dict[Any, List[float]]
+    compute: List[float]
+    communication: Dict[Any, List[float]]
+
+
+def all_reduce_alone(buckets: List[torch.Tensor], group: Any) -> float:
+    """What the buckets take when nothing else is going on; milliseconds."""
+    dist.barrier(group=group)
+    start = time.perf_counter()
+    for bucket in buckets:
+        dist.all_reduce(bucket, group=group)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def agreed(value: int, group: Any) -> int:
+    """Rank 0's number, on all ranks."""
+    box = torch.tensor([value])
+    dist.broadcast(box, 0, group=group)
+    return int(box)
+
+
+def mean_over_ranks(samples: List[float], group: Any) -> List[float]:
+    times = torch.tensor(samples, dtype=torch.float64)
+    dist.all_reduce(times, group=group)
+    return (times / dist.get_world_size(group)).tolist()
+
+
+def measure(trainers: Dict[Any, Trainer], gloo: Any, seconds: float) -> Samples:
+    for trainer in trainers.values():
+        for _ in range(WARM_UP):
+            trainer.iterate()
+    some = next(iter(trainers.values()))
+    buckets = [torch.zeros(count) for count in some.bucket_elements()]
+    samples = Samples({v: [] for v in trainers}, [], {v: [] for v in trainers})
+
+    def one_round(number: int) -> None:
+        order = list(trainers)
+        order = order[number % len(order) :] + order[: number % len(order)]
+        for variant in order:
+            samples.iteration[variant].append(trainers[variant].iterate())
+        samples.compute.append(some.iterate(communicate=False))
+        if number % 4 == 0:
+            for variant in order:
+                alone = all_reduce_alone(buckets, trainers[variant].group)
+                samples.communication[variant].append(alone)
+
+    start = time.perf_counter()
+    one_round(0)
+    rounds = agreed(int(min(200, max(5, seconds / (time.perf_counter() - start)))), gloo)
+    for number in range(1, rounds):
+        one_round(number)
+    for times in (*samples.iteration.values(), *samples.communication.values(), samples.compute):
+        times[:] = mean_over_ranks(times, gloo)
+    return samples
+
+
+def percentile(samples: List[float], percent: int) -> float:
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def ratio(samples: List[float], base: List[float]) -> float:
+    """Median of the ratios within rounds."""
+    return statistics.median(a / b for a, b in zip(samples, base))
+
+
+def row(name: str, ranks: int, bucket_mb: float, variant: Any, trainer: Trainer, samples: Samples):
+    times = samples.iteration[variant]
+    alone = statistics.median(samples.communication[variant])
+    compute = statistics.median(samples.compute)
+    exposed = max(0.0, statistics.median(times) - compute)
+    sent, final_loss = sealane.torch.Traffic(0, 0), trainer.loss
+    if variant == ("sealane", "sealed"):
+        before = sealane.torch.traffic(trainer.group)
+        trainer.iterate()
+        after = sealane.torch.traffic(trainer.group)
+        sent = sealane.torch.Traffic(after.records - before.records, after.bytes - before.bytes)
+    return {
+        "model": name,
+        "backend": variant[0],
+        "mode": variant[1],
+        "ranks": ranks,
+        "bucket_mb": bucket_mb,
+        "iteration_ms": round(statistics.median(times), 3),
+        "iteration_ms_p10": round(percentile(times, 10), 3),
+        "iteration_ms_p90": round(percentile(times, 90), 3),
+        "compute_ms": round(compute, 3),
+        "comm_ms": round(alone, 3),
+        "overlap": round(min(1.0, max(0.0, 1 - exposed / alone)), 3) if ranks > 1 else None,
+        "sealed_messages": sent.records,
+        "sealed_bytes": sent.bytes,
+        "rounds": len(times),
+        "loss": final_loss,
+        "slowdown_vs_plain": round(ratio(times, samples.iteration[("sealane", "plain")]), 3),
+        "slowdown_vs_gloo": round(ratio(times, samples.iteration[("gloo", "plain")]), 3),
+    }
+
+
+def study(name: str, ranks: int, bucket_mb: float, groups: Dict[Any, Any], seconds: float):
+    trainers = {}
+    for variant, group in groups.items():
+        torch.manual_seed(0)
+        trainers[variant] = Trainer(MODELS[name](), group, bucket_mb, seed=dist.get_rank())
+    samples = measure(trainers, groups[("gloo", "plain")], seconds)
+    rows = [row(name, ranks, bucket_mb, v, trainers[v], samples) for v in trainers]
+    losses = [entry["loss"] for entry in rows]
+    if max(losses) - min(losses) > LOSS_TOLERANCE * abs(losses[0]):
+        raise SystemExit(f"{name}, {ranks} ranks: losses differ: {losses}")
+    return rows
+
+
+def make_groups(ranks: int) -> Dict[Any, Any]:
+    members = list(range(ranks))
+    groups = {}
+    for backend, mode in VARIANTS:
+        options = sealane.torch.Options(mode=mode) if backend == "sealane" else None
+        groups[(backend, mode)] = dist.new_group(members, backend=backend, pg_options=options)
+    return groups
+
+
+def machine() -> Dict[str, Any]:
+    model = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
+        for line in cpuinfo:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "torch": torch.__version__,
+        "sealane": sealane.torch.__version__,
+        "threads_per_rank": torch.get_num_threads(),
+    }
+
+
+def write(path: str, rows: List[Dict[str, Any]]) -> None:
+    """Rows of an earlier run stay, unless they were measured again."""
+
+    def identity(entry: Dict[str, Any]) -> Any:
+        return tuple(entry[k] for k in ("model", "backend", "mode", "ranks", "bucket_mb"))
+
+    kept: Dict[Any, Dict[str, Any]] = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            kept = {identity(entry): entry for entry in json.load(file)["rows"]}
+    kept.update({identity(entry): entry for entry in rows})
+    document = {
+        "study": "ddp",
+        "machine": machine(),
+        "rows": list(kept.values()),
+        "published": PUBLISHED,
+        "differs": DIFFERS,
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+
+
+def show(entry: Dict[str, Any]) -> None:
+    print(
+        f"{entry['model']:12} {entry['ranks']} ranks {entry['bucket_mb']:6g} MB  "
+        f"{entry['backend']:7} {entry['mode']:6} {entry['iteration_ms']:9.1f} ms  "
+        f"comm {entry['comm_ms']:8.1f} ms  {entry['slowdown_vs_plain']:6.3f}x plain  "
+        f"{entry['slowdown_vs_gloo']:6.3f}x gloo  loss {entry['loss']:.5f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--models", default=",".join(MODELS), help="of " + ", ".join(MODELS))
+    parser.add_argument("--ranks", help="group sizes, up to the ranks of torchrun (all of them)")
+    parser.add_argument("--buckets", default="25", help="bucket_cap_mb of DDP, 1 to 1000 (25)")
+    parser.add_argument("--seconds", type=float, default=20, help="per model, ranks, bucket (20)")
+    parser.add_argument("--json", help="where to add the rows")
+    options = parser.parse_args()
+
+    dist.init_process_group("gloo")
+    sizes = [int(n) for n in (options.ranks or str(dist.get_world_size())).split(",")]
+    if max(sizes) > dist.get_world_size():
+        parser.error(f"--ranks {max(sizes)} needs torchrun --nproc_per_node {max(sizes)}")
+    for ranks in sizes:
+        groups = make_groups(ranks)
+        rows: List[Dict[str, Any]] = []
+        for name in options.models.split(","):
+            for bucket_mb in (float(text) for text in options.buckets.split(",")):
+                if dist.get_rank() < ranks:
+                    rows += study(name, ranks, bucket_mb, groups, options.seconds)
+                    if dist.get_rank() == 0:
+                        for entry in rows[-len(VARIANTS) :]:
+                            show(entry)
+        if dist.get_rank() == 0 and options.json:
+            write(options.json, rows)
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the package's native parts with CMake. SEALANE_BUILD=DIRECTORY uses a build there is."""
+
+import os
+import subprocess
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class CMakeBuild(build_ext):
+    """_torch, the library under it and the program, as CMake's component "python" has them."""
+
+    def run(self) -> None:
+        build = os.environ.get("SEALANE_BUILD")
+        if build is None:
+            build = os.path.abspath(os.path.join(self.build_temp, "cmake"))
+            self.call("-S", HERE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                      f"-DSEALANE_PYTHON={sys.executable}")
+        targets = ("sealane-torch", "sealane", "sealane-program")
+        self.call("--build", build, "--target", *targets)
+        package = os.path.join(HERE, "python") if self.inplace else os.path.abspath(self.build_lib)
+        self.call("--install", build, "--component", "python", "--prefix", package)
+
+    @staticmethod
+    def call(*arguments: str) -> None:
+        if subprocess.call(["cmake", *arguments]) != 0:
+            raise SystemExit(
+                "sealane: CMake failed: see above. It needs PyTorch with its headers (Debian: "
+                "python3-torch libtorch-dev pybind11-dev) and what 'tools/setup.sh build' installs"
+            )
+
+
+setup(ext_modules=[Extension("sealane._torch", sources=[])], cmdclass={"build_ext": CMakeBuild})

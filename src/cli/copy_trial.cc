@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/copy_trial.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "cli/run_environment.h"
+
+namespace sealane::cli {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+[[noreturn]] void become_example(const std::vector<std::string>& command,
+                                 const Environment& environment, const std::string& log) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted benchmark leaves nothing behind
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  dup2(out, STDOUT_FILENO);
+  dup2(out, STDERR_FILENO);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(words[0], words.data());
+  _exit(127);
+}
+
+std::string last_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+Status run_to_end(const std::vector<std::string>& command, const Environment& environment,
+                  const std::string& log) {
+  const pid_t child = fork();
+  if (child < 0) return io_error("cannot start an example", errno);
+  if (child == 0) become_example(command, environment, log);
+  const auto deadline = Clock::now() + kPatience;
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (Clock::now() > deadline) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return internal_error(fmt::format("{} did not end within {} s", command[0],
+                                        std::chrono::seconds(kPatience).count()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return internal_error(fmt::format("{} failed: {}", command[0], last_line(log)));
+}
+
+Result<json> read_json(const std::string& file) {
+  std::ifstream in(file);
+  json found = json::parse(in, nullptr, false);
+  if (found.is_discarded()) return internal_error(fmt::format("{} is no JSON", file));
+  return found;
+}
+
+Result<Environment> environment_of(const CopyPolicy& policy, const CopySetting& setting,
+                                   const std::string& counters) {
+  RunOptions options;
+  options.emulate = true;
+  options.platform = setting.platform;
+  options.enable = policy.enable;
+  if (policy.enable.empty()) {
+    options.set("SEALANE_EMU_STATS", counters);
+  } else {
+    options.stats = counters;
+  }
+  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
+  options.set("SEALANE_EMU_DILATION", setting.dilation);
+  options.set("SEALANE_WORKERS", setting.workers);
+  return environment_for(options);
+}
+
+void add_counters(CopyRun& run, const json& counters) {
+  for (const char* direction : {"to_device", "to_host"}) {
+    const json& one = counters.at(direction);
+    run.copies += one.at("copies").get<uint64_t>();
+    run.bytes += one.at("bytes").get<uint64_t>();
+    run.blocked_s += one.contains("blocked_s") ? one.at("blocked_s").get<double>()
+                                               : one.at("blocked_device_ns").get<double>() / 1e9;
+  }
+  if (counters.contains("speculation")) run.hit_rate = counters.at("speculation").at("hit_rate");
+}
+
+}  // namespace
+
+// Sizes for a run of a fraction of a second; the regime is what counts, and it is the examples'
+// own.
+const std::vector<CopyExample>& copy_examples() {
+  static const std::vector<CopyExample> all = {
+      {"layer_swap", "layer_swap", {"--steps", "4"}},
+      {"kv_swap", "kv_swap", {"--steps", "3"}},
+      {"decode_loop", "decode_loop", {"--steps", "120"}},
+      {"mini_llm-flexgen",
+       "mini_llm",
+       {"--schedule", "flexgen", "--steps", "4", "--verify", "off"}},
+      {"mini_llm-vllm", "mini_llm", {"--schedule", "vllm", "--steps", "24", "--verify", "off"}},
+      {"mini_llm-peft", "mini_llm", {"--schedule", "peft", "--steps", "2", "--verify", "off"}},
+  };
+  return all;
+}
+
+const std::vector<CopyPolicy>& copy_policies() {
+  static const std::vector<CopyPolicy> all = {
+      {"off", false, ""},
+      {"stock", true, ""},
+      {"engine", true, "engine"},
+      {"async", true, "engine,async"},
+      {"parallel", true, "engine,async,parallel"},
+  };
+  return all;
+}
+
+Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,
+                                 const CopySetting& setting) {
+  const std::string base = setting.scratch + "/" + example.name + "." + policy.name;
+  const std::string figures = base + ".json";
+  const std::string counters = base + ".counters.json";
+  const auto environment = environment_of(policy, setting, counters);
+  if (!environment) return environment.error();
+
+  std::vector<std::string> command = {setting.examples + "/" + example.program};
+  command.insert(command.end(), example.arguments.begin(), example.arguments.end());
+  command.insert(command.end(), {"--json", figures});
+  if (Status ran = run_to_end(command, *environment, base + ".log"); !ran) return ran.error();
+
+  const auto told = read_json(figures);
+  if (!told) return told.error();
+  const auto counted = read_json(counters);
+  if (!counted) return counted.error();
+  CopyRun run;
+  run.total_s = told->at("total_s");
+  run.tokens_per_s = told->at("tokens_per_s");
+  run.hash = told->at("hash");
+  add_counters(run, *counted);
+  return run;
+}
+
+}  // namespace sealane::cli

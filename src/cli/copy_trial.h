@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The measurement behind `sealane bench copy`: one example on the emulated GPU under one policy, in
+// a process of its own, in device time.
+//
+// End-to-end time and the hash of what was computed are the example's own (events, so device time).
+// Blocked time is what the program's threads spent inside copy calls: without our runtime as the
+// emulated driver counts it, with it as our statistics do, which stand one call further out.
+//
+// Concurrency: one thread. Failure: an example that fails, hangs or computes something else is an
+// error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sealane::cli {
+
+struct CopyExample {
+  std::string name;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+struct CopyPolicy {
+  std::string name;
+  bool cc = true;
+  std::string enable;  // of the runtime; empty: without it
+};
+
+const std::vector<CopyExample>& copy_examples();
+const std::vector<CopyPolicy>& copy_policies();
+
+struct CopyRun {
+  double total_s = 0;
+  double blocked_s = 0;
+  double hit_rate = 0;
+  double tokens_per_s = 0;
+  uint64_t copies = 0;
+  uint64_t bytes = 0;
+  std::string hash;
+};
+
+struct CopySetting {
+  std::string examples;  // their directory
+  std::string scratch;   // a directory for files
+  std::string platform;
+  std::string dilation;  // empty: chosen by the driver
+  std::string workers;   // empty: chosen by the runtime
+};
+
+Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,
+                                 const CopySetting& setting);
+
+}  // namespace sealane::cli

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `sealane estimate` was asked, checked: names are known, numbers are possible, and no flag
+// was given that the workload does not read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/ddp.h"
+#include "estimate/serving.h"
+#include "platform/platform.h"
+#include "workload/serving/serving.h"
+
+namespace sealane::cli {
+
+struct EstimateFlags {
+  std::string workload;
+  std::vector<std::string> traces;
+  std::string model;
+  std::string platform = "h100-nvl-tdx";
+  std::string policies;
+  uint32_t workers = 0;  // 0: 8 for serving, 16 for training
+  std::string slots;
+  std::string json;
+  std::string trace;
+  bool list = false;
+
+  workload::ServingOptions serving;
+  std::string lengths;
+  std::string swap_unit;
+
+  estimate::DdpOptions ddp;
+  std::string bucket;
+  std::string large_bucket;
+  std::string link;
+  std::string sealer;
+  bool no_overlap = false;
+
+  // Options that only some workloads read: name without dashes, and what CLI11 knows of it.
+  std::vector<std::pair<std::string, const CLI::Option*>> particular;
+};
+
+void declare(CLI::App& command, EstimateFlags& flags);
+
+// A platform by name or file; `local` is measured first. A wrong name is answered with the nearest.
+Result<Platform> choose_platform(const std::string& name);
+
+// A usage error if a flag was given that is not among `read` (names, separated by spaces).
+Status only_flags(const EstimateFlags& flags, std::string_view workload, std::string_view read);
+
+// Those that were given, with their values.
+std::vector<std::pair<std::string, std::string>> given_flags(const EstimateFlags& flags);
+
+// The flags of `ddp`, as only_flags() wants them.
+std::string_view ddp_flags();
+
+Status complete_serving(EstimateFlags& flags);  // what was given as text
+Status complete_ddp(EstimateFlags& flags);
+
+Result<std::vector<std::string>> choose_policies(const std::string& text,
+                                                 const std::vector<std::string>& usual,
+                                                 const std::vector<std::string>& all);
+
+}  // namespace sealane::cli

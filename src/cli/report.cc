@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// sealane report: one HTML page from the files that --json of other commands wrote.
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "report/output.h"
+#include "report/page.h"
+#include "sealane_version.h"
+
+namespace sealane::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> runs;
+  std::string out;
+};
+
+Result<report::RunFile> read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return usage_error(fmt::format("{}: cannot be read or is empty", path));
+  }
+  return report::RunFile{path, std::move(text).str()};
+}
+
+Status report(const Flags& flags) {
+  std::vector<report::RunFile> runs;
+  for (const std::string& path : flags.runs) {
+    auto run = read(path);
+    if (!run) return run.error();
+    runs.push_back(*std::move(run));
+  }
+  const auto page = report::make_page(runs, SEALANE_VERSION);
+  if (!page) return page.error();
+  if (Status status = report::write_file(flags.out, page->html); !status) return status;
+  if (flags.out == "-") return {};
+  return report::write_file("-", page->summary + fmt::format("The page: {}\n", flags.out));
+}
+
+}  // namespace
+
+void add_report(CLI::App& root, Invocation& invocation) {
+  auto* command = root.add_subcommand(
+      "report", "One page with tables and plots, from results of other commands");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("runs", flags->runs, "Files that --json of estimate, validate or bench wrote")
+      ->required()
+      ->type_name("RUN.json");
+  command->add_option("-o,--output", flags->out, "The page, - is stdout")
+      ->required()
+      ->type_name("R.html");
+  command->callback([flags, &invocation] { invocation.job = [flags] { return report(*flags); }; });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/run_environment.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "platform/reader.h"
+
+namespace sealane::cli {
+namespace {
+
+Result<std::string> emulator_directory() {
+  return directory_of("the emulated GPU", "libcuda.so.1",
+                      {"lib/emu", SEALANE_LIBDIR "/sealane/emu"});
+}
+
+constexpr const char* kPreload = "libsealane-preload.so";
+
+// Whole, because programs change their directory.
+void add_file(Environment& out, const char* variable, const std::string& path) {
+  if (!path.empty()) out.emplace_back(variable, std::filesystem::absolute(path).string());
+}
+
+// Every number of a platform file as one word; whoever reads them takes those he knows.
+Result<std::string> model_words(const std::string& name) {
+  const auto platform = find_platform(name);
+  if (!platform) return platform.error();
+  std::string words;
+  for (const Parameter& parameter : platform->parameters) {
+    if (parameter.value.find(' ') != std::string::npos) continue;  // a name, not a number
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", parameter.key, parameter.value);
+  }
+  return words;
+}
+
+// What estimates are made from.
+Status add_costs(const RunOptions& options, Environment& out) {
+  if (options.platform.empty() || !options.watches()) return {};
+  const auto words = model_words(options.platform);
+  if (!words) return words.error();
+  out.emplace_back("SEALANE_COSTS", fmt::format("platform={} {}", options.platform, *words));
+  return {};
+}
+
+// The transparent runtime, in front of whatever else is preloaded.
+Status add_preload(const RunOptions& options, Environment& out) {
+  const auto directory =
+      directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
+  if (!directory) return directory.error();
+  const char* before = std::getenv("LD_PRELOAD");
+  std::string preload = *directory + "/" + kPreload;
+  if (before != nullptr && *before != '\0') preload = preload + ":" + before;
+  out.emplace_back("LD_PRELOAD", preload);
+  // On the emulated GPU, and while somebody records, nothing is switched on that was not asked for.
+  const bool quiet = options.emulate || !options.record.empty();
+  if (options.observe) {
+    out.emplace_back("SEALANE_OBSERVE", "1");
+  } else if (!options.enable.empty() || quiet) {
+    out.emplace_back("SEALANE_ENABLE", options.enable.empty() ? "none" : options.enable);
+  }
+  for (const Switch& one : options.runtime) {
+    if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+  }
+  add_file(out, "SEALANE_STATS", options.stats);
+  add_file(out, "SEALANE_TRACE", options.trace);
+  add_file(out, "SEALANE_RECORD", options.record);
+  return add_costs(options, out);
+}
+
+Status add_emulator(const RunOptions& options, Environment& out) {
+  const auto directory = emulator_directory();
+  if (!directory) return directory.error();
+  const char* before = std::getenv("LD_LIBRARY_PATH");
+  std::string path = *directory;
+  if (options.value_of("SEALANE_EMU_REACH") == "linked") path = path + "/linked:" + path;
+  if (before != nullptr && *before != '\0') path = path + ":" + before;
+  out.emplace_back("LD_LIBRARY_PATH", path);
+  for (const Switch& one : options.switches) {
+    if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+  }
+  if (!options.platform.empty()) {
+    const auto words = model_words(options.platform);
+    if (!words) return words.error();
+    out.emplace_back("SEALANE_EMU_MODEL", *words);
+  }
+  const bool paced = !options.platform.empty() || !options.value_of("SEALANE_EMU_DILATION").empty();
+  const std::string pacing = options.pacing.empty() ? (paced ? "model" : "none") : options.pacing;
+  out.emplace_back("SEALANE_EMU_PACING", pacing);
+  return {};
+}
+
+}  // namespace
+
+const std::string& RunOptions::value_of(std::string_view variable) const {
+  static const std::string none;
+  for (const Switch& one : switches) {
+    if (one.variable == variable) return one.value;
+  }
+  return none;
+}
+
+void RunOptions::set(std::string_view variable, std::string value) {
+  for (auto* list : {&switches, &runtime}) {
+    for (Switch& one : *list) {
+      if (one.variable == variable) one.value = value;
+    }
+  }
+}
+
+void add_emulator_options(CLI::App& command, RunOptions& options) {
+  command.add_flag("--emulate", options.emulate, "On the emulated confidential GPU");
+  command.add_option("--platform", options.platform,
+                     "Time (--emulate) or estimates as on this machine (see platforms/)");
+  command
+      .add_option("--pacing", options.pacing,
+                  "none: as fast as possible; model: at modelled speed (default with --platform)")
+      ->check(CLI::IsMember({"none", "model"}));
+  for (Switch& one : options.switches) command.add_option(one.flag, one.value, one.help);
+}
+
+Result<std::string> directory_of(const char* what, const char* file,
+                                 std::initializer_list<const char*> places) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto prefix = program.parent_path().parent_path();
+  for (const char* place : places) {
+    if (std::filesystem::exists(prefix / place / file, error)) return (prefix / place).string();
+  }
+  return io_error(fmt::format("{} is not installed: no {} in {}", what, file, prefix.string()));
+}
+
+Result<Environment> environment_for(const RunOptions& options) {
+  Environment out;
+  if (options.emulate) {
+    if (const auto added = add_emulator(options, out); !added) return added.error();
+  }
+  if (options.preloads()) {
+    if (const auto added = add_preload(options, out); !added) return added.error();
+  }
+  return out;
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/sim_tables.h"
+
+#include <fmt/core.h>
+
+#include "platform/reader.h"
+#include "report/output.h"
+#include "report/table.h"
+#include "sim/compare.h"
+
+namespace sealane::cli {
+namespace {
+
+std::string row_name(workload::Pattern pattern, bool lockstep) {
+  return fmt::format("{}{}", workload::to_string(pattern), lockstep ? ", lockstep" : "");
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
+
+std::string hits_text(const std::vector<sim::HitRow>& rows) {
+  report::Table table({{"pattern", report::Align::left},
+                       {"copies"},
+                       {"sealane"},
+                       {"ready"},
+                       {"pipellm"},
+                       {"ready"}});
+  for (const sim::HitRow& row : rows) {
+    const auto hits = [](const sim::Foreseen& foreseen) {
+      return foreseen.silent ? std::string("silent") : percent(foreseen.hit_rate);
+    };
+    table.add_row({row_name(row.pattern, row.lockstep), fmt::format("{}", row.sealane.copies),
+                   hits(row.sealane), percent(row.sealane.ready_rate), hits(row.pipellm),
+                   percent(row.pipellm.ready_rate)});
+  }
+  return table.text();
+}
+
+std::string steps_text(const std::vector<sim::StepRow>& rows) {
+  std::vector<report::Table::Column> columns{{"pattern", report::Align::left}};
+  for (const sim::PolicyStep& step : sim::policy_steps()) {
+    columns.push_back({std::string(step.name)});
+  }
+  report::Table table(std::move(columns));
+  for (const sim::StepRow& row : rows) {
+    std::vector<std::string> cells{row_name(row.pattern, row.lockstep)};
+    for (const Duration elapsed : row.elapsed) {
+      cells.push_back(fmt::format("{:.1f}", static_cast<double>(elapsed.count()) / 1e6));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+constexpr std::string_view kHitsTitle =
+    "SIMULATED on {}: share of bulk copies to the device a slot was claimed for, in percent, "
+    "after\n"
+    "two periods; ready: share of their messages sealed by then. lockstep: the host waits for "
+    "each\n"
+    "kernel, else it runs ahead. pipellm: the paper's rules in our pipeline.\n\n";
+constexpr std::string_view kStepsTitle =
+    "SIMULATED on {}: ms for twenty periods after two. Each column adds one step: CC as shipped, "
+    "a\n"
+    "faster engine, callers that do not block, all workers seal, sealing ahead; off is without "
+    "CC.\n"
+    "lockstep: the host waits for each kernel, else it runs ahead.\n\n";
+
+}  // namespace
+
+Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
+                      const std::string& json) {
+  if (!json.empty()) {
+    if (Status status = report::check_writable(json); !status) return status;
+  }
+  std::string text;
+  std::string lines;
+  for (const std::string& name : platforms) {
+    const auto platform = find_platform(name);
+    if (!platform) return platform.error();
+    if (!text.empty()) text += '\n';
+    if (table == SimTable::hits) {
+      const auto rows = sim::compare_hits(*platform);
+      text += fmt::format(fmt::runtime(kHitsTitle), name) + hits_text(rows);
+      lines += sim::to_json(name, std::span<const sim::HitRow>(rows)) + "\n";
+    } else {
+      const auto rows = sim::compare_steps(*platform);
+      text += fmt::format(fmt::runtime(kStepsTitle), name) + steps_text(rows);
+      lines += sim::to_json(name, std::span<const sim::StepRow>(rows)) + "\n";
+    }
+  }
+  if (json != "-") {
+    if (Status status = report::write_file("-", text); !status) return status;
+  }
+  return json.empty() ? Status{} : report::write_file(json, lines);
+}
+
+}  // namespace sealane::cli

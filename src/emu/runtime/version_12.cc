@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is CUDA 12's alone: its cudaDeviceProp under a new symbol, and a batch copy that has a place
+// for the index of what failed.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "emu/runtime/runtime.h"
+
+#undef cudaGetDeviceProperties
+
+using namespace sealane::emu::runtime;
+
+static_assert(sizeof(cudaDeviceProp) == 1032);
+
+namespace {
+
+CUresult fill(const Calls& calls, cudaDeviceProp& p, int device) {
+  const CUresult filled = fill_properties(calls, p, device);
+  if (filled != CUDA_SUCCESS) return filled;
+  const auto get = [&](CUdevice_attribute which, int& value) {
+    calls.cuDeviceGetAttribute(&value, which, device);
+  };
+  get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, p.clockRate);
+  get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, p.memoryClockRate);
+  get(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, p.computeMode);
+  p.deviceOverlap = p.asyncEngineCount > 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMU_RUNTIME cudaGetDeviceProperties_v2(cudaDeviceProp* properties, int device) {
+  return with_driver([&](const Calls& calls) {
+    return properties != nullptr ? fill(calls, *properties, device) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+// The name without a number is CUDA 11's, whose structure ends earlier.
+EMU_RUNTIME cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  return with_driver([&](const Calls& calls) {
+    if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    cudaDeviceProp whole;
+    const CUresult filled = fill(calls, whole, device);
+    if (filled != CUDA_SUCCESS) return filled;
+    std::memcpy(static_cast<void*>(properties), &whole,
+                offsetof(cudaDeviceProp, hostRegisterSupported));
+    return CUDA_SUCCESS;
+  });
+}
+
+EMU_RUNTIME_TWINS(cudaMemcpyBatchAsync, _ptsz,
+                  (void** to, void** from, size_t* bytes, size_t count,
+                   cudaMemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
+                   size_t* failed, cudaStream_t stream),
+                  with_context(mode, [&](const Calls& c) {
+                    const CUresult result = c.cuMemcpyBatchAsync(
+                        reinterpret_cast<CUdeviceptr*>(to), reinterpret_cast<CUdeviceptr*>(from),
+                        bytes, count, reinterpret_cast<CUmemcpyAttributes*>(attributes), starts,
+                        attribute_count, stream);
+                    // SIZE_MAX: not of one copy, or not known.
+                    if (failed != nullptr && result != CUDA_SUCCESS) *failed = SIZE_MAX;
+                    return result;
+                  }))

@@ -1,0 +1,385 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "estimate/ddp.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/collective/schedule.h"
+#include "platform/cost.h"
+
+namespace sealane::estimate {
+namespace {
+
+constexpr std::array<std::string_view, 5> kPolicies{"off", "study", "buckets", "stock", "sealane"};
+
+constexpr double kForwardShare = 1.0 / 3;  // of an iteration's work; the rest is the backward pass
+constexpr double kNvlinkBus = 71;          // GB/s, 2 x H100, 27 MiB buckets, a public NCCL profile
+constexpr double kPcieBus = 19.5;          // GB/s, the same for PCIe-class links
+constexpr double kEncryptedNvlink = 156.0 / 185;  // four B200, NCCL, article on arXiv 2608.26575
+constexpr double kHopSeconds = 5e-6;              // assumed: one step of a collective
+constexpr double kFoldGbPerS = 20;                // assumed: one core adds what is in its cache
+constexpr double kGpuKernelGbPerS = 30;           // assumed: nobody has published one
+constexpr uint32_t kRecordBytes = 64 << 10;       // as our collectives seal
+constexpr double kChunk = 1 << 20;                // what the pipeline's stages hand on
+constexpr uint32_t kGpusMax = 1024;
+
+double gb(double bytes) { return bytes / 1e9; }
+double s(Duration time) { return static_cast<double>(time.count()) / 1e9; }
+
+// What an all-reduce of one bucket takes, on one GPU.
+struct Cost {
+  double busy = 0;  // until the next one can begin
+  double rest = 0;  // until this one is done, after that
+  double wire = 0;
+  double seal = 0;
+  double verify = 0;
+  uint64_t messages = 0;
+  uint64_t sealed_bytes = 0;
+};
+
+double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
+
+// --- off, study, stock
+
+double open_wire(double bytes, const DdpOptions& options) {
+  const double n = options.gpus;
+  if (n < 2) return 0;
+  double bus = options.link == Link::pcie ? kPcieBus : kNvlinkBus;
+  if (options.gpus > options.gpus_per_machine) bus = std::min(bus, options.network_gb_per_s);
+  const double hops =
+      std::min(2 * (n - 1), 4 * std::log2(n));  // a ring, or a tree if it is shorter
+  return ring_share(n) * gb(bytes) / bus + hops * kHopSeconds;
+}
+
+Cost off_cost(double bytes, const DdpOptions& options) {
+  const double wire = open_wire(bytes, options);
+  return {.busy = wire, .wire = wire};
+}
+
+Cost study_cost(double bytes, const DdpOptions& options, double message_s) {
+  Cost cost = off_cost(bytes, options);
+  cost.messages = 2 * (options.gpus - 1);
+  cost.sealed_bytes = static_cast<uint64_t>(ring_share(options.gpus) * bytes);
+  cost.seal = cost.verify = static_cast<double>(cost.messages) * message_s / 2;
+  cost.busy += cost.seal + cost.verify;
+  return cost;
+}
+
+Cost stock_cost(double bytes, const Platform& platform, const DdpOptions& options) {
+  Cost cost = off_cost(bytes, options);
+  if (options.gpus < 2) return cost;
+  if (options.link == Link::nvlink_encrypted) {
+    cost.busy = cost.wire = cost.wire / kEncryptedNvlink;
+    return cost;
+  }
+  const auto chunk = static_cast<uint64_t>(bytes / options.gpus);
+  const double hops = 2 * (options.gpus - 1);
+  const double out = s(stock_copy_time(platform, platform.to_host, HostMemory::pinned, chunk));
+  const double in = s(stock_copy_time(platform, platform.to_device, HostMemory::pinned, chunk));
+  cost.verify = hops * s(stock_aead_time(platform, platform.to_host.cc, chunk, chunk));
+  cost.seal = hops * s(stock_aead_time(platform, platform.to_device.cc, chunk, chunk));
+  cost.busy = hops * (out + in);
+  cost.wire = cost.busy - cost.verify - cost.seal;
+  if (options.gpus > options.gpus_per_machine) {
+    const double network = ring_share(options.gpus) * gb(bytes) / options.network_gb_per_s;
+    cost.busy += network;
+    cost.wire += network;
+  }
+  cost.messages = 2 * static_cast<uint64_t>(hops) * message_count(platform.cc, chunk);
+  cost.sealed_bytes = 2 * static_cast<uint64_t>(hops) * chunk;
+  return cost;
+}
+
+// --- sealane
+
+// What a rank seals and opens in a schedule of core/collective.
+struct Work {
+  uint64_t sealed = 0;
+  uint64_t opened = 0;
+  uint64_t records = 0;  // sealed
+};
+
+Work work_of(Algorithm algorithm, uint32_t rank, uint32_t size, uint64_t bytes) {
+  Work work;
+  if (size < 2) return work;
+  const Schedule schedule = make_schedule({.collective = Collective::all_reduce,
+                                           .algorithm = algorithm,
+                                           .rank = rank,
+                                           .size = size,
+                                           .bytes = bytes / 4 * 4,
+                                           .record_bytes = kRecordBytes,
+                                           .channel_records = 64});
+  for (const Step& step : schedule.steps) {
+    const uint64_t block = schedule.blocks[step.block].bytes;
+    const bool seals = step.kind == StepKind::send || step.kind == StepKind::publish ||
+                       step.kind == StepKind::relay;
+    const bool opens = step.kind == StepKind::fold || step.kind == StepKind::relay ||
+                       step.kind == StepKind::receive || step.kind == StepKind::forward;
+    if (seals) {
+      work.sealed += block;
+      work.records += (block + kRecordBytes - 1) / kRecordBytes;
+    }
+    if (opens) work.opened += block;
+  }
+  return work;
+}
+
+// The slowest stage sets the pace; one chunk passes through all of them at the end.
+void pipeline(Cost& cost, double bytes, std::initializer_list<double> stages, double fixed) {
+  double sum = 0;
+  for (const double stage : stages) {
+    cost.busy = std::max(cost.busy, stage);
+    sum += stage;
+  }
+  cost.rest = sum * std::min(1.0, kChunk / std::max(bytes, 1.0)) + fixed;
+}
+
+// GPUs of one machine meet in its CPU: each sends all its gradients and gets all sums. Every GPU
+// has its own key, so the hub seals for each of them. Machines form a sealed ring.
+Cost hub_cost(uint64_t bytes, const Platform& platform, const DdpOptions& options, double rate) {
+  const uint32_t local = std::min(options.gpus, options.gpus_per_machine);
+  const uint32_t machines =
+      (options.gpus + options.gpus_per_machine - 1) / options.gpus_per_machine;
+  const Work gpu = work_of(Algorithm::hub, 1, local + 1, bytes);
+  const Work ring = work_of(Algorithm::ring, 0, machines, bytes);
+  const double sealed = gb(static_cast<double>(local * bytes + ring.sealed));
+  const double opened = gb(static_cast<double>(local * gpu.sealed + ring.opened));
+  const double folded = gb(static_cast<double>(local * bytes)) + opened;
+
+  Cost cost;
+  cost.seal = sealed / rate / options.workers;
+  cost.verify = opened / rate / options.workers;
+  const double cpu = cost.seal + cost.verify + folded / kFoldGbPerS / options.workers;
+  const double out = gb(static_cast<double>(bytes)) / platform.to_host.cc.link_gb_per_s;
+  const double in = gb(static_cast<double>(bytes)) / platform.to_device.cc.link_gb_per_s;
+  // A machine's GPUs share its network ports; the ring needs one stream of the whole bucket.
+  const double network = machines < 2 ? 0
+                                      : ring_share(machines) * gb(static_cast<double>(bytes)) /
+                                            (options.network_gb_per_s * local);
+  cost.wire = out + in + network;
+  cost.messages = gpu.records + (bytes + kRecordBytes - 1) / kRecordBytes;
+  cost.sealed_bytes = gpu.sealed + bytes;
+  const double tolls = (platform.to_host.cc.toll_us + platform.to_device.cc.toll_us) / 1e6 +
+                       2 * (machines - 1) * kHopSeconds;
+  pipeline(cost, static_cast<double>(bytes), {out, cpu, network, in}, tolls);
+  return cost;
+}
+
+// Every GPU seals for its neighbour: partial sums again at every hop, results once.
+Cost ring_cost(uint64_t bytes, const Platform& platform, const DdpOptions& options, double rate) {
+  const Work work = work_of(Algorithm::ring, 0, options.gpus, bytes);
+  const double carried = ring_share(options.gpus) * gb(static_cast<double>(bytes));
+  Cost cost;
+  cost.seal = gb(static_cast<double>(work.sealed)) / rate;
+  cost.verify = gb(static_cast<double>(work.opened)) / rate;
+  const double network =
+      options.gpus > options.gpus_per_machine ? carried / options.network_gb_per_s : 0;
+  const double out = carried / platform.to_host.cc.link_gb_per_s;
+  const double in = carried / platform.to_device.cc.link_gb_per_s;
+  cost.wire = out + in + network;
+  cost.messages = work.records;
+  cost.sealed_bytes = work.sealed;
+  pipeline(cost, static_cast<double>(bytes), {out, in, network, cost.seal + cost.verify},
+           2 * (options.gpus - 1) * (platform.to_device.cc.toll_us / 1e6 + kHopSeconds));
+  return cost;
+}
+
+Cost sealane_cost(uint64_t bytes, const Platform& platform, const DdpOptions& options) {
+  if (options.gpus < 2) return {};
+  if (options.link == Link::nvlink_encrypted) {
+    return stock_cost(static_cast<double>(bytes), platform, options);
+  }
+  const double rate = options.seal_gb_per_s > 0
+                          ? options.seal_gb_per_s
+                          : default_seal_rate(platform, options.sealer).gb_per_s;
+  return options.sealer == Sealer::cpu ? hub_cost(bytes, platform, options, rate)
+                                       : ring_cost(bytes, platform, options, rate);
+}
+
+// --- an iteration
+
+double compute_time(const workload::TrainingModel& model, const DdpOptions& options) {
+  const uint64_t batch = options.batch > 0 ? options.batch : model.batch;
+  return model.sample_tflop * static_cast<double>(batch) / options.compute_tflops;
+}
+
+template <typename CostOf>
+DdpRow iterate(std::string_view policy, const workload::TrainingModel& model,
+               const DdpOptions& options, uint64_t bucket_bytes, CostOf cost_of) {
+  const std::vector<uint64_t> buckets = workload::gradient_buckets(model, bucket_bytes);
+  const auto all = static_cast<double>(model.gradient_bytes());
+  DdpRow row;
+  row.policy = policy;
+  row.buckets = buckets.size();
+  row.compute_s = compute_time(model, options);
+  double filled = 0;
+  double free = 0;
+  double done = row.compute_s;
+  for (const uint64_t bytes : buckets) {
+    filled += static_cast<double>(bytes);
+    const double backward = row.compute_s * (1 - kForwardShare) * filled / all;
+    const double ready = options.overlap ? row.compute_s * kForwardShare + backward : row.compute_s;
+    const Cost cost = cost_of(bytes);
+    free = std::max(free, ready) + cost.busy;
+    done = std::max(done, free + cost.rest);
+    row.wire_s += cost.wire;
+    row.seal_s += cost.seal;
+    row.verify_s += cost.verify;
+    row.messages += cost.messages;
+    row.sealed_bytes += cost.sealed_bytes;
+  }
+  row.time_s = done;
+  row.wait_s = done - row.compute_s;
+  return row;
+}
+
+DdpRow row_of(std::string_view policy, const workload::TrainingModel& model,
+              const Platform& platform, const DdpOptions& options) {
+  const uint64_t usual = options.bucket_bytes;
+  const uint64_t large = options.large_bucket_bytes;
+  const auto study = [&](uint64_t bytes) {
+    return study_cost(static_cast<double>(bytes), options, study_message_s());
+  };
+  if (policy == "study") return iterate(policy, model, options, usual, study);
+  if (policy == "buckets") return iterate(policy, model, options, large, study);
+  if (policy == "stock") {
+    return iterate(policy, model, options, usual, [&](uint64_t bytes) {
+      return stock_cost(static_cast<double>(bytes), platform, options);
+    });
+  }
+  if (policy == "sealane") {
+    return iterate(policy, model, options, usual,
+                   [&](uint64_t bytes) { return sealane_cost(bytes, platform, options); });
+  }
+  return iterate(policy, model, options, usual,
+                 [&](uint64_t bytes) { return off_cost(static_cast<double>(bytes), options); });
+}
+
+Status check(const DdpOptions& options) {
+  if (options.gpus == 0 || options.gpus > kGpusMax) {
+    return usage_error(fmt::format("--gpus: {} is not from 1 to {}", options.gpus, kGpusMax));
+  }
+  if (options.gpus_per_machine == 0) return usage_error("--gpus-per-machine: must be at least 1");
+  if (options.workers == 0) return usage_error("--workers: must be at least 1");
+  if (options.bucket_bytes == 0) return usage_error("--bucket: must be at least 1 byte");
+  return {};
+}
+
+struct LinkName {
+  std::string_view name;
+  Link link;
+};
+constexpr std::array<LinkName, 3> kLinks{
+    {{"pcie", Link::pcie}, {"nvlink", Link::nvlink}, {"nvlink-encrypted", Link::nvlink_encrypted}}};
+struct SealerName {
+  std::string_view name;
+  Sealer sealer;
+};
+constexpr std::array<SealerName, 3> kSealers{{{"cpu", Sealer::cpu},
+                                              {"copy-engine", Sealer::copy_engine},
+                                              {"gpu-kernel", Sealer::gpu_kernel}}};
+
+}  // namespace
+
+std::optional<Link> find_link(std::string_view name) {
+  for (const LinkName& each : kLinks) {
+    if (each.name == name) return each.link;
+  }
+  return std::nullopt;
+}
+
+std::optional<Sealer> find_sealer(std::string_view name) {
+  for (const SealerName& each : kSealers) {
+    if (each.name == name) return each.sealer;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Link link) { return kLinks[static_cast<size_t>(link)].name; }
+std::string_view to_string(Sealer sealer) { return kSealers[static_cast<size_t>(sealer)].name; }
+
+std::span<const std::string_view> ddp_policies() { return kPolicies; }
+
+SealRate default_seal_rate(const Platform& platform, Sealer sealer) {
+  switch (sealer) {
+    case Sealer::cpu: {
+      std::string source;
+      for (const Parameter& parameter : platform.parameters) {
+        if (parameter.key == "host.fast_aead_gb_per_s") source = parameter.source;
+      }
+      return {platform.host.fast_aead_gb_per_s, source};
+    }
+    case Sealer::copy_engine:
+      return {platform.to_device.cc.link_gb_per_s,
+              "assumed: a copy engine seals as fast as it moves"};
+    case Sealer::gpu_kernel:
+      break;
+  }
+  return {kGpuKernelGbPerS, "assumed: nobody has published a GPU kernel for it"};
+}
+
+Result<std::vector<DdpRow>> estimate_ddp(const workload::TrainingModel& model,
+                                         const Platform& platform, const DdpOptions& options,
+                                         std::span<const std::string> policies) {
+  if (Status status = check(options); !status) return status.error();
+  std::vector<DdpRow> rows{row_of("off", model, platform, options)};
+  for (const std::string& policy : policies) {
+    if (policy != "off") rows.push_back(row_of(policy, model, platform, options));
+  }
+  for (DdpRow& row : rows) {
+    row.slowdown = row.time_s / rows.front().time_s;
+    row.loss_pct = 100 * (1 - 1 / row.slowdown);
+  }
+  return rows;
+}
+
+std::optional<double> needed_seal_rate(const workload::TrainingModel& model,
+                                       const Platform& platform, const DdpOptions& options,
+                                       double slowdown) {
+  const double limit = slowdown * row_of("off", model, platform, options).time_s;
+  const auto enough = [&](double rate) {
+    DdpOptions with = options;
+    with.seal_gb_per_s = rate;
+    return row_of("sealane", model, platform, with).time_s <= limit;
+  };
+  double high = 10'000;
+  if (!enough(high)) return std::nullopt;
+  double low = 0.001;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = std::sqrt(low * high);
+    (enough(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+double study_message_s() {
+  static const double found = [] {
+    const workload::TrainingModel& model = *workload::find_training_model("gpt2-xl");
+    const DdpOptions options;
+    const auto slowdown = [&](double message_s) {
+      const auto time = [&](double each) {
+        return iterate("study", model, options, options.bucket_bytes,
+                       [&](uint64_t bytes) {
+                         return study_cost(static_cast<double>(bytes), options, each);
+                       })
+            .time_s;
+      };
+      return time(message_s) / time(0);
+    };
+    double low = 0;
+    double high = 10;
+    for (int i = 0; i < 80; ++i) {
+      const double middle = (low + high) / 2;
+      (slowdown(middle) < kStudyPoint ? low : high) = middle;
+    }
+    return high;
+  }();
+  return found;
+}
+
+}  // namespace sealane::estimate

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One iteration of data-parallel training: the backward pass fills buckets, each is all-reduced
+// when it is full and the one before it is done, and the step ends when the last one has arrived.
+//
+//   off      ring all-reduce at the bus bandwidth people measure
+//   study    every hop of every bucket sealed and verified, message by message, at the cost of the
+//            GPU-TEE study's emulated path: calibrated on its GPT-2-XL point, see study_message()
+//   buckets  the same with large buckets, which is what the study recommends
+//   stock    today's confidential mode: each hop crosses to the host and back by the driver's
+//   copies sealane  the schedules of core/collective. CPU cores seal: a hub in the CPU's trusted
+//   VM, and a
+//            sealed ring between machines. The copy engine or a GPU kernel seals: a sealed ring of
+//            all GPUs. Records are sealed, moved, added and opened in a pipeline
+//
+// Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "platform/platform.h"
+#include "workload/training.h"
+
+namespace sealane::estimate {
+
+enum class Link : uint8_t {
+  pcie,              // NCCL over PCIe; with CC on through the host
+  nvlink,            // unprotected, so CC goes through the host as well
+  nvlink_encrypted,  // Blackwell: CC stays on it, and Sealane steps aside
+};
+enum class Sealer : uint8_t { cpu, copy_engine, gpu_kernel };
+std::optional<Link> find_link(std::string_view name);
+std::optional<Sealer> find_sealer(std::string_view name);
+std::string_view to_string(Link link);
+std::string_view to_string(Sealer sealer);
+
+struct DdpOptions {
+  uint32_t gpus = 4;
+  uint32_t gpus_per_machine = 8;
+  uint64_t batch = 0;  // samples per GPU; 0: the model's usual
+  uint64_t bucket_bytes = workload::kBucketBytesDefault;
+  uint64_t large_bucket_bytes = 1024_MiB;  // of `buckets`
+  Link link = Link::nvlink;
+  double network_gb_per_s = 50;  // per GPU, between machines
+  bool overlap = true;           // with the backward pass
+  Sealer sealer = Sealer::cpu;
+  uint32_t workers = 16;     // per machine, if CPU cores seal
+  double seal_gb_per_s = 0;  // of a core, a copy engine, a GPU; 0: default_seal_rate()
+  double compute_tflops = kComputeTflops;
+
+  // What one GPU reaches. Calibrated: a public profile of a GPT-2-XL-size model on 2 x H100 takes
+  // 0.71 to 0.79 s for an iteration with batch 2, that is 6 x 1.56 G x 2,048 operations.
+  static constexpr double kComputeTflops = 25.6;
+};
+
+struct DdpRow {
+  std::string policy;
+  double time_s = 0;  // of an iteration
+  double slowdown = 1;
+  double loss_pct = 0;  // of throughput
+  uint64_t buckets = 0;
+  uint64_t messages = 0;      // sealed by one GPU, or for it, in an iteration
+  uint64_t sealed_bytes = 0;  // likewise
+  double compute_s = 0;
+  double wire_s = 0;  // what follows may overlap with compute and with each other
+  double seal_s = 0;
+  double verify_s = 0;
+  double wait_s = 0;  // time beyond compute
+};
+
+std::span<const std::string_view> ddp_policies();
+
+// Rate of one sealer on the platform, GB/s, and where that comes from.
+struct SealRate {
+  double gb_per_s;
+  std::string source;
+};
+SealRate default_seal_rate(const Platform& platform, Sealer sealer);
+
+// The policies must be among ddp_policies(); `off` comes first, asked for or not. A usage error if
+// the options make no sense.
+Result<std::vector<DdpRow>> estimate_ddp(const workload::TrainingModel& model,
+                                         const Platform& platform, const DdpOptions& options,
+                                         std::span<const std::string> policies);
+
+// The least rate of one sealer with which `sealane` takes at most `slowdown` times as long as
+// `off`; nothing if no rate is enough.
+std::optional<double> needed_seal_rate(const workload::TrainingModel& model,
+                                       const Platform& platform, const DdpOptions& options,
+                                       double slowdown);
+
+// What sealing and verifying one message cost in the study's path: the value for which GPT-2-XL on
+// four GPUs with 25 MiB buckets is 41.6 times slower, the published figure.
+constexpr double kStudyPoint = 41.6;
+double study_message_s();
+
+}  // namespace sealane::estimate

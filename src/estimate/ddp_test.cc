@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Training: the published points, the laws the model must obey, and what Sealane promises.
+
+#include "estimate/ddp.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "platform/reader.h"
+
+namespace sealane::estimate {
+namespace {
+
+using workload::find_training_model;
+using workload::training_models;
+
+const std::vector<std::string> kAll{"off", "study", "buckets", "stock", "sealane"};
+
+Platform platform(const char* name) {
+  auto found = find_platform(name);
+  if (!found) ADD_FAILURE() << found.error().message;
+  return found ? *found : Platform{};
+}
+
+DdpRow row(std::string_view policy, const char* model, const DdpOptions& options) {
+  const auto rows =
+      estimate_ddp(*find_training_model(model), platform("h100-nvl-tdx"), options, kAll);
+  if (!rows) ADD_FAILURE() << rows.error().message;
+  for (const DdpRow& each : *rows) {
+    if (each.policy == policy) return each;
+  }
+  ADD_FAILURE() << policy;
+  return {};
+}
+
+TEST(Ddp, TheStudyIsCalibratedOnOnePointAndNearAnother) {
+  EXPECT_NEAR(row("study", "gpt2-xl", {}).slowdown, kStudyPoint, 0.01);
+  EXPECT_NEAR(row("buckets", "gpt2-xl", {}).slowdown, 3.03, 0.75);
+}
+
+// 2(N-1) messages of each bucket, 2(N-1)/N of its bytes, on every GPU.
+TEST(Ddp, MessagesOfARing) {
+  const DdpRow study = row("study", "gpt2-xl", {});
+  EXPECT_EQ(study.buckets, 145u);
+  EXPECT_EQ(study.messages, 145u * 6);
+  const auto bytes = static_cast<double>(find_training_model("gpt2-xl")->gradient_bytes());
+  EXPECT_NEAR(static_cast<double>(study.sealed_bytes) / (1.5 * bytes), 1, 1e-6);
+}
+
+// Physical costs explain 3 to 9 times of the 41.6.
+TEST(Ddp, TodaysPathIsSlowButNotThatSlow) {
+  const double stock = row("stock", "gpt2-xl", {}).slowdown;
+  EXPECT_GT(stock, 3);
+  EXPECT_LT(stock, 10);
+}
+
+TEST(Ddp, SealaneIsNearOffOnFourGpus) {
+  for (const auto& model : training_models()) {
+    const DdpRow sealane = row("sealane", std::string(model.name).c_str(), {});
+    EXPECT_LE(sealane.slowdown, 1.15) << model.name;
+    EXPECT_GE(sealane.slowdown, 1) << model.name;
+  }
+}
+
+TEST(Ddp, OneGpuHasNobodyToTalkTo) {
+  DdpOptions options;
+  options.gpus = 1;
+  for (const std::string& policy : kAll) {
+    const DdpRow one = row(policy, "gpt2", options);
+    EXPECT_DOUBLE_EQ(one.slowdown, 1) << policy;
+    EXPECT_EQ(one.messages, 0u) << policy;
+  }
+}
+
+TEST(Ddp, EncryptedNvlinkNeedsNoHelp) {
+  DdpOptions options;
+  options.link = Link::nvlink_encrypted;
+  EXPECT_DOUBLE_EQ(row("sealane", "gpt2-xl", options).time_s,
+                   row("stock", "gpt2-xl", options).time_s);
+}
+
+TEST(Ddp, TheNeededRateIsEnoughAndNotMoreThanThat) {
+  const Platform where = platform("h100-nvl-tdx");
+  for (const Sealer sealer : {Sealer::cpu, Sealer::copy_engine, Sealer::gpu_kernel}) {
+    DdpOptions options;
+    options.sealer = sealer;
+    const auto& model = *find_training_model("gpt2-xl");
+    const auto rate = needed_seal_rate(model, where, options, 1.2);
+    ASSERT_TRUE(rate) << to_string(sealer);
+    options.seal_gb_per_s = *rate;
+    EXPECT_NEAR((*estimate_ddp(model, where, options, kAll))[4].slowdown, 1.2, 1e-3);
+  }
+}
+
+TEST(Ddp, WrongOptionsAreUsageErrors) {
+  const Platform where = platform("h100-nvl-tdx");
+  const auto& model = *find_training_model("gpt2");
+  DdpOptions options;
+  options.gpus = 0;
+  EXPECT_EQ(estimate_ddp(model, where, options, kAll).error().message,
+            "--gpus: 0 is not from 1 to 1024");
+  options.gpus = 4;
+  options.gpus_per_machine = 0;
+  EXPECT_FALSE(estimate_ddp(model, where, options, kAll));
+}
+
+// More GPUs never make an iteration shorter, and a faster sealer never makes it longer.
+RC_GTEST_PROP(Ddp, IsMonotonous, ()) {
+  const auto& model = training_models()[*rc::gen::inRange<size_t>(0, training_models().size())];
+  static const Platform where = platform("h100-sxm");
+  DdpOptions options;
+  options.gpus = *rc::gen::element(1u, 2u, 4u, 8u, 16u, 64u, 256u, 512u);
+  options.sealer = *rc::gen::element(Sealer::cpu, Sealer::copy_engine, Sealer::gpu_kernel);
+  options.link = *rc::gen::element(Link::pcie, Link::nvlink, Link::nvlink_encrypted);
+  options.overlap = *rc::gen::arbitrary<bool>();
+  const auto before = *estimate_ddp(model, where, options, kAll);
+  for (const DdpRow& each : before) {
+    RC_ASSERT(each.time_s >= each.compute_s);
+    RC_ASSERT(each.wait_s >= 0);
+  }
+  DdpOptions faster = options;
+  faster.seal_gb_per_s = 2 * default_seal_rate(where, options.sealer).gb_per_s;
+  RC_ASSERT((*estimate_ddp(model, where, faster, kAll))[4].time_s <= before[4].time_s + 1e-12);
+  DdpOptions more = options;
+  more.gpus = 2 * options.gpus;
+  const auto after = *estimate_ddp(model, where, more, kAll);
+  for (size_t i = 0; i < 2; ++i) RC_ASSERT(after[i].time_s >= before[i].time_s - 1e-12);
+}
+
+}  // namespace
+}  // namespace sealane::estimate

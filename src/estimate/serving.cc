@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "estimate/serving.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+
+namespace sealane::estimate {
+namespace {
+
+constexpr Policy kEngine{.name = "engine", .fast_engine = true};
+constexpr Policy kAsync{.name = "async",
+                        .fast_engine = true,
+                        .async = true,
+                        .separate_lanes = true,
+                        .coalesce = true,
+                        .by_cost = true};
+
+const std::array<Policy, 7>& all_policies() {
+  static const std::array<Policy, 7> all{
+      *find_policy("off"),     *find_policy("stock"),  kEngine, kAsync, *find_policy("parallel"),
+      *find_policy("pipellm"), *find_policy("sealane")};
+  return all;
+}
+
+double seconds(Duration time) { return static_cast<double>(time.count()) / 1e9; }
+
+double percentile_ms(std::vector<Duration>& sorted, double share) {
+  const auto at = static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
+  return seconds(sorted[at]) * 1e3;
+}
+
+sim::Setup setup_for(const ServingPlan& plan, const Policy& policy) {
+  sim::Setup setup;
+  setup.platform = plan.platform;
+  setup.policy = policy;
+  setup.seed = plan.seed;
+  setup.workers = plan.workers;
+  setup.slot_bytes_max = plan.slot_bytes_max;
+  setup.timeline_spans = plan.timeline_spans;
+  return setup;
+}
+
+Result<ServingRow> row_of(const Policy& policy, sim::Outcome outcome) {
+  if (outcome.violation) {
+    return internal_error(fmt::format("the simulation under '{}' broke the rule '{}': {}",
+                                      policy.name, outcome.violation->rule,
+                                      outcome.violation->what));
+  }
+  ServingRow row;
+  row.policy = policy.name;
+  row.time_s = seconds(outcome.elapsed);
+  if (policy.speculates() && outcome.counters.bulk_requests > 0) {
+    row.hit_rate = outcome.counters.hit_rate();
+  }
+  row.messages = outcome.counters.sealed_messages;
+  row.sealed_bytes = outcome.counters.sealed_bytes;
+  if (row.time_s > 0) row.worker_cores = seconds(outcome.counters.workers_busy) / row.time_s;
+  row.timeline = std::move(outcome.timeline);
+  return row;
+}
+
+void add_achieved(ServingRow& row, const workload::Achieved& achieved) {
+  row.time_s = seconds(achieved.time);
+  row.throughput = achieved.per_second();
+  std::vector<Duration> sorted = achieved.latencies;
+  if (sorted.empty()) return;
+  std::sort(sorted.begin(), sorted.end());
+  row.latency_p50_ms = percentile_ms(sorted, 0.50);
+  row.latency_p99_ms = percentile_ms(sorted, 0.99);
+}
+
+// `off` first, because everything is compared with it.
+std::vector<Policy> order_of(const ServingPlan& plan) {
+  std::vector<Policy> order{all_policies()[0]};
+  for (const Policy& policy : plan.policies) {
+    if (policy.name != order[0].name) order.push_back(policy);
+  }
+  return order;
+}
+
+template <typename Run>
+Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
+  std::vector<std::future<Result<ServingRow>>> running;
+  const std::vector<Policy> order = order_of(plan);
+  for (const Policy& policy : order) {
+    running.push_back(std::async(std::launch::async, [&run, &plan, policy] {
+      return run(policy, setup_for(plan, policy));
+    }));
+  }
+  std::vector<ServingRow> rows;
+  std::optional<Error> failed;
+  for (auto& each : running) {
+    auto row = each.get();
+    if (row) {
+      rows.push_back(*std::move(row));
+    } else if (!failed) {
+      failed = row.error();
+    }
+  }
+  if (failed) return *failed;
+  const ServingRow off = rows.front();
+  for (ServingRow& row : rows) {
+    if (off.throughput > 0) {
+      row.slowdown = row.throughput > 0 ? off.throughput / row.throughput : 0;
+    } else if (off.time_s > 0) {
+      row.slowdown = row.time_s / off.time_s;
+    }
+    row.loss_pct = row.slowdown > 0 ? 100 * (1 - 1 / row.slowdown) : 100;
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const Policy> serving_policies() { return all_policies(); }
+
+const Policy* find_serving_policy(std::string_view name) {
+  for (const Policy& policy : all_policies()) {
+    if (policy.name == name) return &policy;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> serving_policy_names() {
+  std::vector<std::string> names;
+  for (const Policy& policy : all_policies()) names.emplace_back(policy.name);
+  return names;
+}
+
+workload::Roofline roofline_of(const Platform& platform) {
+  const Gpu& gpu = platform.gpu;
+  return {.flops_per_s = gpu.fp16_tflops * 1e12 * gpu.compute_efficiency,
+          .bytes_per_s = gpu.memory_gb_per_s * 1e9 * gpu.memory_efficiency,
+          .gpu_bytes = gpu.memory_bytes,
+          .host_bytes = platform.host.memory_bytes};
+}
+
+Result<std::vector<ServingRow>> estimate_serving(const ServingPlan& plan, const MakeFeed& make) {
+  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup) -> Result<ServingRow> {
+    const std::unique_ptr<workload::Feed> feed = make();
+    auto row = row_of(policy, sim::simulate(*feed, setup));
+    if (row) add_achieved(*row, feed->achieved());
+    return row;
+  });
+}
+
+Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
+                                                 const workload::Program& program) {
+  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup) {
+    return row_of(policy, sim::simulate(program, setup));
+  });
+}
+
+}  // namespace sealane::estimate

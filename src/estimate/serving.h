@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A serving workload or a recorded program through the simulator, under one policy after another.
+// Policies run on threads of their own; the result does not depend on how many there are.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/budget.h"
+#include "core/policy.h"
+#include "platform/platform.h"
+#include "sim/sim.h"
+#include "workload/feed.h"
+#include "workload/model.h"
+
+namespace sealane::estimate {
+
+// The policies of core/policy.h, and between `stock` and `sealane` the steps that take one part of
+// the cost away each: `engine`, then `async`, then `parallel`. In the order of the table.
+std::span<const Policy> serving_policies();
+const Policy* find_serving_policy(std::string_view name);
+std::vector<std::string> serving_policy_names();
+
+workload::Roofline roofline_of(const Platform& platform);
+
+struct ServingRow {
+  std::string policy;
+  double time_s = 0;      // of what was counted
+  double throughput = 0;  // 0 for a trace
+  double loss_pct = 0;    // of throughput, against `off`
+  double slowdown = 1;    // of time for the same work, against `off`
+  double hit_rate = 0;    // of bulk copies to the device; 0 if nothing is predicted
+  uint64_t messages = 0;
+  uint64_t sealed_bytes = 0;
+  double worker_cores = 0;  // busy on average
+  std::optional<double> latency_p50_ms;
+  std::optional<double> latency_p99_ms;
+  std::vector<sim::Span> timeline;
+};
+
+struct ServingPlan {
+  Platform platform;
+  std::vector<Policy> policies;  // `off` is run as well if it is not among them
+  uint32_t workers = 8;
+  uint64_t slot_bytes_max = kSlotBytesDefault;
+  uint64_t seed = 1;
+  size_t timeline_spans = 0;
+};
+
+// `make` gives every policy a program of its own. An internal error if the simulator finds a broken
+// promise, which would be a bug of ours.
+using MakeFeed = std::function<std::unique_ptr<workload::Feed>()>;
+Result<std::vector<ServingRow>> estimate_serving(const ServingPlan& plan, const MakeFeed& make);
+Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
+                                                 const workload::Program& program);
+
+}  // namespace sealane::estimate

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Serving estimates: published regimes that nothing was fitted to, and what must hold on any
+// platform.
+
+#include "estimate/serving.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "estimate/timeline.h"
+#include "estimate/validation_traces.h"
+#include "platform/reader.h"
+#include "workload/serving/serving.h"
+
+namespace sealane::estimate {
+namespace {
+
+using Rows = std::map<std::string, ServingRow>;
+
+Rows serve(const char* workload_name, const char* model, const workload::ServingOptions& options,
+           const char* platform_name = "h100-sxm", uint32_t workers = 16) {
+  const auto platform = find_platform(platform_name);
+  if (!platform) ADD_FAILURE() << platform.error().message;
+  ServingPlan plan;
+  plan.platform = *platform;
+  plan.workers = workers;
+  plan.timeline_spans = 1'000;
+  for (const Policy& policy : serving_policies()) plan.policies.push_back(policy);
+  const workload::Roofline gpu = roofline_of(plan.platform);
+  const auto rows = estimate_serving(plan, [&] {
+    return *workload::make_serving(*workload::find_serving(workload_name),
+                                   *workload::find_model(model), gpu, options);
+  });
+  if (!rows) ADD_FAILURE() << rows.error().message;
+  Rows result;
+  if (rows) {
+    for (const ServingRow& row : *rows) result[row.policy] = row;
+  }
+  return result;
+}
+
+TEST(ServingEstimate, EveryStepOfTheLadderHelpsVllm) {
+  workload::ServingOptions options;
+  options.minutes = 0.4;
+  options.swap_unit = workload::SwapUnit::layer;
+  Rows rows = serve("vllm", "opt-30b", options);
+  EXPECT_DOUBLE_EQ(rows["off"].loss_pct, 0);
+  EXPECT_GT(rows["stock"].loss_pct, 10);
+  EXPECT_LT(rows["engine"].loss_pct, rows["stock"].loss_pct + 2);
+  EXPECT_LT(rows["parallel"].loss_pct, rows["engine"].loss_pct);
+  EXPECT_LE(rows["sealane"].loss_pct, rows["pipellm"].loss_pct + 1);
+  EXPECT_GT(rows["sealane"].hit_rate, 0.5);
+  EXPECT_GT(rows["sealane"].worker_cores, 0);
+  EXPECT_GT(*rows["stock"].latency_p99_ms, *rows["stock"].latency_p50_ms);
+}
+
+// All its time goes into transfers, so the loss is that of their rates: 52 to 57 GB/s without CC
+// and about 5 with one core that seals.
+TEST(ServingEstimate, FlexGenLosesMostOfItsThroughput) {
+  workload::ServingOptions options;
+  options.steps = 1;
+  options.batch = 4;
+  Rows rows = serve("flexgen", "opt-13b", options);
+  EXPECT_GT(rows["stock"].loss_pct, 80);
+  EXPECT_LT(rows["stock"].loss_pct, 95);
+  EXPECT_LT(rows["sealane"].loss_pct, 40);
+  EXPECT_LE(rows["sealane"].loss_pct, rows["pipellm"].loss_pct + 0.5);
+}
+
+TEST(ServingEstimate, SmallCopiesCostLessWhenThereIsMoreToCompute) {
+  workload::ServingOptions options;
+  options.steps = 60;
+  double last = 100;
+  for (const uint64_t concurrency : {1, 64, 256}) {
+    options.concurrency = concurrency;
+    Rows rows = serve("decode", "llama-3-8b", options, "h100-tdx", 4);
+    EXPECT_LT(rows["stock"].loss_pct, last) << concurrency;
+    EXPECT_LT(rows["sealane"].loss_pct, rows["stock"].loss_pct) << concurrency;
+    last = rows["stock"].loss_pct;
+  }
+}
+
+TEST(ServingEstimate, OneSeedIsOneResult) {
+  workload::ServingOptions options;
+  options.minutes = 0.1;
+  options.swap_unit = workload::SwapUnit::request;
+  EXPECT_EQ(serve("vllm", "opt-30b", options)["sealane"].throughput,
+            serve("vllm", "opt-30b", options)["sealane"].throughput);
+}
+
+TEST(ServingEstimate, TimelinesEndWithTheRunAndStayShort) {
+  workload::ServingOptions options;
+  options.steps = 20;
+  Rows rows = serve("decode", "llama-3-8b", options);
+  const std::vector<sim::Span>& timeline = rows["stock"].timeline;
+  ASSERT_FALSE(timeline.empty());
+  EXPECT_LE(timeline.size(), 1'000u);
+  const std::vector<Bar> bars = last_bars(timeline, Duration(20'000'000));
+  ASSERT_FALSE(bars.empty());
+  for (const Bar& bar : bars) {
+    EXPECT_GE(bar.from_ms, 0);
+    EXPECT_LE(bar.until_ms, 20.001);
+    EXPECT_LT(bar.from_ms, bar.until_ms);
+  }
+  std::vector<ServingRow> all{rows["stock"]};
+  const std::string trace = chrome_trace(all);
+  EXPECT_NE(trace.find(R"("name":"process_name","args":{"name":"stock"})"), std::string::npos);
+  EXPECT_NE(trace.find(R"("name":"kernel")"), std::string::npos);
+}
+
+// The runs that were recorded with CC off and on, where they are at hand.
+TEST(ServingEstimate, RecordedRunsAreForetold) {
+  const std::string data = SEALANE_SHARED_DATA;
+  if (!std::filesystem::exists(data + "/nsys")) GTEST_SKIP() << "no traces in " << data;
+  const auto checks = check_traces(data);
+  ASSERT_TRUE(checks) << checks.error().message;
+  ASSERT_EQ(checks->size(), 4u);
+  std::vector<double> errors;
+  for (const Check& check : *checks) {
+    errors.push_back(std::abs(check.error()));
+    EXPECT_LE(errors.back(), 40) << check.what;
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LE((errors[1] + errors[2]) / 2, 15);
+}
+
+}  // namespace
+}  // namespace sealane::estimate

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "estimate/validation_traces.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "estimate/serving.h"
+#include "platform/reader.h"
+#include "workload/nsys.h"
+
+namespace sealane::estimate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPlatform = "h100-nvl-tdx";  // where they were recorded
+constexpr std::string_view kSuffix = "-off_cuda_api_trace.csv";
+
+std::vector<std::string> names_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (name.ends_with(kSuffix)) names.push_back(name.substr(0, name.size() - kSuffix.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<Check> check_one(const Platform& platform, const fs::path& prefix, const std::string& name) {
+  const auto program = workload::load_nsys((prefix.string() + "-off"));
+  if (!program) return program.error();
+  ServingPlan plan;
+  plan.platform = platform;
+  plan.policies = {*find_serving_policy("stock")};
+  const auto rows = estimate_program(plan, *program);
+  if (!rows) return rows.error();
+  const auto truth = workload::nsys_span(prefix.string() + "-on");
+  if (!truth) return truth.error();
+  const double measured = static_cast<double>(truth->count()) / 1e6;
+  return Check{.group = "recorded runs",
+               .what = fmt::format("{}, CC on, estimated from the run with CC off", name),
+               .unit = "ms",
+               .published_low = measured,
+               .published_high = measured,
+               .predicted = 1e3 * rows->back().time_s,
+               .source = "ISPASS'25 artifact, Nsight Systems",
+               .note = "first copy or launch to the end of the last; first launch's loading apart"};
+}
+
+}  // namespace
+
+Result<std::vector<Check>> check_traces(const std::string& data) {
+  const fs::path directory = fs::path(data) / "nsys";
+  const std::vector<std::string> names = names_in(directory);
+  if (names.empty()) {
+    return usage_error(fmt::format("--data: no NAME{} in {}", kSuffix, directory.string()));
+  }
+  const auto platform = find_platform(kPlatform);
+  if (!platform) return platform.error();
+  std::vector<Check> checks;
+  for (const std::string& name : names) {
+    auto check = check_one(*platform, directory / name, name);
+    if (!check) return check.error();
+    checks.push_back(*std::move(check));
+  }
+  return checks;
+}
+
+}  // namespace sealane::estimate

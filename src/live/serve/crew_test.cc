@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is every index of a loop done once, whoever calls and however many do?
+
+#include "live/serve/crew.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace sealane::serve {
+namespace {
+
+TEST(Crew, EveryIndexOnceForManyCallersAtOnce) {
+  for (const unsigned workers : {0u, 1u, 4u}) {
+    Crew& crew = *new Crew(workers);  // its threads stay
+    std::vector<std::thread> callers;
+    std::atomic<int> wrong{0};
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([&] {
+        for (size_t round = 0; round < 300; ++round) {
+          const size_t count = round % 17;
+          std::vector<std::atomic<int>> done(count);
+          crew.each(count, [&](size_t i) { ++done[i]; });
+          for (const auto& times : done) wrong += times != 1 ? 1 : 0;
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong, 0) << workers;
+  }
+}
+
+}  // namespace
+}  // namespace sealane::serve

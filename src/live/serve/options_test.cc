@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Do the SEALANE_* variables switch what they say, and does nonsense count as absent?
+
+#include "live/serve/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace sealane::serve {
+namespace {
+
+Options with(const char* name, const char* value) {
+  static const char* wanted;
+  static const char* given;
+  wanted = name;
+  given = value;
+  return read_options(
+      [](const char* asked) { return std::strcmp(asked, wanted) == 0 ? given : nullptr; });
+}
+
+TEST(Options, PartsAreSwitchedOneByOne) {
+  const Options all = with("", "");
+  EXPECT_TRUE(all.engine && all.async && all.parallel && all.registration && !all.disabled);
+  const Options some = with("SEALANE_ENABLE", "engine,parallel");
+  EXPECT_TRUE(some.engine && some.parallel && !some.async && !some.registration && !some.pinned);
+  const Options none = with("SEALANE_ENABLE", "none");
+  EXPECT_FALSE(none.engine || none.async || none.parallel || none.registration);
+  const Options watching = with("SEALANE_OBSERVE", "1");
+  EXPECT_FALSE(watching.engine || watching.async || watching.parallel || watching.registration);
+  EXPECT_TRUE(with("SEALANE_DISABLE", "1").disabled);
+  EXPECT_FALSE(with("SEALANE_DISABLE", "0").disabled);
+}
+
+TEST(Options, NonsenseCountsAsAbsent) {
+  EXPECT_EQ(with("SEALANE_WORKERS", "many").workers, Options().workers);
+  EXPECT_EQ(with("SEALANE_VERIFY", "12x").verify, 0u);
+  EXPECT_EQ(with("SEALANE_VERIFY", "12").verify, 12u);
+  EXPECT_FALSE(with("SEALANE_ENABLE", "magic").engine);
+}
+
+}  // namespace
+}  // namespace sealane::serve

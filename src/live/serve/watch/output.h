@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files written from inside somebody else's program: plain system calls, no stdio of the program's.
+// A file that cannot be written is one line on stderr, once, and is then left alone.
+//
+// StreamFile is not synchronised; the functions are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sealane::serve {
+
+// "%p" in a file's name is the process's number, so that each process of a job has its own.
+std::string output_path(std::string_view pattern);
+
+// All of it or nothing: written beside `path`, then renamed.
+bool write_whole(const std::string& path, std::string_view text);
+
+// One or more lines on stderr, in one piece.
+void say(std::string_view text);
+
+// A file that grows while the program runs. What was appended is in the file at the latest with
+// finish(), or when the buffer is full.
+class StreamFile {
+ public:
+  explicit StreamFile(std::string path) : path_(std::move(path)) {}
+  StreamFile(const StreamFile&) = delete;
+  StreamFile& operator=(const StreamFile&) = delete;
+  ~StreamFile();
+
+  void append(std::string_view text);
+  // Writes everything and `tail` behind it. What is appended later takes the tail's place.
+  void finish(std::string_view tail);
+
+ private:
+  static constexpr size_t kBufferBytes = 256 << 10;
+
+  void flush();
+  bool write_at(std::string_view text, uint64_t offset);
+
+  const std::string path_;
+  std::string buffer_;
+  uint64_t written_ = 0;
+  int file_ = -1;
+  bool failed_ = false;
+};
+
+}  // namespace sealane::serve

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/serve/watch/watch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include "live/serve/watch/chrome_trace.h"
+#include "live/serve/watch/observer.h"
+#include "live/serve/watch/recorder.h"
+#include "live/serve/watch/stats.h"
+#include "seal/split_gcm.h"
+
+namespace sealane::serve {
+namespace {
+
+const SteadyClock& the_clock() {
+  static const SteadyClock& clock = *new SteadyClock;
+  return clock;
+}
+
+// Nothing if the variable is unset or empty.
+std::string path_in(Lookup lookup, const char* name) {
+  const char* value = lookup(name);
+  return value != nullptr ? output_path(value) : std::string();
+}
+
+bool is_set(Lookup lookup, const char* name) {
+  const char* value = lookup(name);
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+StockCosts costs_in(Lookup lookup) {
+  const char* words = lookup("SEALANE_COSTS");
+  return read_stock_costs(words != nullptr ? words : lookup("SEALANE_EMU_MODEL"));
+}
+
+// Of our engine on this core, from a few messages' worth of its own memory.
+double measure_engine() {
+  constexpr std::array<uint8_t, Key::kBytes> kKey{};
+  const auto engine = SplitGcm::make(kKey);
+  if (engine == nullptr) return 0;
+  std::vector<uint8_t> from(1_MiB, 1);
+  std::vector<uint8_t> to(1_MiB);
+  double best_ns = 0;
+  for (int round = 0; round < 8; ++round) {
+    const Instant begin = the_clock().now();
+    engine->seal_part(Iv{}, 0, from.data(), to.data(), from.size());
+    const auto ns = static_cast<double>((the_clock().now() - begin).count());
+    if (best_ns == 0 || ns < best_ns) best_ns = ns;
+  }
+  return static_cast<double>(from.size()) / std::max(1.0, best_ns);
+}
+
+}  // namespace
+
+bool is_watching_asked(Lookup lookup) {
+  return is_set(lookup, "SEALANE_OBSERVE") || is_set(lookup, "SEALANE_STATS") ||
+         is_set(lookup, "SEALANE_TRACE") || is_set(lookup, "SEALANE_RECORD");
+}
+
+void start_watching(Lookup lookup, const WatchContext& context) {
+  if (const std::string path = path_in(lookup, "SEALANE_STATS"); !path.empty()) {
+    add_sink(*new Stats({path, true, costs_in(lookup), context.dilation}));
+  }
+  if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
+    add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));
+  }
+  if (const std::string path = path_in(lookup, "SEALANE_RECORD"); !path.empty()) {
+    add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
+  }
+  if (is_set(lookup, "SEALANE_OBSERVE")) {
+    add_sink(*new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine}));
+  }
+}
+
+}  // namespace sealane::serve

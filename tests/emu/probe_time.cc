@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs about modelled time. What they say in device time is judged by the test.
+
+#include <sealane_emu.h>
+
+#include <chrono>
+#include <thread>
+
+#include "probe.h"
+
+namespace probe {
+namespace {
+
+// Work of the modelled host takes what the model says, and no longer if it took that long already.
+int pace() {
+  begin();
+  const double dilation = sealane_emu_dilation();
+  int wrong = EXPECT(dilation > 0);
+  struct Kind {
+    sealane_emu_work work;
+    double gb_per_s;
+  };
+  for (const Kind& kind : {Kind{SEALANE_EMU_AEAD_STOCK, 0.5}, Kind{SEALANE_EMU_AEAD_FAST, 1.0},
+                           Kind{SEALANE_EMU_HOST_COPY, 2.0}}) {
+    const uint64_t bytes = 1 << 20;
+    const auto least = static_cast<uint64_t>(dilation * static_cast<double>(bytes) / kind.gb_per_s);
+    const uint64_t began = sealane_emu_clock_ns();
+    sealane_emu_pace(kind.work, bytes, began);
+    wrong += EXPECT(sealane_emu_clock_ns() - began >= least);
+    // A minute of modelled work that began two minutes ago.
+    const uint64_t minute = 60000000000u;
+    const auto long_ago = sealane_emu_clock_ns() - 2 * minute;
+    const uint64_t before = sealane_emu_clock_ns();
+    sealane_emu_pace(kind.work, static_cast<uint64_t>(kind.gb_per_s * 60e9 / dilation), long_ago);
+    wrong += EXPECT(sealane_emu_clock_ns() - before < minute / 2);
+  }
+  return wrong;
+}
+
+// A copy of 8 MiB, for whoever looks at the counters.
+int copy() {
+  begin();
+  const Bytes in = pattern(8 << 20, 11);
+  Bytes out(in.size());
+  const CUdeviceptr device = allocate(in.size());
+  MUST(cuMemcpyHtoD(device, in.data(), in.size()));
+  MUST(cuMemcpyDtoH(out.data(), device, in.size()));
+  return EXPECT(in == out);
+}
+
+constexpr auto kSlow = std::chrono::milliseconds(300);
+
+// A kernel that takes us long and the modelled GPU next to nothing.
+int slow_kernel() {
+  begin();
+  const sealane_emu_kernel kernel = {sizeof kernel, "slow",
+                                     [](const sealane_emu_launch* launch) {
+                                       std::this_thread::sleep_for(kSlow);
+                                       launch->charge(launch, 1, 1);
+                                     },
+                                     nullptr, 0};
+  int wrong = EXPECT(sealane_emu_register(&kernel) == 0);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  MUST(cuModuleLoadData(&module, ".version 8.0 .target sm_90 .entry slow() { ret; }"));
+  MUST(cuModuleGetFunction(&function, module, "slow"));
+  MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  MUST(cuCtxSynchronize());
+  return wrong;
+}
+
+}  // namespace
+
+Jobs time_jobs() { return {{"pace", pace}, {"copy", copy}, {"slow_kernel", slow_kernel}}; }
+
+}  // namespace probe

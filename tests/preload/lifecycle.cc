@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that ends, forks and frees at the worst moments: with copies under way. What it does is
+// its first argument; it prints "ok" and exits with 0, or says what went wrong.
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr size_t kBytes = 8 << 20;
+
+[[noreturn]] void fail(const char* what, int code = 0) {
+  std::printf("%s (%d)\n", what, code);
+  std::exit(1);
+}
+
+void ok(CUresult code, const char* what) {
+  if (code != CUDA_SUCCESS) fail(what, code);
+}
+#define OK(call) ok(call, #call)
+
+struct Device {
+  Device() {
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&memory, kBytes));
+    OK(cuMemAllocHost(&pinned, kBytes));
+    std::memset(pinned, 1, kBytes);
+  }
+  void copy_in(int times) {
+    for (int i = 0; i < times; ++i) OK(cuMemcpyHtoDAsync(memory, pinned, kBytes, stream));
+  }
+  void check(unsigned char expected) {
+    std::vector<unsigned char> back(kBytes);
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoH(back.data(), memory, kBytes));
+    for (const unsigned char byte : back) {
+      if (byte != expected) fail("wrong byte", byte);
+    }
+  }
+
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  CUdeviceptr memory = 0;
+  void* pinned = nullptr;
+};
+
+// The child must be able to live without the driver, and the parent must not notice.
+void fork_in_flight(bool exec) {
+  Device device;
+  device.copy_in(6);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (exec) execl("/bin/true", "true", nullptr);
+    const bool refused = cuMemcpyHtoDAsync(device.memory, device.pinned, 16, device.stream) != 0;
+    _exit(refused ? 0 : 7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) fail("the child failed", status);
+  device.check(1);
+}
+
+void exit_in_flight() {
+  static Device device;
+  device.copy_in(20);
+  std::puts("ok");
+  std::fflush(stdout);
+  std::exit(0);
+}
+
+// Everything that is freed is still being copied.
+void free_in_flight() {
+  Device device;
+  for (int round = 0; round < 20; ++round) {
+    void* more = nullptr;
+    CUdeviceptr target = 0;
+    OK(cuMemAllocHost(&more, kBytes));
+    OK(cuMemAlloc(&target, kBytes));
+    OK(cuMemcpyHtoDAsync(target, more, kBytes, device.stream));
+    auto* pageable = static_cast<unsigned char*>(std::malloc(1 << 20));
+    std::memset(pageable, round, 1 << 20);
+    OK(cuMemcpyHtoDAsync(device.memory, pageable, 1 << 20, device.stream));
+    std::free(pageable);
+    OK(round % 2 == 0 ? cuMemFreeHost(more) : cuMemFree(target));
+    OK(round % 2 == 0 ? cuMemFree(target) : cuMemFreeHost(more));
+  }
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, 0));
+  OK(cuMemcpyHtoDAsync(device.memory, device.pinned, kBytes, stream));
+  OK(cuStreamDestroy(stream));
+  OK(cuCtxSynchronize());
+  device.check(1);
+}
+
+// A context is destroyed under its copies; the next one works.
+void destroy_in_flight() {
+  Device device;
+  for (int round = 0; round < 5; ++round) {
+    CUcontext context = nullptr;
+    OK(cuCtxCreate(&context, nullptr, 0, 0));
+    CUdeviceptr target = 0;
+    OK(cuMemAlloc(&target, kBytes));
+    OK(cuMemcpyHtoDAsync(target, device.pinned, kBytes, nullptr));
+    OK(cuCtxDestroy(context));
+  }
+  device.copy_in(1);
+  device.check(1);
+}
+
+std::atomic<int> signals{0};
+
+// Handlers of the program run on its threads, not on ours.
+void signals_in_flight() {
+  static const pthread_t main_thread = pthread_self();
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    signals += pthread_equal(pthread_self(), main_thread) ? 1 : 1000000;
+  };
+  sigaction(SIGALRM, &action, nullptr);
+  ualarm(500, 500);
+  Device device;
+  device.copy_in(40);
+  device.check(1);
+  ualarm(0, 0);
+  if (signals >= 1000000) fail("a signal came to a thread that is not the program's", signals);
+}
+
+void registered() {
+  Device device;
+  std::vector<unsigned char> memory(kBytes, 5);
+  OK(cuMemHostRegister(memory.data(), kBytes, 0));
+  unsigned type = 0;
+  const auto address = reinterpret_cast<CUdeviceptr>(memory.data());
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 100));
+  if (type != CU_MEMORYTYPE_HOST)
+    fail("registered memory is not host memory", static_cast<int>(type));
+  OK(cuMemcpyHtoDAsync(device.memory, memory.data(), kBytes, device.stream));
+  OK(cuMemsetD8Async(device.memory + kBytes / 2, 9, kBytes / 2, device.stream));
+  OK(cuMemcpyDtoHAsync(memory.data(), device.memory, kBytes, device.stream));
+  OK(cuStreamSynchronize(device.stream));
+  if (memory[0] != 5 || memory[kBytes - 1] != 9) fail("wrong bytes through registered memory");
+  if (cuMemHostRegister(memory.data() + 4096, 4096, 0) !=
+      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
+    fail("registered twice");
+  }
+  OK(cuMemcpyDtoHAsync(memory.data(), device.memory, kBytes, device.stream));
+  OK(cuMemHostUnregister(memory.data()));
+}
+
+void load_and_close() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) fail("no driver");
+  const auto init = reinterpret_cast<CUresult (*)(unsigned)>(dlsym(driver, "cuInit"));
+  ok(init(0), "cuInit");
+  dlclose(driver);
+  Device device;
+  device.copy_in(2);
+  device.check(1);
+}
+
+// What a call costs that we have nothing to do for, in nanoseconds.
+void call_cost() {
+  Device device;
+  device.copy_in(1);
+  OK(cuStreamSynchronize(device.stream));
+  CUevent event = nullptr;
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuEventRecord(event, device.stream));
+  OK(cuEventSynchronize(event));
+  constexpr int kCalls = 200000;
+  double best = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) cuStreamWaitEvent(device.stream, event, 0);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
+    best = std::min(best, took.count() / kCalls);
+  }
+  std::printf("%.1f ns\n", best);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "fork") {
+    fork_in_flight(false);
+  } else if (what == "exec") {
+    fork_in_flight(true);
+  } else if (what == "exit") {
+    exit_in_flight();
+  } else if (what == "free") {
+    free_in_flight();
+  } else if (what == "destroy") {
+    destroy_in_flight();
+  } else if (what == "signals") {
+    signals_in_flight();
+  } else if (what == "registered") {
+    registered();
+  } else if (what == "dlclose") {
+    load_and_close();
+  } else if (what == "cost") {
+    call_cost();
+  } else {
+    fail("what?");
+  }
+  std::puts("ok");
+  return 0;
+}

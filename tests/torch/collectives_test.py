@@ -1,0 +1,285 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+"""Does every collective give what Gloo gives, for every type, and are messages delivered?"""
+
+import unittest
+
+import torch
+import torch.distributed as dist
+
+import sealane.torch
+from harness import Case, join, join_beside_gloo
+
+REDUCED = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+]
+MOVED = REDUCED + [torch.int8, torch.int16, torch.complex64]
+SIZES = [0, 1, 7, 40_000]  # the last takes several records
+
+
+def values(dtype: torch.dtype, size: int, rank: int) -> torch.Tensor:
+    """Small whole numbers: their sums are exact in every type."""
+    generator = torch.Generator().manual_seed(1000 * rank + size)
+    return torch.randint(0, 5, (size,), generator=generator).to(dtype)
+
+
+def known_to_gloo(dtype: torch.dtype) -> bool:
+    return dtype not in (torch.bfloat16, torch.bool, torch.int16, torch.complex64)
+
+
+def check(what: str, got: torch.Tensor, expected: torch.Tensor) -> None:
+    assert got.dtype == expected.dtype, what
+    assert torch.equal(got, expected), f"{what}: {got} instead of {expected}"
+
+
+def reductions(rank: int, size: int, directory: str, key: str) -> int:
+    ours = join_beside_gloo(rank, size, directory, key)
+    checked = 0
+    for dtype in REDUCED:
+        # Gloo adds truth values like bytes, and has no bfloat16: judge those by exact relatives.
+        judge = {torch.bool: torch.uint8, torch.bfloat16: torch.float32}.get(dtype, dtype)
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.MIN, dist.ReduceOp.MAX):
+            for count in SIZES:
+                mine = values(dtype, count, rank)
+                what = f"{op} of {count} {dtype}"
+                if count == 0:
+                    dist.all_reduce(mine, op=op, group=ours)
+                    continue
+                expected = mine.to(judge, copy=True)
+                dist.all_reduce(expected, op=op)
+                result = mine.clone()
+                dist.all_reduce(result, op=op, group=ours)
+                check(f"all_reduce {what}", result, expected.to(dtype))
+                result = mine.clone()
+                dist.reduce(result, size - 1, op=op, group=ours)
+                wanted = expected.to(dtype) if rank == size - 1 else mine
+                check(f"reduce {what}", result, wanted)
+                parts = [values(dtype, count, rank + 10 * to) for to in range(size)]
+                result = torch.empty_like(mine)
+                dist.reduce_scatter(result, parts, op=op, group=ours)
+                sums = [part.to(judge, copy=True) for part in parts]
+                for part in sums:
+                    dist.all_reduce(part, op=op)
+                check(f"reduce_scatter {what}", result, sums[rank].to(dtype))
+                result = torch.empty_like(mine)
+                dist.reduce_scatter_tensor(result, torch.cat(parts), op=op, group=ours)
+                check(f"reduce_scatter_tensor {what}", result, sums[rank].to(dtype))
+                several = [mine.clone(), values(dtype, 3, rank)]
+                dist.all_reduce_coalesced(several, op=op, group=ours)
+                check(f"all_reduce_coalesced {what}", several[0], expected.to(dtype))
+                checked += 1
+    average = torch.full((9,), float(rank))
+    dist.all_reduce(average, op=dist.ReduceOp.AVG, group=ours)
+    check("average", average, torch.full((9,), (size - 1) / 2))
+    return checked
+
+
+def moves(rank: int, size: int, directory: str, key: str) -> int:
+    ours = join_beside_gloo(rank, size, directory, key)
+    checked = 0
+    for dtype in MOVED:
+        for count in SIZES[1:]:
+            mine = values(dtype, count, rank)
+            all_values = [values(dtype, count, other) for other in range(size)]
+            what = f"{count} {dtype}"
+            if known_to_gloo(dtype):
+                gathered = [torch.empty_like(mine) for _ in range(size)]
+                dist.all_gather(gathered, mine)
+                for other in range(size):
+                    check("what Gloo gathers", gathered[other], all_values[other])
+            gathered = [torch.empty_like(mine) for _ in range(size)]
+            dist.all_gather(gathered, mine, group=ours)
+            for other in range(size):
+                check(f"all_gather {what}", gathered[other], all_values[other])
+            together = torch.empty(size * count, dtype=dtype)
+            dist.all_gather_into_tensor(together, mine, group=ours)
+            check(f"all_gather_into_tensor {what}", together, torch.cat(all_values))
+            lists = [[torch.empty_like(mine), torch.empty_like(mine[:1])] for _ in range(size)]
+            dist.all_gather_coalesced(lists, [mine, mine[:1]], group=ours)
+            for other in range(size):
+                check(f"all_gather_coalesced {what}", lists[other][0], all_values[other])
+                check(f"all_gather_coalesced {what}", lists[other][1], all_values[other][:1])
+            result = mine.clone()
+            dist.broadcast(result, size - 1, group=ours)
+            check(f"broadcast {what}", result, all_values[-1])
+            gathered = [torch.empty_like(mine) for _ in range(size)] if rank == 1 else None
+            dist.gather(mine, gathered, dst=1, group=ours)
+            if gathered is not None:
+                for other in range(size):
+                    check(f"gather {what}", gathered[other], all_values[other])
+            result = torch.empty_like(mine)
+            dist.scatter(result, all_values if rank == 1 else None, src=1, group=ours)
+            check(f"scatter {what}", result, mine)
+            received = [torch.empty_like(mine) for _ in range(size)]
+            dist.all_to_all(received, [(mine + other).to(dtype) for other in range(size)], group=ours)
+            for other in range(size):
+                check(f"all_to_all {what}", received[other], (all_values[other] + rank).to(dtype))
+            received = torch.empty(size, count, dtype=dtype)
+            sent = torch.stack([(mine + other).to(dtype) for other in range(size)])
+            dist.all_to_all_single(received, sent, group=ours)
+            check(f"all_to_all_single {what}", received[0], (all_values[0] + rank).to(dtype))
+            checked += 1
+    return checked
+
+
+def odd_shapes(rank: int, size: int, directory: str, key: str) -> None:
+    join(rank, size, directory, key)
+    # Memory that is not in one piece: a column, a transposed matrix, channels last.
+    for make in (
+        lambda: torch.zeros(100, 4)[:, 1],
+        lambda: torch.zeros(30, 50).t(),
+        lambda: torch.zeros(2, 3, 8, 8).to(memory_format=torch.channels_last),
+    ):
+        tensor = make()
+        tensor += rank + 1
+        stride = tensor.stride()
+        dist.all_reduce(tensor)
+        assert tensor.stride() == stride
+        assert torch.equal(tensor, torch.full_like(tensor, size * (size + 1) / 2))
+        dist.broadcast(tensor.zero_().add_(rank), 1)
+        assert torch.equal(tensor, torch.ones_like(tensor))
+    numbered = torch.arange(12.0).view(3, 4).t() + 100 * rank  # the order must survive
+    dist.broadcast(numbered, 0)
+    assert torch.equal(numbered, torch.arange(12.0).view(3, 4).t())
+    uneven = [rank * 10 + torch.arange(float(to + 1)) for to in range(size)]
+    received = torch.empty(size * (rank + 1))
+    dist.all_to_all_single(
+        received, torch.cat(uneven), [rank + 1] * size, [to + 1 for to in range(size)]
+    )
+    expected = torch.cat([10 * other + torch.arange(float(rank + 1)) for other in range(size)])
+    assert torch.equal(received, expected)
+
+
+def messages(rank: int, size: int, directory: str, key: str) -> None:
+    join(rank, size, directory, key)
+    # Everybody receives before sending, large ones, while a collective passes between.
+    incoming = torch.zeros(300_000)
+    receive = dist.irecv(incoming, (rank + 1) % size, tag=5)
+    total = torch.ones(10)
+    dist.all_reduce(total)
+    assert not receive.is_completed()
+    send = dist.isend(torch.full((300_000,), float(rank)), (rank - 1) % size, tag=5)
+    send.wait()
+    receive.wait()
+    assert torch.equal(incoming, torch.full((300_000,), float((rank + 1) % size)))
+    # A batch, as pipelines use it.
+    buffers = [torch.zeros(3, dtype=torch.int64) for _ in range(size)]
+    batch = []
+    for other in range(size):
+        if other != rank:
+            batch.append(dist.P2POp(dist.irecv, buffers[other], other))
+            batch.append(dist.P2POp(dist.isend, torch.full((3,), rank), other))
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    assert [int(buffer[0]) for buffer in buffers] == [r if r != rank else 0 for r in range(size)]
+    dist.barrier()
+
+
+def wrong_tag(rank: int, size: int, directory: str, key: str) -> str:
+    join(rank, size, directory, key, seconds=5)
+    if rank == 0:
+        dist.send(torch.ones(3), 1, tag=7)
+        return ""
+    try:
+        dist.recv(torch.zeros(3), 0, tag=8)
+    except RuntimeError as error:
+        return str(error)
+    return "taken"
+
+
+def futures(rank: int, size: int, directory: str, key: str) -> None:
+    join(rank, size, directory, key)
+    tensors = [torch.full((1000,), float(rank + i)) for i in range(20)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    doubled = [work.get_future().then(lambda f: f.value()[0] * 2) for work in works]
+    for i, future in enumerate(doubled):
+        assert future.wait()[0] == 2 * sum(r + i for r in range(size))
+    for work in works:
+        assert work.is_completed() and work.wait()
+        assert torch.equal(work.result()[0], tensors[works.index(work)])
+
+
+def sub_groups(rank: int, size: int, directory: str, key: str) -> None:
+    join(rank, size, directory, key)
+    even = dist.new_group([0, 2])
+    odd = dist.new_group([1, 3])
+    everyone = dist.new_group()
+    mine = even if rank % 2 == 0 else odd
+    tensor = torch.tensor([rank])
+    dist.all_reduce(tensor, group=mine)
+    assert int(tensor) == (2 if rank % 2 == 0 else 4)
+    dist.broadcast(tensor, rank % 2, group=mine)  # ranks of the world, as c10d has it
+    dist.all_reduce(tensor, group=everyone)
+    assert int(tensor) == 12
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(size)]
+    names = [f"from {rank}"]
+    dist.broadcast_object_list(names, src=3)
+    assert names == ["from 3"]
+    assert sealane.torch.traffic(mine).records > 0
+    dist.destroy_process_group()
+    # Another world in the same processes; torch itself needs a fresh store for that.
+    join(rank, size, directory, key, store=dist.FileStore(directory + "/second", size))
+    again = dist.new_group([1, 2, 3])
+    if rank > 0:
+        dist.barrier(group=again)
+    dist.barrier()
+
+
+def refusals(rank: int, size: int, directory: str, key: str) -> None:
+    join(rank, size, directory, key)
+    for call, reason in (
+        (lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.PRODUCT), "SUM, AVG, MIN and MAX"),
+        (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int8)), "does not reduce Char"),
+        (lambda: dist.all_reduce(torch.eye(2).to_sparse()), "dense CPU tensors"),
+        (lambda: dist.all_gather([torch.ones(3)] * size, torch.ones(2)), "size of the input"),
+    ):
+        try:
+            call()
+        except RuntimeError as error:
+            assert reason in str(error), error
+        else:
+            raise AssertionError(f"not refused: {reason}")
+    total = torch.ones(1)
+    dist.all_reduce(total)  # nothing of that has hurt the group
+    assert int(total) == size
+
+
+class Collectives(Case):
+    def test_reductions_equal_gloos(self) -> None:
+        for checked in self.ranks(3, reductions):
+            self.assertEqual(checked, len(REDUCED) * 3 * (len(SIZES) - 1))
+
+    def test_moves_equal_gloos(self) -> None:
+        for checked in self.ranks(3, moves):
+            self.assertEqual(checked, len(MOVED) * (len(SIZES) - 1))
+
+    def test_memory_that_is_not_in_one_piece(self) -> None:
+        self.ranks(2, odd_shapes)
+
+    def test_messages_do_not_wait_for_each_other(self) -> None:
+        self.ranks(3, messages)
+
+    def test_a_wrong_tag_is_an_error_that_names_the_sender(self) -> None:
+        self.assertIn("rank 0 sent tag 7 where tag 8", self.ranks(2, wrong_tag)[1])
+
+    def test_futures_and_many_operations_under_way(self) -> None:
+        self.ranks(2, futures)
+
+    def test_sub_groups_and_a_second_world(self) -> None:
+        self.ranks(4, sub_groups)
+
+    def test_what_it_cannot_do_it_refuses(self) -> None:
+        self.ranks(2, refusals)
+
+
+if __name__ == "__main__":
+    unittest.main()

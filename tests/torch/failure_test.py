@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+"""Does everything that goes wrong end in an error that says what and who, soon, and in no damage?"""
+
+import os
+import subprocess
+import time
+import unittest
+from datetime import timedelta
+from typing import Any, List, Optional, Tuple
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import sealane.torch
+from harness import Case, die, join
+from hostile import HostileStore, Meddler
+
+
+def model_and_step() -> Tuple[torch.nn.Module, Any]:
+    torch.manual_seed(3)
+    model = DistributedDataParallel(torch.nn.Linear(500, 500))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.ones(2, 500)).square().mean().backward()
+        optimizer.step()
+
+    return model, step
+
+
+def error_of(call: Any) -> str:
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    return "no error"
+
+
+def killed(rank: int, size: int, directory: str, key: str) -> Tuple[str, float]:
+    join(rank, size, directory, key, seconds=15)
+    _, step = model_and_step()
+    for _ in range(3):
+        step()
+    if rank == 1:
+        die()
+    start = time.monotonic()
+    error = error_of(lambda: [step() for _ in range(100)])
+    return error, time.monotonic() - start
+
+
+def silent(rank: int, size: int, directory: str, key: str) -> str:
+    join(rank, size, directory, key, seconds=1.5)
+    group = dist.new_group([0, 2], timeout=timedelta(seconds=1.5))
+    if rank == 1:
+        return ""
+    if rank == 2:
+        time.sleep(3)
+        return ""
+    return error_of(lambda: dist.all_reduce(torch.ones(4), group=group))
+
+
+def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[str, bool]:
+    store: dist.Store = dist.FileStore(directory + "/store", size)
+    if rank == 1:
+        store = HostileStore(store, directory, port)
+    options = sealane.torch.Options(transport="tcp")
+    join(rank, size, directory, key, seconds=10, store=store, options=options)
+    model, step = model_and_step()
+    for _ in range(3):
+        step()
+    dist.barrier()
+    Meddler.start_meddling(directory)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    error = error_of(step)
+    same = all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
+    later = error_of(lambda: dist.all_reduce(torch.ones(2)))
+    return error, same and later != "no error"
+
+
+def joins(rank: int, size: int, directory: str, key: Optional[str], plan: List[Any]) -> str:
+    """Rank i joins with plan[i]: key, rank it claims, options."""
+    mine, claimed, options = plan[rank]
+    for name in [name for name in os.environ if name.startswith("SEALANE_")]:
+        del os.environ[name]
+    return error_of(lambda: join(claimed, size, directory, mine, seconds=2, options=options))
+
+
+def job(rank: int, size: int, directory: str, key: str, name: str) -> float:
+    store = dist.FileStore(f"{directory}/{name}", size)
+    join(rank, size, directory, key, store=store, options=sealane.torch.Options(group=name))
+    total = torch.full((5000,), 1.0 if name == "first" else 10.0)
+    for _ in range(20):
+        dist.all_reduce(total, op=dist.ReduceOp.AVG)
+    return float(total[0])
+
+
+def mixed_jobs(rank: int, size: int, directory: str, key: str) -> str:
+    """One store for two jobs of one key: what a hostile store could make of them."""
+    options = sealane.torch.Options(group="first" if rank == 0 else "second")
+    inner = dist.FileStore(directory + "/store", size)
+    store = HostileStore(inner, directory, port=None, rename=("second", "first"))
+    return error_of(lambda: join(rank, size, directory, key, 2, options, store))
+
+
+class Failures(Case):
+    def test_a_killed_rank_ends_the_training_of_the_others(self) -> None:
+        outcomes = self.outcomes(3, killed)
+        self.assertIsNone(outcomes[1].value)
+        for rank in (0, 2):
+            error, seconds = outcomes[rank].value
+            self.assertIn("rank 1", error)
+            self.assertLess(seconds, 15)
+
+    def test_a_time_out_in_a_sub_group_names_the_rank_of_the_world(self) -> None:
+        self.assertIn("waiting for rank 2", self.ranks(3, silent)[0])
+
+    def test_a_meddler_on_the_wire_ends_the_training_before_it_does_harm(self) -> None:
+        with Meddler(str(self.directory)) as meddler:
+            outcomes = self.outcomes(2, meddled, meddler.port)
+        for outcome in outcomes:
+            self.assertIsNone(outcome.error, outcome.error)
+            error, unharmed = outcome.value
+            self.assertIn("sealane: ", error)
+            self.assertTrue(unharmed)
+        self.assertTrue(any("authentication failed" in o.value[0] for o in outcomes), outcomes)
+
+    def test_a_wrong_key_is_refused(self) -> None:
+        other = self.write_key("other", "cd" * 32)
+        errors = self.ranks(2, joins, [(self.key, 0, None), (other, 1, None)])
+        self.assertNotIn("no error", errors)
+        self.assertTrue(any("key" in error for error in errors), errors)
+
+    def test_two_processes_with_one_rank_are_refused(self) -> None:
+        plan = [(self.key, 0, None), (self.key, 1, None), (self.key, 1, None)]
+        errors = self.ranks(3, joins, plan)
+        self.assertNotIn("no error", errors)
+        self.assertTrue(any("rank" in error for error in errors), errors)
+
+    def test_certificates_bind_the_rank(self) -> None:
+        files = self.certificates(2)
+        good = self.ranks(2, joins, [(None, r, files[r]) for r in range(2)])
+        self.assertEqual(good, ["no error", "no error"])
+        swapped = [(None, 0, files[0]), (None, 1, self.certificates(3)[2])]
+        (self.directory / "store").unlink()
+        errors = self.ranks(2, joins, swapped)
+        self.assertNotIn("no error", errors)
+        self.assertTrue(any("certificate" in error for error in errors), errors)
+
+    def certificates(self, count: int) -> List[sealane.torch.Options]:
+        """As docs/collectives.md makes them."""
+        here = self.directory
+        new = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+        script = f"[ -f ca.pem ] || {new} -x509 -subj /CN=ca -keyout ca.key -out ca.pem\n"
+        for rank in range(count):
+            script += (
+                f"{new} -subj /CN=rank{rank} -keyout {rank}.key -out {rank}.csr\n"
+                f"echo subjectAltName=URI:sealane://default/{rank} > {rank}.ext\n"
+                f"openssl x509 -req -in {rank}.csr -CA ca.pem -CAkey ca.key -CAcreateserial"
+                f" -extfile {rank}.ext -out {rank}.pem\n"
+            )
+        subprocess.run(["sh", "-ec", script], cwd=here, check=True, capture_output=True)
+        return [
+            sealane.torch.Options(
+                certificate_file=f"{here}/{rank}.pem",
+                certificate_key_file=f"{here}/{rank}.key",
+                authorities_file=f"{here}/ca.pem",
+            )
+            for rank in range(count)
+        ]
+
+    def test_a_missing_or_open_key_is_refused_with_the_command_that_helps(self) -> None:
+        for error in self.ranks(2, joins, [(None, 0, None), (None, 1, None)]):
+            self.assertIn("sealane keygen", error)
+        readable = self.write_key("readable", "ab" * 32, mode=0o644)
+        (self.directory / "store").unlink(missing_ok=True)
+        for error in self.ranks(2, joins, [(readable, 0, None), (readable, 1, None)]):
+            self.assertIn(f"chmod 600 {readable}", error)
+        missing = str(self.directory / "nowhere")
+        (self.directory / "store").unlink(missing_ok=True)
+        for error in self.ranks(2, joins, [(missing, 0, None), (missing, 1, None)]):
+            self.assertIn(f"sealane keygen {missing}", error)
+
+    def test_plain_must_be_asked_for_by_all(self) -> None:
+        plain = sealane.torch.Options(mode="plain")
+        both = self.ranks(2, joins, [(None, 0, plain), (None, 1, plain)])
+        self.assertEqual(both, ["no error", "no error"])
+        (self.directory / "store").unlink()
+        errors = self.ranks(2, joins, [(self.key, 0, None), (self.key, 1, plain)])
+        self.assertNotIn("no error", errors)
+
+    def test_two_jobs_do_not_meet(self) -> None:
+        self.assertEqual(self.ranks(2, job, "first"), [1.0, 1.0])
+        self.assertEqual(self.ranks(2, job, "second"), [10.0, 10.0])
+        for error in self.ranks(2, mixed_jobs):
+            self.assertIn("handshake refused", error)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --stats, --trace and `sealane record` with real programs: every way to reach the driver, checked
+// against the emulated GPU's own counters, and by those who read such files.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "platform/reader.h"
+#include "sim/sim.h"
+#include "watch/e2e.h"
+#include "workload/trace.h"
+
+namespace sealane::test {
+namespace {
+
+using nlohmann::json;
+
+struct Client {
+  std::string name;
+  std::vector<std::string> command;
+};
+
+void PrintTo(const Client& client, std::ostream* out) { *out << client.name; }
+
+std::string client(const char* name) { return std::string(SEALANE_CLIENTS_DIR "/") + name; }
+
+const std::vector<Client> kClients = {
+    {"linked", {client("client_linked_c")}},
+    {"linked_per_thread", {client("client_linked_per_thread_c")}},
+    {"runtime", {client("client_runtime_c")}},
+    {"dlsym", {client("client_loaded_c"), "dlsym"}},
+    {"proc_address_v1", {client("client_loaded_c"), "proc-address-v1"}},
+    {"static_12", {client("client_loaded_c"), "static-12"}},
+    {"static_13", {client("client_loaded_c"), "static-13"}},
+    {"static_per_thread", {client("client_loaded_c"), "static-per-thread"}},
+};
+
+uint64_t bytes_of(const workload::Program& program, Direction direction) {
+  uint64_t sum = 0;
+  for (const auto& operation : program) {
+    const auto* copy = std::get_if<workload::Copy>(&operation.action);
+    if (copy != nullptr && copy->direction == direction) sum += copy->host.bytes;
+  }
+  return sum;
+}
+
+class Clients : public testing::TestWithParam<Client> {
+ protected:
+  std::vector<std::string> command() const {
+    std::vector<std::string> out = {"--"};
+    out.insert(out.end(), GetParam().command.begin(), GetParam().command.end());
+    return out;
+  }
+  const Scratch scratch;
+};
+
+TEST_P(Clients, EveryByteIsCounted) {
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--truth", scratch.file("truth"), "--stats",
+               scratch.file("stats"), "--trace", scratch.file("trace")},
+              command());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json truth = read_json(scratch.file("truth"));
+  const json stats = read_json(scratch.file("stats"));
+  for (const char* way : {"to_device", "to_host"}) {
+    EXPECT_EQ(stats[way]["copies"], truth[way]["copies"]) << way;
+    EXPECT_EQ(stats[way]["bytes"], truth[way]["bytes"]) << way;
+    EXPECT_EQ(stats[way]["messages"]["libcrypto"]["bytes"], truth[way]["sealed_bytes"]) << way;
+    EXPECT_EQ(stats[way]["failed"], 0);
+    EXPECT_GT(stats[way]["copies"], 0);
+  }
+  EXPECT_NE(run.err.find("callers waited"), std::string::npos);
+
+  const json trace = read_json(scratch.file("trace"));
+  uint64_t shown = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == "copy") shown += event["args"].value("bytes", uint64_t{0});
+  }
+  const uint64_t copied =
+      stats["to_device"]["bytes"].get<uint64_t>() + stats["to_host"]["bytes"].get<uint64_t>();
+  EXPECT_EQ(shown, copied);
+}
+
+TEST_P(Clients, CanBeRecorded) {
+  for (const char* cc : {"off", "on"}) {
+    const ProgramResult run = sealane({"record", "-o", scratch.file("t"), "--emulate", "--cc", cc,
+                                       "--truth", scratch.file("truth")},
+                                      command());
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto program = workload::load_trace(scratch.file("t"));
+    ASSERT_TRUE(program.ok()) << program.error().message;
+    const json truth = read_json(scratch.file("truth"));
+    EXPECT_EQ(bytes_of(*program, Direction::to_device), truth["to_device"]["bytes"]);
+    EXPECT_EQ(bytes_of(*program, Direction::to_host), truth["to_host"]["bytes"]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Clients, testing::ValuesIn(kClients),
+                         [](const auto& one) { return one.param.name; });
+
+const std::vector<std::string> kLayerSwap = {
+    "--", example("layer_swap"), "--width", "256", "--steps", "3"};
+
+TEST(Record, ATraceCanBeReplayedUnderEveryPolicy) {
+  const Scratch scratch;
+  const ProgramResult run = sealane(
+      {"record", "-o", scratch.file("t"), "--emulate", "--platform", "h100-tdx", "--dilation", "5"},
+      kLayerSwap);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto program = workload::load_trace(scratch.file("t"));
+  ASSERT_TRUE(program.ok()) << program.error().message;
+
+  uint64_t launches = 0;
+  uint64_t timed = 0;
+  for (const auto& operation : *program) {
+    const auto* launch = std::get_if<workload::Launch>(&operation.action);
+    if (launch == nullptr) continue;
+    ++launches;
+    timed += launch->run_time > Duration(0) ? 1 : 0;
+  }
+  EXPECT_EQ(launches, 48u);  // 3 steps of 8 layers of 2 matrices
+  EXPECT_EQ(timed, launches);
+
+  std::map<std::string, Duration> took;
+  for (const std::string policy : {"off", "stock", "parallel", "sealane"}) {
+    sim::Setup setup;
+    setup.platform = *find_platform(SEALANE_PLATFORM_FILE);
+    setup.policy = *find_policy(policy);
+    const sim::Outcome outcome = sim::simulate(*program, setup);
+    EXPECT_FALSE(outcome.violation) << policy;
+    EXPECT_FALSE(outcome.error) << policy << ": " << *outcome.error;
+    took[policy] = outcome.elapsed;
+  }
+  EXPECT_LT(took["off"], took["stock"]);
+  EXPECT_LT(took["sealane"], took["stock"]);
+}
+
+TEST(Stats, SaysWhatThePartsDid) {
+  const Scratch scratch;
+  std::string hash;
+  for (const std::string enable : {"none", "engine", "engine,async", "engine,async,parallel"}) {
+    const ProgramResult run = sealane(
+        {"run", "--emulate", "--enable", enable, "--workers", "3", "--stats", scratch.file("s")},
+        kLayerSwap);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    if (hash.empty()) hash = printed(run.out, "hash");
+    EXPECT_EQ(printed(run.out, "hash"), hash) << enable;
+    const json stats = read_json(scratch.file("s"));
+    const json& messages = stats["to_device"]["messages"];
+    const auto sealed_by = [&](const char* who) { return messages[who]["bytes"].get<uint64_t>(); };
+    const uint64_t bytes = stats["to_device"]["bytes"];
+    EXPECT_EQ(sealed_by("libcrypto"), enable == "none" ? bytes : 0) << enable;
+    EXPECT_EQ(sealed_by("parallel") > 0, enable == "engine,async,parallel") << enable;
+    const bool carries = enable.find("async") != std::string::npos;
+    EXPECT_EQ(stats["to_device"]["carried_bytes"], carries ? bytes : 0) << enable;
+    EXPECT_GT(stats["to_device"]["stock_blocked_s_estimate"], 0);
+  }
+}
+
+TEST(Trace, ShowsLanesAndWorkersAtWork) {
+  const Scratch scratch;
+  const ProgramResult run = sealane({"run", "--emulate", "--enable", "engine,async,parallel",
+                                     "--workers", "3", "--trace", scratch.file("t")},
+                                    kLayerSwap);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json trace = read_json(scratch.file("t"));
+  std::set<std::string> roles;
+  std::set<uint64_t> asked;
+  std::set<uint64_t> carried;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") {
+      const std::string name = event["args"]["name"];
+      roles.insert(name.substr(0, name.find(' ')));
+    }
+    if (event["ph"] == "s") asked.insert(event["id"].get<uint64_t>());
+    if (event["ph"] == "f") carried.insert(event["id"].get<uint64_t>());
+    if (event["ph"] == "X") {
+      EXPECT_GE(event["dur"], 0);
+      EXPECT_GE(event["ts"], 0);
+    }
+  }
+  EXPECT_TRUE(roles.contains("application"));
+  EXPECT_TRUE(roles.contains("lane"));
+  EXPECT_GT(asked.size(), 20u);
+  EXPECT_EQ(asked, carried);
+}
+
+TEST(Files, OfAProcessThatUsesNoGpuAreNotWritten) {
+  const Scratch scratch;
+  const std::string command = example("layer_swap") + " --width 256 --steps 2; exit 3";
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--stats", scratch.file("s")}, {"--", "sh", "-c", command});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_EQ(read_json(scratch.file("s"))["to_host"]["copies"], 2);  // not the shell's nothing
+}
+
+TEST(Files, CanBeOnePerProcess) {
+  const Scratch scratch;
+  const std::string one = example("layer_swap") + " --width 256 --steps 2";
+  const ProgramResult run = sealane({"run", "--emulate", "--stats", scratch.file("s.%p")},
+                                    {"--", "sh", "-c", one + " && " + one});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.file(""))) {
+    EXPECT_FALSE(read_json(entry.path()).is_discarded());
+    ++files;
+  }
+  EXPECT_EQ(files, 2);
+}
+
+TEST(Files, ThatCannotBeWrittenAreSaidBeforeTheProgramRuns) {
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--stats", "/nowhere/at/all"}, {"--", "echo", "ran"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_NE(run.err.find("/nowhere/at/all"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sealane::test

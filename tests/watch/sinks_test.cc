@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Do --stats and --trace say what happened, in files that others can read?
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "live/serve/watch/chrome_trace.h"
+#include "live/serve/watch/stats.h"
+#include "watch/scratch.h"
+
+namespace sealane::serve {
+namespace {
+
+using nlohmann::json;
+using test::contents;
+using test::Scratch;
+
+Instant at_us(int64_t us) { return Instant(std::chrono::microseconds(us)); }
+
+Event copy_event(Direction direction, Route route, uint64_t bytes, int64_t begin_us,
+                 int64_t end_us) {
+  Event event;
+  event.kind = EventKind::copy;
+  event.direction = direction;
+  event.route = route;
+  event.asynchronous = true;
+  event.pinned = true;
+  event.bytes = bytes;
+  event.begin = at_us(begin_us);
+  event.end = at_us(end_us);
+  return event;
+}
+
+Event message_event(Direction direction, Answer answer, uint64_t bytes) {
+  Event event;
+  event.kind = EventKind::message;
+  event.direction = direction;
+  event.answer = answer;
+  event.bytes = bytes;
+  event.begin = at_us(1000);
+  event.end = at_us(1100);
+  return event;
+}
+
+TEST(Stats, CountsByKindAndRoute) {
+  const Scratch scratch;
+  Stats stats({.path = scratch.file("s.json"), .summary = false, .costs = {}});
+  stats.handle(copy_event(Direction::to_device, Route::carried, 1 << 20, 1000, 1010));
+  stats.handle(copy_event(Direction::to_device, Route::carried, 1 << 20, 2000, 2010));
+  stats.handle(copy_event(Direction::to_host, Route::passed_capture, 64, 3000, 3500));
+  stats.handle(message_event(Direction::to_device, Answer::slot, 3 << 20));
+  stats.handle(message_event(Direction::to_device, Answer::real, 1 << 20));
+  stats.finish();
+
+  const json found = json::parse(contents(scratch.file("s.json")));
+  EXPECT_EQ(found["to_device"]["copies"], 2);
+  EXPECT_EQ(found["to_device"]["bytes"], 2 << 20);
+  EXPECT_EQ(found["to_device"]["carried_bytes"], 2 << 20);
+  EXPECT_DOUBLE_EQ(found["to_device"]["blocked_s"], 20e-6);
+  EXPECT_EQ(found["to_host"]["passed_copies"], 1);
+  EXPECT_DOUBLE_EQ(found["to_host"]["blocked_s"], 500e-6);
+  ASSERT_EQ(found["copies"].size(), 2u);
+  EXPECT_EQ(found["copies"][1]["route"], "passed_capture");
+  EXPECT_EQ(found["copies"][1]["direction"], "to_host");
+  EXPECT_EQ(found["copies"][0]["memory"], "pinned");
+  EXPECT_DOUBLE_EQ(found["speculation"]["hit_rate"], 0.75);
+  EXPECT_DOUBLE_EQ(found["seconds"], 2500e-6);
+}
+
+TEST(Stats, EstimatesStockFromThePlatform) {
+  // One message of 1 MiB from pinned memory: toll + message + AEAD + link.
+  const StockCosts costs = read_stock_costs(
+      "platform=toy to_device.cc.toll_us=10 to_device.cc.message_us=5 "
+      "to_device.cc.stock_aead_gb_per_s=1.048576 to_device.cc.link_gb_per_s=10.48576 "
+      "cc.message_bytes_max=1048576 cc.message_ramp_bytes=65536");
+  EXPECT_EQ(costs.from, "toy");
+  EXPECT_NEAR(costs.copy_ns(Direction::to_device, true, 1 << 20), 10e3 + 5e3 + 1000e3 + 100e3, 1);
+  // Four messages: the link works on the one before.
+  EXPECT_NEAR(costs.copy_ns(Direction::to_device, true, 4 << 20), 10e3 + 4 * 1005e3 + 100e3, 1);
+  // A short message costs its share.
+  EXPECT_NEAR(costs.copy_ns(Direction::to_device, true, 32768),
+              10e3 + 2.5e3 + 1000e3 / 32 + 100e3 / 32, 1);
+
+  Stats stats({.path = {}, .summary = false, .costs = costs});
+  stats.handle(copy_event(Direction::to_device, Route::carried, 1 << 20, 1000, 1001));
+  const json found = json::parse(stats.json());
+  EXPECT_NEAR(found["to_device"]["stock_blocked_s_estimate"], 1115e-6, 1e-9);
+  EXPECT_EQ(found["stock_estimate"]["platform"], "toy");
+}
+
+TEST(Stats, NonsenseAmongCostsKeepsTheDefault) {
+  const StockCosts costs = read_stock_costs("to_device.cc.toll_us=x to_host.cc.toll_us=-3 = a=");
+  EXPECT_EQ(costs.to_device.toll_us, StockCosts().to_device.toll_us);
+  EXPECT_EQ(costs.to_host.toll_us, StockCosts().to_host.toll_us);
+}
+
+TEST(Stats, TellsDeviceTime) {
+  Stats stats({.path = {}, .summary = false, .costs = {}, .dilation = [] { return 20.0; }});
+  stats.handle(copy_event(Direction::to_device, Route::passed, 64, 1000, 3000));
+  const json found = json::parse(stats.json());
+  EXPECT_DOUBLE_EQ(found["to_device"]["blocked_s"], 100e-6);
+  EXPECT_EQ(found["dilation"], 20.0);
+}
+
+TEST(Stats, SaysNothingIfNothingHappened) {
+  const Scratch scratch;
+  Stats stats({.path = scratch.file("s.json"), .summary = true, .costs = {}});
+  testing::internal::CaptureStderr();
+  stats.finish();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(std::filesystem::exists(scratch.file("s.json")));
+}
+
+TEST(Stats, CountsEveryEventOfManyThreads) {
+  Stats stats({.path = {}, .summary = false, .costs = {}});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5000; ++i) {
+        stats.handle(copy_event(Direction::to_device, Route::carried, 3, 1000 + i, 1001 + i));
+        Event call;
+        call.kind = EventKind::call;
+        call.text = "cuLaunchKernel";
+        stats.handle(call);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const json found = json::parse(stats.json());
+  EXPECT_EQ(found["to_device"]["copies"], 20000);
+  EXPECT_EQ(found["to_device"]["bytes"], 60000);
+  EXPECT_EQ(found["calls"]["cuLaunchKernel"], 20000);
+}
+
+TEST(Stats, SummaryReadsWell) {
+  Stats stats({.path = {}, .summary = true, .costs = {}});
+  stats.handle(copy_event(Direction::to_device, Route::carried, 64 << 20, 1000, 1250));
+  stats.handle(copy_event(Direction::to_host, Route::passed, 4096, 2000, 2040));
+  EXPECT_EQ(stats.summary(),
+            "sealane: 1.04 ms from the first GPU call to the last\n"
+            "  direction     copies       bytes   carried  callers waited  stock, estimated\n"
+            "  to device          1    64.0 MiB   100.0 %          250 us           6.52 ms\n"
+            "  to host            1    4.00 KiB     0.0 %         40.0 us           11.1 us\n"
+            "  waiting calls 0, 0; own threads' CPU 0\n");
+}
+
+TEST(Stats, AFileThatCannotBeWrittenIsOneLine) {
+  Stats stats({.path = "/nowhere/at/all.json", .summary = false, .costs = {}});
+  stats.handle(copy_event(Direction::to_device, Route::carried, 1, 1, 2));
+  testing::internal::CaptureStderr();
+  stats.finish();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "sealane: cannot write /nowhere/at/all.json: No such file or directory\n");
+}
+
+// Events of one name, of a track.
+std::vector<json> named(const json& trace, const std::string& category) {
+  std::vector<json> out;
+  for (const json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == category && event["ph"] == "X") out.push_back(event);
+  }
+  return out;
+}
+
+std::set<std::string> names_of(const json& trace, const std::string& what) {
+  std::set<std::string> out;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == what) out.insert(event["args"]["name"]);
+  }
+  return out;
+}
+
+TEST(ChromeTrace, ShowsThreadsLanesWorkersAndTheDevice) {
+  const Scratch scratch;
+  ChromeTrace trace(scratch.file("t.json"), at_us(500), nullptr);
+  std::thread application([&] {
+    Event event = copy_event(Direction::to_device, Route::carried, 2 << 20, 1000, 1004);
+    event.id = 7;
+    trace.handle(event);
+    Event wait;
+    wait.kind = EventKind::wait;
+    wait.text = "cuStreamSynchronize";
+    wait.begin = at_us(1010);
+    wait.end = at_us(1800);
+    trace.handle(wait);
+  });
+  application.join();
+  std::thread worker([&] {
+    Event part;
+    part.kind = EventKind::part;
+    part.bytes = 1 << 18;
+    part.begin = at_us(1100);
+    part.end = at_us(1150);
+    trace.handle(part);
+  });
+  worker.join();
+  std::thread lane([&] {
+    trace.handle(message_event(Direction::to_device, Answer::parallel, 1 << 20));
+    Event carried = copy_event(Direction::to_device, Route::carried, 2 << 20, 1050, 1700);
+    carried.kind = EventKind::carried;
+    carried.id = 7;
+    trace.handle(carried);
+  });
+  lane.join();
+  trace.finish();
+
+  const json found = json::parse(contents(scratch.file("t.json")));
+  const auto copies = named(found, "copy");
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0]["name"], "copy to device 2.00 MiB");
+  EXPECT_EQ(copies[0]["ts"], 500.0);
+  EXPECT_EQ(copies[0]["dur"], 4.0);
+  EXPECT_EQ(copies[0]["args"]["route"], "carried");
+  ASSERT_EQ(named(found, "wait").size(), 1u);
+  EXPECT_EQ(named(found, "wait")[0]["name"], "cuStreamSynchronize");
+  ASSERT_EQ(named(found, "bus").size(), 1u);
+  EXPECT_EQ(named(found, "bus")[0]["pid"], 100);
+
+  const auto threads = names_of(found, "thread_name");
+  for (const std::string role : {"application ", "worker ", "lane "}) {
+    EXPECT_TRUE(std::any_of(threads.begin(), threads.end(), [&](const std::string& name) {
+      return name.starts_with(role);
+    })) << role;
+  }
+  EXPECT_EQ(names_of(found, "process_name"), (std::set<std::string>{"program", "GPU 0"}));
+
+  int arrows = 0;
+  for (const json& event : found["traceEvents"]) {
+    arrows += (event["ph"] == "s" || event["ph"] == "f") && event["id"] == 7 ? 1 : 0;
+  }
+  EXPECT_EQ(arrows, 2);
+}
+
+TEST(ChromeTrace, GoesOnAfterItsEnd) {
+  const Scratch scratch;
+  ChromeTrace trace(scratch.file("t.json"), at_us(0), nullptr);
+  trace.handle(copy_event(Direction::to_device, Route::passed, 1, 1, 2));
+  trace.finish();
+  EXPECT_EQ(named(json::parse(contents(scratch.file("t.json"))), "copy").size(), 1u);
+  trace.handle(copy_event(Direction::to_device, Route::passed, 1, 3, 4));
+  trace.finish();
+  EXPECT_EQ(named(json::parse(contents(scratch.file("t.json"))), "copy").size(), 2u);
+}
+
+}  // namespace
+}  // namespace sealane::serve
