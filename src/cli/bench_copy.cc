@@ -172,7 +172,7 @@ std::string cell(const std::vector<Row>& rows, const Row& row, double CopyRun::*
   std::string out = fmt::format("{:.2f}", value * 1e3);
   const Row* off = find_row(rows, row.example, "off");
   const Row* stock = find_row(rows, row.example, "stock");
-  if (off == nullptr || stock == nullptr || row.policy->enable.empty()) return out;
+  if (off == nullptr || stock == nullptr || !row.policy->ours()) return out;
   const double base = loss_left ? off->median(figure) : 0;
   const double loss = stock->median(figure) - base;
   return loss > 0 ? out + fmt::format(" ({:.2f})", (value - base) / loss) : out;

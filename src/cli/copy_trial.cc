@@ -83,7 +83,8 @@ Result<Environment> environment_of(const CopyPolicy& policy, const CopySetting& 
   options.emulate = true;
   options.platform = setting.platform;
   options.enable = policy.enable;
-  if (policy.enable.empty()) {
+  options.policy = policy.policy;
+  if (!policy.ours()) {
     options.set("SEALANE_EMU_STATS", counters);
   } else {
     options.stats = counters;
@@ -125,11 +126,13 @@ const std::vector<CopyExample>& copy_examples() {
 
 const std::vector<CopyPolicy>& copy_policies() {
   static const std::vector<CopyPolicy> all = {
-      {"off", false, ""},
-      {"stock", true, ""},
+      {"off", false},
+      {"stock", true},
       {"engine", true, "engine"},
       {"async", true, "engine,async"},
       {"parallel", true, "engine,async,parallel"},
+      {"pipellm", true, {}, "pipellm"},
+      {"sealane", true, {}, "sealane"},
   };
   return all;
 }

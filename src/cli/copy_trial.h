@@ -29,7 +29,10 @@ struct CopyExample {
 struct CopyPolicy {
   std::string name;
   bool cc = true;
-  std::string enable;  // of the runtime; empty: without it
+  std::string enable{};  // of the runtime
+  std::string policy{};  // or a set of switches by its name; both empty: without the runtime
+
+  bool ours() const { return !enable.empty() || !policy.empty(); }
 };
 
 const std::vector<CopyExample>& copy_examples();

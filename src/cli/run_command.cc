@@ -65,6 +65,9 @@ Status run(const Start& start) {
   if (options.observe && !options.enable.empty()) {
     return usage_error("--observe changes nothing: it cannot be combined with --enable");
   }
+  if (!options.policy.empty() && (options.observe || !options.enable.empty())) {
+    return usage_error("--policy is a set of switches: it cannot be combined with --enable");
+  }
   const auto environment = environment_for(options);
   if (!environment) return environment.error();
   if (start.print_env) {
@@ -104,7 +107,11 @@ void add_run(CLI::App& root, Invocation& invocation) {
                     "Change nothing: check what Sealane assumes and say what it would save");
   command->add_option(
       "--enable", options.enable,
-      "engine,async,parallel,register,pinned or none (the first four; with --emulate none)");
+      "engine,async,parallel,speculate,register,pinned or none (all; with --emulate none)");
+  command
+      ->add_option("--policy", options.policy,
+                   "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")
+      ->check(CLI::IsMember({"stock", "parallel", "pipellm", "sealane"}));
   for (Switch& one : options.runtime) command->add_option(one.flag, one.value, one.help);
   command->add_option("--stats", options.stats,
                       "Write counters as JSON to this file and a summary to stderr at the end");

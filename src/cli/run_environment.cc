@@ -59,6 +59,8 @@ Status add_preload(const RunOptions& options, Environment& out) {
   const bool quiet = options.emulate || !options.record.empty();
   if (options.observe) {
     out.emplace_back("SEALANE_OBSERVE", "1");
+  } else if (!options.policy.empty()) {
+    out.emplace_back("SEALANE_POLICY", options.policy);
   } else if (!options.enable.empty() || quiet) {
     out.emplace_back("SEALANE_ENABLE", options.enable.empty() ? "none" : options.enable);
   }

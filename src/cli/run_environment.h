@@ -31,6 +31,7 @@ struct RunOptions {
   std::string platform;
   std::string pacing;
   std::string enable;  // empty: everything, or nothing on the emulated GPU
+  std::string policy;  // instead: a set of switches that has a name
   std::string stats;   // files; empty: none
   std::string trace;
   std::string record;
@@ -62,10 +63,11 @@ struct RunOptions {
       {"--verify", "SEALANE_VERIFY", "compare so many answers with libcrypto's", {}},
       {"--workers", "SEALANE_WORKERS", "threads that seal and open (from the cores)", {}},
       {"--staging-mb", "SEALANE_STAGING_MB", "memory for pageable sources on their way (256)", {}},
+      {"--slot-mb", "SEALANE_SLOT_MB", "locked memory for what is sealed ahead (256)", {}},
   };
 
   bool watches() const { return observe || !stats.empty() || !trace.empty() || !record.empty(); }
-  bool preloads() const { return !emulate || !enable.empty() || watches(); }
+  bool preloads() const { return !emulate || !enable.empty() || !policy.empty() || watches(); }
   const std::string& value_of(std::string_view variable) const;
   void set(std::string_view variable, std::string value);  // of one of the switches
 };

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-const std::string kAll = "engine,async,parallel,register";
+const std::string kAll = "engine,async,parallel,register,speculate";
 
 struct Outcome {
   ProgramResult result;

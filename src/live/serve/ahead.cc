@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/log.h"
 #include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
@@ -223,10 +222,6 @@ void Ahead::end(const Turn& turn, bool succeeded) {
   if (stopped_) return;
   reconcile();
   pump();
-  if (const auto& st = pipeline_.stats(); st.requests % 16 == 0) {
-    SEALANE_LOG(info, "ahead: requests %lu hits %lu messages %lu ready %lu answered %lu ahead %lu voided %lu padded %lu relinq %lu inline %lu leader %.*s",
-      st.requests, st.hits, st.messages, st.messages_ready, answered_, st.sealed_ahead, st.voided, st.padded, st.relinquished, st.inline_sealed, (int)source_->leader().size(), source_->leader().data());
-  }
 }
 
 // The driver's counter is what counts.

@@ -101,6 +101,7 @@ Options read_options(Lookup lookup) {
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
+  options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
   if (const auto mb = number(lookup, "SEALANE_SLOT_MB")) options.slot_bytes_max = *mb << 20;
   return options;
 }

@@ -23,6 +23,7 @@ struct Options {
   bool pinned = true;        //   pinned memory is ours, and cannot be mapped into the device
   bool speculate = true;     //   bulk copies are sealed before they are asked for; needs the others
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
+  bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;       // SEALANE_VERIFY: compare so many answers with libcrypto's
   unsigned workers = 0;      // SEALANE_WORKERS; 0: from the cores

@@ -303,6 +303,7 @@ Ahead* Runtime::make_ahead(LaneKind kind) {
   made.policy = *policy;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max;
+  made.page_guards = options().page_guards;
   aheads_.push_back(new Ahead(crew_, host_memory_, made));
   return aheads_.back();
 }
