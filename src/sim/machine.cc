@@ -49,20 +49,21 @@ const char* name_of(const workload::Action& action) {
 }  // namespace
 
 Machine::Machine(const workload::Program& program, const Setup& setup)
-    : world_(setup), program_(program), patience_(program, setup) {
+    : world_(setup), program_(program), patience_(setup) {
   std::map<workload::ThreadId, uint32_t> keys;
   for (uint32_t i = 0; i < program.size(); ++i) {
     const auto [found, added] =
         keys.emplace(program[i].thread, static_cast<uint32_t>(threads_.size()));
     if (added) threads_.emplace_back();
     threads_[found->second].operations.push_back(i);
+    patience_.allow(program[i], setup);
   }
   for (const ScriptedFault& fault : setup.script) script_.emplace(fault.before, fault);
   begin();
 }
 
 Machine::Machine(workload::Feed& feed, const Setup& setup)
-    : world_(setup), feed_(&feed), program_(written_) {
+    : world_(setup), feed_(&feed), program_(written_), patience_(setup) {
   threads_.emplace_back();
   begin();
 }
@@ -186,6 +187,7 @@ void Machine::write_more(Thread& thread) {
   bool more = true;
   while (written_.empty() && more) more = feed_->extend(world_.now(), written_);
   if (!more) feed_ = nullptr;
+  for (const workload::Operation& operation : written_) patience_.allow(operation, world_.setup);
   thread.operations.resize(written_.size());
   std::iota(thread.operations.begin(), thread.operations.end(), 0);
   thread.next = 0;

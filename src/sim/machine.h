@@ -66,7 +66,7 @@ class Machine final : public Threads {
   workload::Program written_;         // what the feed wants next
   workload::Feed* feed_ = nullptr;
   const workload::Program& program_;
-  const Patience patience_;
+  Patience patience_;
   uint64_t retries_ = 0;
   std::multimap<uint64_t, ScriptedFault> script_;  // what is left of it, by operation
   std::vector<Thread> threads_;
