@@ -400,8 +400,8 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
   if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
   // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
   // a worker is free.
-  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.costs.split &&
-                           sealing_.size() < sealers_;
+  const bool worker_free =
+      options_.policy.parallel && slots_pay_ && !options_.costs.split && sealing_.size() < sealers_;
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
   publish(lane, message);

@@ -70,9 +70,11 @@ std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
   check_guards(host);
   std::unique_lock lock(mutex_);
   if (stopped_ || pipeline_.full()) return std::nullopt;
-  const FlightId flight = pipeline_.handle_copy(
-      {.direction = Direction::to_device, .lane = kLane, .host = host, .memory = MemoryKind::pinned},
-      now());
+  const FlightId flight = pipeline_.handle_copy({.direction = Direction::to_device,
+                                                 .lane = kLane,
+                                                 .host = host,
+                                                 .memory = MemoryKind::pinned},
+                                                now());
   copies_[flight] = {static_cast<const uint8_t*>(source), host};
   // The program may change a source of which we have a snapshot as soon as it goes on.
   if (reinterpret_cast<uint64_t>(source) != host.address) {
@@ -97,9 +99,8 @@ void Ahead::check_guards(const Range& host) {
   std::vector<Slot> compared;
   if (by_digest) {
     const std::lock_guard lock(mutex_);
-    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared), [&](const Slot& slot) {
-      return slot.digest && slot.host.overlaps(host);
-    });
+    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
+                 [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
   }
   for (const Slot& slot : compared) {
     if (same_digest(slot)) continue;
@@ -163,9 +164,8 @@ void Ahead::freed(const Range& host) {
 }
 
 bool Ahead::reads_for(const Range& host) const {
-  return std::any_of(sealing_.begin(), sealing_.end(), [&](SlotId id) {
-    return slots_[id].ahead && slots_[id].host.overlaps(host);
-  });
+  return std::any_of(sealing_.begin(), sealing_.end(),
+                     [&](SlotId id) { return slots_[id].ahead && slots_[id].host.overlaps(host); });
 }
 
 // --- the lane's thread
@@ -301,9 +301,9 @@ bool Ahead::wait_for_turn(std::unique_lock<std::mutex>& lock) {
   });
   if (stopped_) return false;
   const Publish* next = std::get_if<Publish>(&turns_.front());
-  const bool mine = next != nullptr && next->flight == in_flight_->flight &&
-                    next->message * kMessageBytesMax ==
-                        in_flight_->offset + done_ * kMessageBytesMax;
+  const bool mine =
+      next != nullptr && next->flight == in_flight_->flight &&
+      next->message * kMessageBytesMax == in_flight_->offset + done_ * kMessageBytesMax;
   if (!mine) {
     stop_locked();  // following() promised it: the books are wrong
     return false;
@@ -409,8 +409,7 @@ void Ahead::fill(Job& job, Slot& slot) {
   if (job.schedule == nullptr) return;
   auto* record = static_cast<uint8_t*>(memory_.take(host.bytes));
   if (record == nullptr) return;
-  const bool digested =
-      job.guard && job.guard->state.load() == GuardBook::Entry::State::digest;
+  const bool digested = job.guard && job.guard->state.load() == GuardBook::Entry::State::digest;
   const uint8_t* from = job.source;
   if (from == nullptr || digested) {
     const uint64_t began = pace().begin();
@@ -491,6 +490,11 @@ void Ahead::stop_locked() {
 bool Ahead::stopped() {
   const std::lock_guard lock(mutex_);
   return stopped_;
+}
+
+bool Ahead::sealing() {
+  const std::lock_guard lock(mutex_);
+  return !sealing_.empty();
 }
 
 Ahead::Stats Ahead::stats() {

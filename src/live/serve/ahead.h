@@ -98,6 +98,7 @@ class Ahead {
 
   void stop();
   bool stopped();
+  bool sealing();  // are workers at it?
 
   struct Stats {
     Pipeline::Stats pipeline;
@@ -115,7 +116,7 @@ class Ahead {
     Iv iv{};
     uint64_t key = 0;
     GcmHash hash{};
-    bool ahead = false;  // sealed before it was asked for
+    bool ahead = false;              // sealed before it was asked for
     std::optional<Digest> digest{};  // of what was sealed, where pages cannot be guarded
   };
   struct Job {

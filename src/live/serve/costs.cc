@@ -61,8 +61,7 @@ void measure_guards(Costs& costs, uint8_t* memory) {
     std::memset(memory, 1, kBytes);
     static_cast<void>(guards->arm(range));
   });
-  costs.rewrite_ns_per_byte =
-      std::max(0.0, costs.rewrite_ns_per_byte - costs.guard_ns_per_byte);
+  costs.rewrite_ns_per_byte = std::max(0.0, costs.rewrite_ns_per_byte - costs.guard_ns_per_byte);
   static_cast<void>(guards->disarm(range));
 }
 
@@ -76,8 +75,8 @@ Costs measure() {
   slow(costs.pad);
   slow(costs.toll);
   slow(costs.scatter);
-  void* memory = mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                      0);
+  void* memory =
+      mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return costs;
   auto* const from = static_cast<uint8_t*>(memory);
   uint8_t* const to = from + kBytes;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Worker threads that share one loop at a time with whoever calls for it, and do jobs of their own
-// when there is none. The caller of a loop always takes part, so a crew that is busy, has no threads or could not start any is slow, never stuck.
+// when there is none. The caller of a loop always takes part, so a crew that is busy, has no
+// threads or could not start any is slow, never stuck.
 //
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
@@ -12,8 +13,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 
 namespace sealane::serve {

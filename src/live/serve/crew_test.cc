@@ -33,5 +33,23 @@ TEST(Crew, EveryIndexOnceForManyCallersAtOnce) {
   }
 }
 
+TEST(Crew, JobsAreDoneWhenNoLoopWantsAWorker) {
+  Crew& crew = *new Crew(2);  // its threads never end
+  std::atomic<int> done{0};
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(
+        crew.post([](void* counter) { ++*static_cast<std::atomic<int>*>(counter); }, &done));
+  }
+  std::atomic<int> steps{0};
+  crew.each(50, [&](size_t) { ++steps; });
+  EXPECT_EQ(steps, 50);
+  while (done < 20) std::this_thread::yield();
+}
+
+TEST(Crew, WithoutWorkersNobodyTakesAJob) {
+  Crew& crew = *new Crew(0);
+  EXPECT_FALSE(crew.post([](void*) {}, nullptr));
+}
+
 }  // namespace
 }  // namespace sealane::serve

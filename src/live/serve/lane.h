@@ -74,8 +74,8 @@ struct LaneRequest {
   uint32_t gate_value = 0;
   FlightId flight = kNone;     // its number with an Ahead: the lane's, or
   Ahead* observer = nullptr;   // to host: the one that must know when it is over
-  bool told_ready = false;      // the Ahead knows that it may go
-  uint64_t carried_bytes = 0;   // by turns
+  bool told_ready = false;     // the Ahead knows that it may go
+  uint64_t carried_bytes = 0;  // by turns
 };
 
 // What a lane tells its owner, on the lane's thread.

@@ -58,10 +58,10 @@ void read_enable(Options& options, std::string_view list) {
     const size_t comma = std::min(list.find(','), list.size());
     const std::string_view part = list.substr(0, comma);
     if (!switch_on(options, part)) {
-      std::fprintf(
-          stderr,
-          "sealane: SEALANE_ENABLE knows engine, async, parallel, speculate, register, pinned: not %.*s\n",
-          static_cast<int>(part.size()), part.data());
+      std::fprintf(stderr,
+                   "sealane: SEALANE_ENABLE knows engine, async, parallel, speculate, register, "
+                   "pinned: not %.*s\n",
+                   static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
@@ -77,7 +77,8 @@ void read_policy(Options& options, std::string_view name) {
     read_enable(options, "engine,async,parallel,register,speculate");
     options.paper = name == "pipellm";
   } else {
-    std::fprintf(stderr, "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",
+    std::fprintf(stderr,
+                 "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",
                  static_cast<int>(name.size()), name.data());
   }
 }

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+// Is what was sealed ahead used when it is right, and never when it is not?
+
+#include "live/serve/ahead.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <thread>
+
+#include "base/random.h"
+#include "core/lane/iv_law.h"
+
+namespace sealane::serve {
+namespace {
+
+constexpr uint64_t kBytes = 5 * kMessageBytesMax / 2 + 24;  // three messages, the last one odd
+
+class Buffer {
+ public:
+  Buffer()
+      : memory_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    std::memset(memory_, 1, kBytes);
+  }
+  ~Buffer() { munmap(memory_, kBytes); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  uint8_t* bytes() const { return static_cast<uint8_t*>(memory_); }
+  Range range() const { return {reinterpret_cast<uint64_t>(memory_), kBytes}; }
+
+ private:
+  void* memory_;
+};
+
+Costs some_costs() {
+  Costs costs;
+  costs.workers = 3;
+  costs.seal_ns_per_byte = 0.3;
+  return costs;
+}
+
+// A driver with one channel: seals what it is handed, message by message, and asks first whether
+// that has been done.
+class AheadTest : public testing::TestWithParam<bool> {
+ protected:
+  AheadTest() {
+    SystemRandom random;
+    key_ = Key::random(random).duplicate();
+    schedule_ = SplitGcm::make(key_->secret());
+    SeededRandom(7).fill(law_.mask);
+    AheadOptions options;
+    options.policy = *find_policy("sealane");
+    options.costs = some_costs();
+    options.page_guards = GetParam();
+    for (const Buffer& buffer : buffers_) host_.add(buffer.range(), {.ours = true});
+    ahead_ = new Ahead(crew_, host_, options);  // like the runtime's: never deleted
+  }
+  ~AheadTest() override {
+    ahead_->stop();
+    for (const Buffer& buffer : buffers_) ahead_->freed(buffer.range());
+  }
+
+  void SetUp() override {
+    if (schedule_ == nullptr) GTEST_SKIP() << "no engine that seals in parts on this CPU";
+  }
+
+  void copy(const Buffer& buffer) {
+    const auto flight = ahead_->request(buffer.range(), buffer.bytes());
+    ASSERT_TRUE(flight);
+    ahead_->ready(*flight);
+    uint64_t carried = 0;
+    while (carried < kBytes) {
+      const auto turn = ahead_->next();
+      if (!turn) {
+        std::this_thread::yield();
+        continue;
+      }
+      ahead_->begin(*turn);
+      if (turn->flight == kNone) {
+        for (uint32_t i = 0; i < turn->messages; ++i) send(&nothing_, 1);
+      } else {
+        EXPECT_EQ(turn->flight, *flight);
+        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
+          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytesMax, turn->bytes - at));
+        }
+        carried += turn->bytes;
+      }
+      ahead_->end(*turn, true);
+    }
+  }
+
+  void send(const uint8_t* in, uint64_t bytes) {
+    const Iv iv = law_.iv(position_++);
+    const Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
+    if (taken.record != nullptr) {
+      ++answered_;
+      std::vector<uint8_t> expected(bytes);
+      schedule_->seal_part(iv, 0, in, expected.data(), bytes);
+      EXPECT_EQ(std::memcmp(expected.data(), taken.record, bytes), 0) << "stale";
+    }
+    if (taken.ours) ahead_->give(taken);
+  }
+
+  // The workers get time to seal ahead all they are going to.
+  void pause() {
+    do {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (ahead_->sealing());
+  }
+
+  void rounds(int count) {
+    for (int i = 0; i < count; ++i) {
+      for (const Buffer& buffer : buffers_) {
+        copy(buffer);
+        pause();
+      }
+    }
+  }
+
+  Crew& crew_ = *new Crew(3);  // its threads never end
+  Buffer buffers_[3];
+  RangeMap<HostBlock>& host_ = *new RangeMap<HostBlock>;
+  std::optional<Key> key_;
+  std::shared_ptr<const SplitGcm> schedule_;
+  uint64_t key_number_ = 1;
+  IvLaw law_;
+  uint64_t position_ = 0;
+  Ahead* ahead_ = nullptr;
+  uint8_t nothing_ = 0;
+  uint64_t answered_ = 0;
+};
+
+TEST_P(AheadTest, ARepeatedSequenceIsAnsweredFromSlots) {
+  rounds(8);
+  EXPECT_GT(answered_, 12u);
+  EXPECT_GT(ahead_->stats().pipeline.hits, 4u);
+}
+
+TEST_P(AheadTest, AWrittenSourceIsSealedAgain) {
+  rounds(6);
+  for (int i = 0; i < 12; ++i) {
+    buffers_[i % 3].bytes()[i * 200'000] ^= 1;
+    copy(buffers_[i % 3]);  // send() compares
+    pause();
+  }
+}
+
+TEST_P(AheadTest, ADriverThatSendsMessagesOfItsOwnIsFollowed) {
+  rounds(6);
+  position_ += 2;  // out of our sight
+  answered_ = 0;
+  rounds(4);
+  EXPECT_GT(answered_, 0u);
+}
+
+TEST_P(AheadTest, ANewKeyVoidsEverything) {
+  rounds(6);
+  SystemRandom random;
+  key_ = Key::random(random).duplicate();
+  schedule_ = SplitGcm::make(key_->secret());
+  ++key_number_;
+  position_ = 0;
+  SeededRandom(8).fill(law_.mask);
+  answered_ = 0;
+  copy(buffers_[0]);
+  EXPECT_EQ(answered_, 0u);
+  pause();
+  rounds(4);
+  EXPECT_GT(answered_, 0u);
+}
+
+TEST_P(AheadTest, StoppedItAnswersNothing) {
+  rounds(4);
+  ahead_->stop();
+  EXPECT_FALSE(ahead_->request(buffers_[0].range(), buffers_[0].bytes()));
+  EXPECT_FALSE(ahead_->next());
+}
+
+INSTANTIATE_TEST_SUITE_P(Guards, AheadTest, testing::Bool());
+
+}  // namespace
+}  // namespace sealane::serve
