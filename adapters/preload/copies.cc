@@ -101,6 +101,15 @@ void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle strea
   collect_launch_times();
 }
 
+auto on_device(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::device_copy;
+    event.device_address = to;
+    event.object = from;
+    event.bytes = bytes;
+  };
+}
+
 // Everything between a copy call of the program and the driver.
 template <typename Describe, typename Pass>
 CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&& pass) {
@@ -141,6 +150,9 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
       named(stream, mode), [&] { return next arguments; }, called)
 // NOLINTEND(bugprone-macro-parentheses)
 
+#define ON_DEVICE(stream, arguments) \
+  ordered(                           \
+      named(stream, mode), [&] { return next arguments; }, called, on_device(to, from, bytes))
 #define TO_DEVICE (Asked{Direction::to_device, to, const_cast<void*>(from), bytes})
 #define TO_HOST (Asked{Direction::to_host, from, to, bytes})
 
@@ -175,10 +187,10 @@ SEALANE_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
                    (to, from, bytes, count, attributes, starts, attribute_count, stream)))
 
 SEALANE_TWINS(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
-              OTHER(nullptr, (to, from, bytes)))
+              ON_DEVICE(nullptr, (to, from, bytes)))
 SEALANE_TWINS(cuMemcpyDtoDAsync_v2, _ptsz,
               (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
-              OTHER(stream, (to, from, bytes, stream)))
+              ON_DEVICE(stream, (to, from, bytes, stream)))
 SEALANE_TWINS(cuMemcpyPeer, _ptds,
               (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                size_t bytes),

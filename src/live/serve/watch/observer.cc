@@ -72,6 +72,11 @@ Findings Observer::findings() const {
   for (const Seen& own : stray_) {
     ++(own.direction == Direction::to_device ? out.to_device : out.to_host).extra_messages;
   }
+  for (const auto& [copy, messages] : by_copy_) {
+    for (const Seen& own : messages) {
+      ++(own.direction == Direction::to_device ? out.to_device : out.to_host).extra_messages;
+    }
+  }
   out.guard_refusal = sources_.refusal();
   out.predictor = predictors_.leader();
   if (is_paced()) {
@@ -110,8 +115,16 @@ void Observer::message(const Event& event) {
                   event.id != 0,
                   aead_s,
                   event.key};
-  if (event.id != 0) {
-    by_copy_[event.id].push_back(seen);
+  keep(event.id, seen);
+}
+
+// Until its copy is told of. Not every call that moves bytes is: what is left behind is given up.
+void Observer::keep(uint64_t copy, const Seen& seen) {
+  if (copy != 0) {
+    by_copy_[copy].push_back(seen);
+    if (by_copy_.size() <= kCopiesOpenMax) return;
+    way(seen.direction).extra_messages += by_copy_.begin()->second.size();
+    by_copy_.erase(by_copy_.begin());
     return;
   }
   stray_.push_back(seen);

@@ -21,7 +21,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/lane/iv_learner.h"
@@ -67,6 +66,7 @@ class Observer final : public EventSink {
   };
   static constexpr uint64_t kLargeBytes = 64 << 10;  // what is swapped is larger
   static constexpr size_t kStrayMax = 4096;
+  static constexpr size_t kCopiesOpenMax = 1024;
   static constexpr size_t kChannelsMax = 1024;
   static constexpr PredictLimits kPredictLimits{.transfers_max = size_t{1} << 15};
   // A sample: what is guarded costs the program a little.
@@ -76,6 +76,7 @@ class Observer final : public EventSink {
                                               .checks_max = 4};
 
   void message(const Event& event);
+  void keep(uint64_t copy, const Seen& seen);
   void copy(const Event& event);
   void claim(const Event& copy);
   std::vector<Seen> messages_of(const Event& copy);
@@ -91,7 +92,7 @@ class Observer final : public EventSink {
   Findings found_;
   Instant first_{};
   Instant last_{};
-  std::unordered_map<uint64_t, std::vector<Seen>> by_copy_;
+  std::map<uint64_t, std::vector<Seen>> by_copy_;
   std::deque<Seen> stray_;  // of copies on other threads, or the driver's own
   std::map<ChannelName, IvLearner> channels_;
   std::set<uint64_t> keys_;

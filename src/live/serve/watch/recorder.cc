@@ -124,6 +124,24 @@ void Recorder::wait(const Event& event) {
 
 void Recorder::call(const Event& event) {
   switch (event.call) {
+    case Call::allocate_device:
+    case Call::free_device:
+    case Call::allocate_host:
+    case Call::free_host:
+      return memory(event);
+    case Call::record_event:
+    case Call::wait_event:
+    case Call::query_event:
+    case Call::create_event:
+    case Call::destroy_event:
+      return event_call(event);
+    default:
+      return stream_call(event);
+  }
+}
+
+void Recorder::stream_call(const Event& event) {
+  switch (event.call) {
     case Call::launch: {
       const std::string on = stream(event);
       held_.push_back({concat("launch ", on, " "), times(event), event.id});
@@ -134,16 +152,6 @@ void Recorder::call(const Event& event) {
       return line(concat("copy d2d ", stream(event), " ", hex(event.device_address), " ",
                          hex(event.object), " ", event.bytes),
                   event);
-    case Call::record_event: {
-      const std::string recorded = event_object(event.object);
-      return line(concat("record ", recorded, " ", stream(event)), event);
-    }
-    case Call::wait_event: {
-      const std::string awaited = event_object(event.object);
-      return line(concat("wait ", stream(event), " ", awaited), event);
-    }
-    case Call::query_event:
-      return line(concat("query event ", event_object(event.object)), event);
     case Call::query_stream:
       return line(concat("query stream ", stream(event)), event);
     case Call::create_context:
@@ -162,6 +170,23 @@ void Recorder::call(const Event& event) {
       streams_.erase(gone);
       return;
     }
+    default:
+      return;
+  }
+}
+
+void Recorder::event_call(const Event& event) {
+  switch (event.call) {
+    case Call::record_event: {
+      const std::string recorded = event_object(event.object);
+      return line(concat("record ", recorded, " ", stream(event)), event);
+    }
+    case Call::wait_event: {
+      const std::string awaited = event_object(event.object);
+      return line(concat("wait ", stream(event), " ", awaited), event);
+    }
+    case Call::query_event:
+      return line(concat("query event ", event_object(event.object)), event);
     case Call::create_event:
       events_.erase(event.object);
       (void)event_object(event.object);
@@ -173,6 +198,13 @@ void Recorder::call(const Event& event) {
       events_.erase(gone);
       return;
     }
+    default:
+      return;
+  }
+}
+
+void Recorder::memory(const Event& event) {
+  switch (event.call) {
     case Call::allocate_device:
       return allocate_device(event);
     case Call::free_device:

@@ -71,6 +71,9 @@ class Recorder final : public EventSink {
   void record(const Event& event);
   void copy(const Event& event);
   void call(const Event& event);
+  void stream_call(const Event& event);
+  void event_call(const Event& event);
+  void memory(const Event& event);
   void wait(const Event& event);
   void allocate_device(const Event& event);
   void allocate_host(const Event& event);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/json_writer.h"
 #include "live/serve/events.h"
 #include "live/serve/watch/stock_costs.h"
 
@@ -82,6 +83,8 @@ class Stats final : public EventSink {
   Sum carried_of(Direction direction) const;
   double hit_rate() const;
   double own_cpu_seconds() const;
+  void write_direction(JsonWriter& json, Direction direction) const;
+  void write_copies(JsonWriter& json) const;
   std::string copy_line(Direction direction) const;
 
   const StatsOptions options_;

@@ -63,45 +63,8 @@ std::string Stats::json() const {
   const double dilation = options_.dilation != nullptr ? options_.dilation() : 0;
   json.field("dilation", dilation > 0 ? dilation : 1);
   json.field("seconds", seconds(static_cast<double>(last_ns_ - first_ns_)));
-  for (const Direction direction : kDirections) {
-    const size_t d = static_cast<size_t>(direction);
-    const Sum all = copies_of(direction);
-    json.begin_object(to_string(direction)).field("copies", all.count).field("bytes", all.bytes);
-    json.field("blocked_s", seconds(static_cast<double>(all.ns))).field("failed", all.failed);
-    json.field("stock_blocked_s_estimate", static_cast<double>(stock_ns_[d]) / 1e9);
-    const Sum carried = carried_of(direction);
-    json.field("carried_copies", carried.count).field("carried_bytes", carried.bytes);
-    json.field("passed_copies", all.count - carried.count);
-    json.field("passed_bytes", all.bytes - carried.bytes);
-    json.field("carrying_s", seconds(static_cast<double>(carried_[d].ns)));
-    json.begin_object("messages");
-    for (size_t a = 0; a < kAnswers; ++a) {
-      const Tally& tally = messages_[d][a];
-      json.begin_object(to_string(static_cast<Answer>(a))).field("count", tally.count.load());
-      json.field("bytes", tally.bytes.load());
-      json.field("busy_s", seconds(static_cast<double>(tally.ns))).end_object();
-    }
-    json.end_object().end_object();
-  }
-  json.begin_array("copies");
-  for (const Direction direction : kDirections) {
-    for (const bool asynchronous : {false, true}) {
-      for (const bool pinned : {false, true}) {
-        for (size_t r = 0; r < kRoutes; ++r) {
-          const Tally& tally =
-              copies_[static_cast<size_t>(direction)][asynchronous ? 1 : 0][pinned ? 1 : 0][r];
-          if (tally.count == 0) continue;
-          json.begin_object().field("direction", to_string(direction));
-          json.field("call", asynchronous ? "async" : "sync");
-          json.field("memory", pinned ? "pinned" : "pageable");
-          json.field("route", to_string(static_cast<Route>(r))).field("copies", tally.count.load());
-          json.field("bytes", tally.bytes.load()).field("failed", tally.failed.load());
-          json.field("blocked_s", seconds(static_cast<double>(tally.ns))).end_object();
-        }
-      }
-    }
-  }
-  json.end_array();
+  for (const Direction direction : kDirections) write_direction(json, direction);
+  write_copies(json);
   json.begin_object("waits").field("count", waits_.count.load());
   json.field("blocked_s", seconds(static_cast<double>(waits_.ns))).end_object();
   json.begin_object("calls");
@@ -123,6 +86,48 @@ std::string Stats::json() const {
   }
   json.end_array().end_object();
   return json.text();
+}
+
+void Stats::write_direction(JsonWriter& json, Direction direction) const {
+  const size_t d = static_cast<size_t>(direction);
+  const Sum all = copies_of(direction);
+  const Sum carried = carried_of(direction);
+  json.begin_object(to_string(direction)).field("copies", all.count).field("bytes", all.bytes);
+  json.field("blocked_s", seconds(static_cast<double>(all.ns))).field("failed", all.failed);
+  json.field("stock_blocked_s_estimate", static_cast<double>(stock_ns_[d]) / 1e9);
+  json.field("carried_copies", carried.count).field("carried_bytes", carried.bytes);
+  json.field("passed_copies", all.count - carried.count);
+  json.field("passed_bytes", all.bytes - carried.bytes);
+  json.field("carrying_s", seconds(static_cast<double>(carried_[d].ns)));
+  json.begin_object("messages");
+  for (size_t a = 0; a < kAnswers; ++a) {
+    const Tally& tally = messages_[d][a];
+    json.begin_object(to_string(static_cast<Answer>(a))).field("count", tally.count.load());
+    json.field("bytes", tally.bytes.load());
+    json.field("busy_s", seconds(static_cast<double>(tally.ns))).end_object();
+  }
+  json.end_object().end_object();
+}
+
+// One entry for every kind and route there was.
+void Stats::write_copies(JsonWriter& json) const {
+  json.begin_array("copies");
+  for (size_t kind = 0; kind < 8 * kRoutes; ++kind) {
+    const size_t route = kind % kRoutes;
+    const bool pinned = (kind / kRoutes & 1) != 0;
+    const bool asynchronous = (kind / kRoutes & 2) != 0;
+    const Direction direction = kDirections[kind / kRoutes >> 2];
+    const Tally& tally = copies_[static_cast<size_t>(direction)][asynchronous][pinned][route];
+    if (tally.count == 0) continue;
+    json.begin_object().field("direction", to_string(direction));
+    json.field("call", asynchronous ? "async" : "sync");
+    json.field("memory", pinned ? "pinned" : "pageable");
+    json.field("route", to_string(static_cast<Route>(route)));
+    json.field("copies", tally.count.load()).field("bytes", tally.bytes.load());
+    json.field("failed", tally.failed.load());
+    json.field("blocked_s", seconds(static_cast<double>(tally.ns))).end_object();
+  }
+  json.end_array();
 }
 
 std::string Stats::copy_line(Direction direction) const {
