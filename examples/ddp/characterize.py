@@ -30,7 +30,7 @@ from models import MODELS, Task
 VARIANTS = (("gloo", "plain"), ("sealane", "plain"), ("sealane", "sealed"))
 WARM_UP = 3  # DDP sorts its buckets after the first iteration
 # Losses are compared after the warm-up: ranks are added in another order than by Gloo, and training
-# amplifies the last bit (batch norm over a few pictures: to the second digit in twenty iterations).
+# amplifies the last bit.
 LOSS_TOLERANCE = 1e-4
 
 # arXiv 2501.11771, emulated GPU TEEs, 4 GPUs. These three are all that is published as numbers.
@@ -54,7 +54,7 @@ class Trainer:
         self.model = DistributedDataParallel(
             task.model, process_group=group, bucket_cap_mb=bucket_mb
         )
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
         self.generator = torch.Generator().manual_seed(seed)
         self.spare = torch.Generator().manual_seed(seed)  # for batches that train nothing
         self.loss = float("nan")
