@@ -88,6 +88,7 @@ class Bottleneck(nn.Module):
             nn.ReLU(),
             *self._unit(narrow, wide, 1, 1),
         )
+        nn.init.zeros_(self.path[-1].weight)  # starts as its shortcut, as one trains it in practice
         same = inside == wide and stride == 1
         self.shortcut = nn.Identity() if same else nn.Sequential(*self._unit(inside, wide, 1, stride))
 
