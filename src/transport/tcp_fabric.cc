@@ -210,7 +210,10 @@ void TcpFabric::receive_some(Connection& connection) {
     connection.filled -= connection.taken;
     connection.taken = 0;
   }
-  const MutableBytes room = MutableBytes(connection.buffer).subspan(connection.filled);
+  // Not beyond one record of full size: then records end where reads end, nothing has to be moved,
+  // and the same cached bytes serve for the next.
+  const size_t wanted = whole - (connection.filled - connection.taken);
+  const MutableBytes room = MutableBytes(connection.buffer).subspan(connection.filled, wanted);
   const ptrdiff_t count = connection.socket.receive(room);
   if (count < 0) connection.gone = true;
   if (count <= 0) {

@@ -19,7 +19,7 @@ struct Lengths {
   uint32_t receive_records;
 };
 constexpr Lengths kShm[] = {{8, 16, 0}, {4, 8, 0}, {2, 4, 0}, {2, 2, 0}};
-constexpr Lengths kTcp[] = {{8, 16, 4}, {8, 16, 4}, {4, 8, 2}, {2, 2, 1}};
+constexpr Lengths kTcp[] = {{8, 16, 2}, {8, 16, 2}, {4, 8, 2}, {2, 2, 1}};
 static_assert(std::size(kShm) == std::size(kTcp));
 // A slot of shared memory is read where it lies, so the slots of all ranks of a host should fit the
 // caches they share: more than a few ranks get shorter queues.
