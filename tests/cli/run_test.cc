@@ -52,7 +52,7 @@ TEST(RunEmulated, GivesTheProgramAnEmulatedGpuInBothModes) {
       std::filesystem::temp_directory_path() / ("sealane-run-" + std::to_string(getpid()));
   for (const std::string cc : {"on", "off"}) {
     const ProgramResult result =
-        emulated({"--cc", cc, "--memory", "256M", "--stats", file.string()}, {kProbe, "roundtrip"});
+        emulated({"--cc", cc, "--memory", "256M", "--truth", file.string()}, {kProbe, "roundtrip"});
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_NE(result.err.find("confidential mode " + cc), std::string::npos) << result.err;
     std::ifstream in(file);

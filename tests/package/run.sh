@@ -29,7 +29,7 @@ cc -shared -fPIC -I"$scratch/prefix/include/sealane" "$scratch/kernels.c" -o "$s
 cp "$build/tests/emu_probe" "$scratch/program"
 for cc in on off; do
   "$scratch/prefix/bin/sealane" run --emulate --cc $cc --memory 256M --kernels "$scratch/kernels.so" \
-    --platform h100-tdx --dilation 1 --stats "$scratch/truth.json" -- "$scratch/program" roundtrip
+    --platform h100-tdx --dilation 1 --truth "$scratch/truth.json" -- "$scratch/program" roundtrip
   grep -q '"emulated": true' "$scratch/truth.json"
 done
 
