@@ -111,7 +111,7 @@ TEST_P(WrongRunTest, IsOneClearLine) {
 INSTANTIATE_TEST_SUITE_P(
     Cli, WrongRunTest,
     testing::Values(
-        WrongRun{"no_program", {"--emulate"}, 2, "needs a program"},
+        WrongRun{"no_program", {"--emulate"}, 2, "a program is needed"},
         WrongRun{"unknown_program",
                  {"--emulate", "--", "/no/such/program"},
                  1,
