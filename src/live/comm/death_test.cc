@@ -274,7 +274,8 @@ TEST(Death, OfAllRanksLeavesNoSocketAndNoSharedMemory) {
     ASSERT_FALSE(sockets.empty());
     ASSERT_GE(segments, segments_wanted);
     for (uint32_t rank = 0; rank < 4; ++rank) kill(group.process(rank), SIGKILL);
-    for (uint32_t rank = 0; rank < 4; ++rank) EXPECT_TRUE(group.end_of(rank).killed);
+    // One that hears of another's end before its own turn ends by itself.
+    for (uint32_t rank = 0; rank < 4; ++rank) group.end_of(rank);
     const auto left = socket_inodes_of_this_machine();
     for (const std::string& socket : sockets) EXPECT_EQ(left.count(socket), 0u) << socket;
     // Segments have no name: they are gone with the last descriptor.

@@ -235,7 +235,8 @@ class Joiner {
       auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
       if (socket || SteadyClock().now() > deadline_) return socket;
       const auto text = rendezvous_->again(peer);
-      if (!text || !note_address(peer, *text)) return socket;
+      if (!text) return peer_error("left while joining");  // it has taken its address back
+      if (!note_address(peer, *text)) return socket;
       std::this_thread::sleep_for(kSlice);
     }
   }
