@@ -79,7 +79,7 @@ struct Wake {
 using OrderAction = std::variant<Submit, Issue, Gate, Watch, Wake>;
 
 struct OrderOptions {
-  SafetyRules rules;
+  SafetyRules rules{};
   bool coalesce = false;
   uint64_t batch_bytes_max = 64_KiB;
   size_t deferred_max = 512;  // calls of one stream
