@@ -75,7 +75,10 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
     plan.policies.push_back(*estimate::find_serving_policy(name));
   }
   plan.platform = std::move(platform);
-  plan.workers = flags.workers > 0 ? flags.workers : kWorkers;
+  // One core stays with the program.
+  const uint64_t cores_most = std::max<uint64_t>(2, plan.platform.host.cores) - 1;
+  plan.workers = static_cast<uint32_t>(
+      std::min<uint64_t>(cores_most, flags.workers > 0 ? flags.workers : kWorkers));
   plan.seed = flags.serving.seed;
   if (!flags.slots.empty()) {
     const auto bytes = parse_byte_count(flags.slots, kSlotsMost);

@@ -71,7 +71,7 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
   declare.option("lengths", flags.lengths, "vllm: of prompts and answers [sharegpt]",
                  "alpaca|sharegpt");
   declare.count("samples", to.samples, "vllm: answers to each request [2]", 16);
-  declare.option("swap-unit", flags.swap_unit, "vllm: what one copy moves [block]",
+  declare.option("swap-unit", flags.swap_unit, "vllm: what one copy moves [layer]",
                  "block|layer|request");
   declare.number("offload-gb", to.offload_gb, "weight-offload: streamed in every step [10]", 0.001,
                  10'000, "GB");

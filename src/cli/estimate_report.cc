@@ -25,9 +25,10 @@ constexpr Duration kTimelineWindow{200'000'000};
 std::string percent(double value) { return fmt::format("{:.1f} %", value); }
 
 std::string headline(const EstimateSubject& subject, const Platform& platform) {
-  return fmt::format("SIMULATED: {}{}{} on {}, {} sealing cores\n  {}\n\n", subject.workload,
+  return fmt::format("SIMULATED: {}{}{} on {}, at most {} sealing {}\n  {}\n\n", subject.workload,
                      subject.model.empty() ? "" : " ", subject.model, platform.name,
-                     subject.workers, platform.description);
+                     subject.workers, subject.workers == 1 ? "core" : "cores",
+                     platform.description);
 }
 
 json header_json(const EstimateSubject& subject, const Platform& platform) {

@@ -127,7 +127,8 @@ struct Outcome {
 
 // Runs one program once.
 Outcome simulate(const workload::Program& program, const Setup& setup);
-// The same for a program that is written while it runs. Scripted faults are of its steps: none.
+// The same for a program that is written while it runs. Its operations have no numbers, so a script
+// of faults does not reach it.
 Outcome simulate(workload::Feed& feed, const Setup& setup);
 
 struct SimOptions {

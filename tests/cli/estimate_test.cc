@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -23,15 +24,25 @@ ProgramResult sealane(std::vector<std::string> arguments) {
   return run_program(arguments);
 }
 
-std::string temporary(const std::string& name, const std::string& content = "") {
-  const std::string path = testing::TempDir() + "/estimate-" + name;
-  if (content.empty()) {
-    std::filesystem::remove(path);
-  } else {
-    std::ofstream(path) << content;
+// A directory of the test's own: tests run side by side.
+class Directory {
+ public:
+  Directory() {
+    std::string pattern = testing::TempDir() + "/estimate-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
+    path_ = pattern;
   }
-  return path;
-}
+  ~Directory() { std::filesystem::remove_all(path_); }
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::string write(const std::string& name, const std::string& content) const {
+    std::ofstream(*this / name) << content;
+    return *this / name;
+  }
+
+ private:
+  std::string path_;
+};
 
 std::string shipped_platform() {
   const auto program = std::filesystem::path(SEALANE_PROGRAM).parent_path();
@@ -41,17 +52,29 @@ std::string shipped_platform() {
   return text.str();
 }
 
+std::string platform_without(const std::string& key) {
+  std::string text = shipped_platform();
+  const size_t at = text.find(key);
+  return text.erase(at, text.find('\n', at) - at + 1);
+}
+
 struct WrongUse {
   std::string name;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments;  // "@x" is the file x below
   std::string says;
+  std::vector<std::pair<std::string, std::string>> files{};
 };
 
 class EstimateWrongUse : public testing::TestWithParam<WrongUse> {};
 
 TEST_P(EstimateWrongUse, IsOneLineExitTwoAndNoFile) {
-  const std::string json = temporary("never.json");
+  const Directory directory;
+  for (const auto& [name, content] : GetParam().files) directory.write(name, content);
   std::vector<std::string> arguments = GetParam().arguments;
+  for (std::string& word : arguments) {
+    if (word.starts_with("@")) word = directory / word.substr(1);
+  }
+  const std::string json = directory / "never.json";
   if (arguments.front() == "estimate") arguments.insert(arguments.end(), {"--json", json});
   const ProgramResult result = sealane(arguments);
   EXPECT_EQ(result.exit_code, 2);
@@ -61,66 +84,75 @@ TEST_P(EstimateWrongUse, IsOneLineExitTwoAndNoFile) {
   EXPECT_FALSE(std::filesystem::exists(json));
 }
 
-std::vector<WrongUse> wrong_uses() {
-  const std::string platform = shipped_platform();
-  const std::string unknown = temporary("unknown.toml", platform + "speed_of_light = [1, \"x\"]\n");
-  std::string short_text = platform;
-  short_text.erase(short_text.find("kernel_slowdown"),
-                   short_text.find('\n', short_text.find("kernel_slowdown")) -
-                       short_text.find("kernel_slowdown") + 1);
-  const std::string missing = temporary("missing.toml", short_text);
-  const std::string api = temporary("cut_cuda_api_trace.csv",
-                                    "Start (ns),Duration (ns),Name,CorrID,Tid\n1,2,cudaMemcpy\n");
-  temporary("cut_cuda_gpu_trace.csv", "Start (ns)\n");
-  const std::string negative = temporary(
-      "negative_cuda_api_trace.csv",
-      "Start (ns),Duration (ns),Name,CorrID,Tid\n1,2,cudaMemcpy,3,4\n5,-2,cudaMemcpy,6,4\n");
-  temporary("negative_cuda_gpu_trace.csv", "Start (ns)\n");
-  const std::string trace = temporary("wrong.trace", "sealane-trace 1\nlaunch s1 5 t1\n");
-  const std::string no_json = temporary("no.json", "{\n\"kind\": \"estimate\",\n");
-  const std::string nothing = temporary("nothing.json", "{\"a\": 1}");
-  return {
-      {"nothing", {"estimate"}, "nothing to estimate"},
-      {"workload", {"estimate", "--workload", "flexgem"}, "did you mean 'flexgen'?"},
-      {"model", {"estimate", "--workload", "vllm", "--model", "opt-30"}, "did you mean 'opt-30b'?"},
-      {"ddp_model", {"estimate", "--workload", "ddp", "--model", "gpt2xl"}, "'gpt2-xl'?"},
-      {"platform",
-       {"estimate", "--workload", "vllm", "--platform", "h100-sxn"},
-       "did you mean 'h100-sxm'?"},
-      {"policy", {"estimate", "--workload", "vllm", "--policy", "stok"}, "did you mean 'stock'?"},
-      {"ddp_policy",
-       {"estimate", "--workload", "ddp", "--policy", "pipellm"},
-       "there are: off, study, buckets, stock, sealane"},
-      {"foreign_flag",
-       {"estimate", "--workload", "flexgen", "--rate", "2"},
-       "--rate means nothing to 'flexgen', which reads: --batch"},
-      {"both", {"estimate", "--workload", "vllm", trace}, "not both"},
-      {"no_gpus", {"estimate", "--workload", "ddp", "--gpus", "0"}, "--gpus: 0 is not from 1"},
-      {"link", {"estimate", "--workload", "ddp", "--link", "nvlnk"}, "did you mean 'nvlink'?"},
-      {"too_large",
-       {"estimate", "--workload", "decode", "--model", "opt-175b"},
-       "GB of GPU memory, the platform has"},
-      {"too_large_for_the_host",
-       {"estimate", "--workload", "flexgen", "--model", "opt-175b", "--batch", "2000",
-        "--kv-on-gpu", "0"},
-       "GB of host memory, the platform has"},
-      {"platform_key", {"estimate", "--workload", "vllm", "--platform", unknown}, "unknown.toml:"},
-      {"platform_lacks",
-       {"estimate", "--workload", "vllm", "--platform", missing},
-       "missing.toml:1: missing key 'gpu.kernel_slowdown'"},
-      {"cut_off", {"estimate", api}, "cut_cuda_api_trace.csv:2: the row has 3 fields"},
-      {"negative", {"estimate", negative}, "negative_cuda_api_trace.csv:3: 'Duration (ns)' is neg"},
-      {"trace", {"estimate", trace}, "wrong.trace:2:"},
-      {"no_trace", {"estimate", "/nonexistent"}, "/nonexistent: cannot be read"},
-      {"report_not_json", {"report", no_json, "-o", "/dev/null"}, "no.json:3: not JSON"},
-      {"report_nothing", {"report", nothing, "-o", "/dev/null"}, "nothing.json:1: nothing to draw"},
-      {"report_no_file", {"report", "/nonexistent", "-o", "/dev/null"}, "cannot be read"},
-      {"validate_data", {"validate", "--data", "/nonexistent"}, "--data: no NAME-off_cuda"},
-  };
-}
+constexpr const char* kApiHeader = "Start (ns),Duration (ns),Name,CorrID,Tid\n";
 
-INSTANTIATE_TEST_SUITE_P(Cli, EstimateWrongUse, testing::ValuesIn(wrong_uses()),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Cli, EstimateWrongUse,
+    testing::Values(
+        WrongUse{"nothing", {"estimate"}, "nothing to estimate"},
+        WrongUse{"workload", {"estimate", "--workload", "flexgem"}, "did you mean 'flexgen'?"},
+        WrongUse{"model",
+                 {"estimate", "--workload", "vllm", "--model", "opt-30"},
+                 "did you mean 'opt-30b'?"},
+        WrongUse{"ddp_model", {"estimate", "--workload", "ddp", "--model", "gpt2xl"}, "'gpt2-xl'?"},
+        WrongUse{"platform",
+                 {"estimate", "--workload", "vllm", "--platform", "h100-sxn"},
+                 "did you mean 'h100-sxm'?"},
+        WrongUse{"policy",
+                 {"estimate", "--workload", "vllm", "--policy", "stok"},
+                 "did you mean 'stock'?"},
+        WrongUse{"ddp_policy",
+                 {"estimate", "--workload", "ddp", "--policy", "pipellm"},
+                 "there are: off, study, buckets, stock, sealane"},
+        WrongUse{"foreign_flag",
+                 {"estimate", "--workload", "flexgen", "--rate", "2"},
+                 "--rate means nothing to 'flexgen', which reads: --batch"},
+        WrongUse{"both", {"estimate", "--workload", "vllm", "some.trace"}, "not both"},
+        WrongUse{"no_gpus", {"estimate", "--workload", "ddp", "--gpus", "0"}, "--gpus: 0 is not"},
+        WrongUse{
+            "link", {"estimate", "--workload", "ddp", "--link", "nvlnk"}, "did you mean 'nvlink'?"},
+        WrongUse{"too_large",
+                 {"estimate", "--workload", "decode", "--model", "opt-175b"},
+                 "GB of GPU memory, the platform has"},
+        WrongUse{"too_large_for_the_host",
+                 {"estimate", "--workload", "flexgen", "--model", "opt-175b", "--batch", "2000",
+                  "--kv-on-gpu", "0"},
+                 "GB of host memory, the platform has"},
+        WrongUse{"platform_key",
+                 {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
+                 "x.toml:79: unknown key 'gpu.speed_of_light'",
+                 {{"x.toml", shipped_platform() + "speed_of_light = [1, \"x\"]\n"}}},
+        WrongUse{"platform_lacks",
+                 {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
+                 "x.toml:1: missing key 'gpu.kernel_slowdown'",
+                 {{"x.toml", platform_without("kernel_slowdown")}}},
+        WrongUse{"cut_off",
+                 {"estimate", "@x_cuda_api_trace.csv"},
+                 "x_cuda_api_trace.csv:2: the row has 3 fields",
+                 {{"x_cuda_api_trace.csv", std::string(kApiHeader) + "1,2,cudaMemcpy\n"},
+                  {"x_cuda_gpu_trace.csv", "Start (ns)\n"}}},
+        WrongUse{"negative",
+                 {"estimate", "@x"},
+                 "x_cuda_api_trace.csv:3: 'Duration (ns)' is negative",
+                 {{"x_cuda_api_trace.csv",
+                   std::string(kApiHeader) + "1,2,cudaMemcpy,3,4\n5,-2,cudaMemcpy,6,4\n"},
+                  {"x_cuda_gpu_trace.csv", "Start (ns)\n"}}},
+        WrongUse{"trace",
+                 {"estimate", "@x.trace"},
+                 "x.trace:2:",
+                 {{"x.trace", "sealane-trace 1\nlaunch s1 5 t1\n"}}},
+        WrongUse{"no_trace", {"estimate", "/nonexistent"}, "/nonexistent: cannot be read"},
+        WrongUse{"report_not_json",
+                 {"report", "@x.json", "-o", "@r.html"},
+                 "x.json:3: not JSON",
+                 {{"x.json", "{\n\"kind\": \"estimate\",\n"}}},
+        WrongUse{"report_nothing",
+                 {"report", "@x.json", "-o", "@r.html"},
+                 "x.json:1: nothing to draw",
+                 {{"x.json", "{\"a\": 1}"}}},
+        WrongUse{"report_no_file", {"report", "/nonexistent", "-o", "@r.html"}, "cannot be read"},
+        WrongUse{"validate_data", {"validate", "--data", "/nonexistent"}, "no NAME-off_cuda"}),
+    [](const auto& tested) { return tested.param.name; });
 
 TEST(CliEstimate, ListsWhatThereIs) {
   const ProgramResult result = sealane({"estimate", "--list"});
@@ -149,7 +181,8 @@ TEST(CliEstimate, JsonHasWhatProgramsNeed) {
 }
 
 TEST(CliEstimate, TraceOpensInPerfetto) {
-  const std::string path = temporary("run.trace.json");
+  const Directory directory;
+  const std::string path = directory / "run.trace.json";
   const ProgramResult result = sealane({"estimate", "--workload", "decode", "--steps", "5",
                                         "--policy", "stock,sealane", "--trace", path});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -175,14 +208,15 @@ TEST(CliEstimate, TrainingSaysWhoSealsAndWhatItNeeds) {
 }
 
 TEST(CliEstimate, ReadsATraceOfItsOwnFormat) {
+  const Directory directory;
   const std::string trace =
-      temporary("good.trace",
-                "sealane-trace 1\n"
-                "create context c1 t1\n"
-                "create stream s1 c1 blocking t1\n"
-                "copy h2d s1 0x200000 0x7f0000000000 4194304 pinned async t1\n"
-                "launch s1 5000 t1\n"
-                "sync stream s1 t1\n");
+      directory.write("good.trace",
+                      "sealane-trace 1\n"
+                      "create context c1 t1\n"
+                      "create stream s1 c1 blocking t1\n"
+                      "copy h2d s1 0x200000 0x7f0000000000 4194304 pinned async t1\n"
+                      "launch s1 5000 t1\n"
+                      "sync stream s1 t1\n");
   const ProgramResult result = sealane({"estimate", trace});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("slowdown"), std::string::npos) << result.out;
@@ -192,14 +226,14 @@ class Report : public testing::Test {
  protected:
   // A page of everything that can be drawn.
   std::string make() {
-    const std::string serving = temporary("serving.json");
-    const std::string training = temporary("training.json");
-    const std::string bench = temporary(
+    const std::string serving = directory_ / "serving.json";
+    const std::string training = directory_ / "training.json";
+    const std::string bench = directory_.write(
         "bench.json",
         R"({"rows":[{"op":"allreduce","bytes":65536,"system":"sealane","mode":"sealed",)"
         R"("busbw_gb_s":2.5,"time_us":26.0},{"op":"allreduce","bytes":1048576,"system":"sealane",)"
         R"("mode":"sealed","busbw_gb_s":3.5,"time_us":300.0}]})");
-    const std::string checks = temporary(
+    const std::string checks = directory_.write(
         "checks.json",
         R"({"kind":"validation","checks":[{"group":"a","what":"</script><b>","unit":"%",)"
         R"("published":[1,2],"predicted":1.5,"error":0,"error_unit":"points","calibrated":false,)"
@@ -209,11 +243,13 @@ class Report : public testing::Test {
                   .exit_code,
               0);
     EXPECT_EQ(sealane({"estimate", "--workload", "ddp", "--json", training}).exit_code, 0);
-    const std::string page = temporary("page.html");
+    const std::string page = directory_ / "page.html";
     const ProgramResult result = sealane({"report", serving, training, bench, checks, "-o", page});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return page;
   }
+
+  Directory directory_;
 };
 
 TEST_F(Report, IsOneSelfContainedFile) {
@@ -233,12 +269,11 @@ TEST_F(Report, IsDrawnByABrowser) {
   if (run_program({"sh", "-c", "command -v chromium"}).exit_code != 0) {
     GTEST_SKIP() << "no chromium here: install it to have the page drawn";
   }
-  const std::string profile = testing::TempDir() + "/estimate-chromium";
+  const std::string profile = directory_ / "chromium";
   const ProgramResult result = run_program(
       {"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + profile,
        "--enable-logging=stderr", "--dump-dom", "--virtual-time-budget=4000", "file://" + make()},
       {.environment = {}, .input = "", .limit = std::chrono::seconds(60)});
-  std::filesystem::remove_all(profile);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err.find("CONSOLE"), std::string::npos) << result.err;
   const size_t at = result.out.find("data-charts=\"");

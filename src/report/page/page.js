@@ -25,6 +25,7 @@
   const short = value => {
     if (typeof value !== 'number') return String(value ?? '');
     if (value === 0) return '0';
+    if (Number.isInteger(value)) return value.toLocaleString('en-US');
     if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US');
     return value.toFixed(Math.abs(value) >= 100 ? 1 : 2);
   };
@@ -33,7 +34,7 @@
     const full = rows.filter(row => row.length > 1);
     const text = cell => cell instanceof Node ? cell.textContent : short(cell);
     const shown = titles.map((_, i) => i).filter(i => full.some(row => text(row[i]) !== ''));
-    const numeric = i => full.every(row => /^([-+]?[\d,.]+ ?[^ ]*|holds|inside|)$/.test(text(row[i])));
+    const numeric = i => full.every(row => /^([-+]?\d[\d,.]* ?\S*( to .*)?|holds|inside|)$/.test(text(row[i])));
     const alike = i => numeric(i) ? {class: 'number'} : {};
     return make('div', {class: 'scroll'}, make('table', {},
       make('thead', {}, make('tr', {}, ...shown.map(i => make('th', alike(i), titles[i])))),
@@ -73,12 +74,14 @@
     data: {datasets: series.map(({label, data, name}, i) => ({
       label, data, borderColor: colour(name ?? spare[i % spare.length]),
       backgroundColor: colour(name ?? spare[i % spare.length]), borderWidth: 2, pointRadius: 3, tension: 0}))},
-    options: {scales: {x: axis(x, {type: 'logarithmic', ticks: {callback: more.tick ?? short}, ...more.x}), y: axis(y, more.y)},
+    options: {scales: {x: axis(x, {type: 'logarithmic', ticks: {callback: more.tick ?? short, minRotation: 0, autoSkip: true},
+      // Labels where there are points.
+      afterBuildTicks: scale => { scale.ticks = [...new Set(series.flatMap(each => each.data.map(point => point.x)))].sort((a, b) => a - b).map(value => ({value})); },
+      ...more.x}), y: axis(y, more.y)},
       plugins: {legend: {position: 'bottom'}}},
   });
   const size = bytes => bytes >= 2 ** 30 ? short(bytes / 2 ** 30) + ' GiB' : bytes >= 2 ** 20
     ? short(bytes / 2 ** 20).replace('.00', '') + ' MiB' : bytes >= 1024 ? short(bytes / 1024).replace('.00', '') + ' KiB' : bytes + ' B';
-  const powerOfTwo = value => Number.isInteger(Math.log2(value)) ? value : null;
 
   // --- serving
   const order = run => run.policy_order ?? Object.keys(run.policies);
@@ -152,7 +155,7 @@
           .map(each => ({x: xOf(each.run), y: each.run.policies[policy].loss_pct}))})), x, 'loss, %', {tick, y: {min: 0}}));
     }
   };
-  curves('By concurrency', each => each.run.workload + ' ' + (each.run.model ?? ''), run => run.options?.concurrency && Number(run.options.concurrency), 'sequences at a time', powerOfTwo);
+  curves('By concurrency', each => each.run.workload + ' ' + (each.run.model ?? ''), run => run.options?.concurrency && Number(run.options.concurrency), 'sequences at a time', String);
   curves('By model size', each => each.run.workload, run => run.model_bytes && run.model_bytes / 1e9, 'model, GB');
 
   // --- timelines
@@ -204,7 +207,7 @@
       if (run.scaling?.length) {
         chart(grid, `${run.model}: slowdown by number of GPUs`, lines(names.filter(name => name !== 'off').map(name => ({
           label: name, name, data: run.scaling.map(point => ({x: point.gpus, y: point[name]}))})), 'GPUs', 'times “off”',
-          {tick: powerOfTwo, x: {min: 1, max: 1024}, y: {type: 'logarithmic', min: 1}}),
+          {tick: String, x: {min: 1, max: 1024}, y: {type: 'logarithmic', min: 1}}),
           `${run.platform}, link ${run.link}; sealed by ${run.sealer} at ${short(run.seal_gb_per_s)} GB/s each` +
           (run.needed_seal_gb_per_s ? `; 1.15x needs ${short(run.needed_seal_gb_per_s)} GB/s at ${run.gpus} GPUs` : ''));
       }
@@ -231,7 +234,7 @@
     const by = (key, name) => [...new Set(rows.map(key))].map((value, i) => ({label: value, name, rows: rows.filter(row => key(row) === value)}));
     if (has('busbw_gb_s')) {
       chart(grid, `${rows[0].op ?? 'collective'}: bus bandwidth by size`, lines(by(row => row.system + ' ' + row.mode).map(({label, rows}) => ({
-        label, data: rows.map(row => ({x: row.bytes, y: row.busbw_gb_s}))})), 'bytes', 'GB/s', {tick: value => powerOfTwo(value) ? size(value) : null, y: {min: 0}}));
+        label, data: rows.map(row => ({x: row.bytes, y: row.busbw_gb_s}))})), 'bytes', 'GB/s', {tick: size, y: {min: 0}}));
     } else if (has('iteration_ms')) {
       const names = [...new Set(rows.map(row => `${row.model}, ${row.ranks} ranks, ${row.bucket_mb} MB`))];
       chart(grid, 'Iteration by backend', bars(names, by(row => row.backend + ' ' + row.mode).map(({label, rows}) => ({
@@ -242,7 +245,7 @@
         label, name: label, data: examples.map(example => rows.find(row => row.example === example)?.total_s ?? null)})), 's'));
     } else if (has('gb_s') && has('record_bytes')) {
       chart(grid, 'Rate by record size', lines(by(row => [row.engine, row.op, row.where].filter(Boolean).join(' ')).map(({label, rows}) => ({
-        label, data: rows.map(row => ({x: row.record_bytes, y: row.gb_s}))})), 'record', 'GB/s', {tick: value => powerOfTwo(value) ? size(value) : null, y: {min: 0}}));
+        label, data: rows.map(row => ({x: row.record_bytes, y: row.gb_s}))})), 'record', 'GB/s', {tick: size, y: {min: 0}}));
     }
     const titles = Object.keys(rows[0]).filter(key => typeof rows[0][key] !== 'object');
     const details = make('details', {}, make('summary', {}, 'All rows'), table(titles, rows.map(row => titles.map(key => row[key]))));

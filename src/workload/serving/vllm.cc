@@ -295,7 +295,7 @@ Result<std::unique_ptr<Feed>> make_vllm(const Model& model, const Roofline& gpu,
                     .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),
                     .lengths = options.lengths.value_or(Lengths::sharegpt),
                     .samples = samples,
-                    .unit = options.swap_unit.value_or(SwapUnit::block),
+                    .unit = options.swap_unit.value_or(SwapUnit::layer),
                     .host_time = Duration(std::llround(options.host_us.value_or(1'000) * 1e3)),
                     .seed = options.seed,
                     .blocks = blocks};
