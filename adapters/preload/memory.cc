@@ -81,8 +81,8 @@ CUresult allocate_ours(void** memory, size_t bytes, unsigned flags) {
   void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   *memory = made;
-  serve::Runtime::get()->host_memory().add({reinterpret_cast<uint64_t>(made), bytes},
-                                           {true, false, flags, context});
+  serve::Runtime::get()->add_host_memory({reinterpret_cast<uint64_t>(made), bytes},
+                                         {true, false, flags, context});
   return CUDA_SUCCESS;
 }
 
@@ -99,8 +99,8 @@ CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& nex
     const CUresult result = next();
     serve::Runtime* runtime = serve::Runtime::get();
     if (result == CUDA_SUCCESS && runtime != nullptr) {
-      runtime->host_memory().add({reinterpret_cast<uint64_t>(*memory), bytes},
-                                 {false, false, flags, current_context()});
+      runtime->add_host_memory({reinterpret_cast<uint64_t>(*memory), bytes},
+                               {false, false, flags, current_context()});
     }
     return result;
   };

@@ -60,6 +60,11 @@ class RangeMap {
     if (address >= entry.range.end()) return std::nullopt;
     return entry;
   }
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    const std::shared_lock lock(mutex_);
+    for (const auto& pair : ranges_) visit(pair.second);
+  }
   template <typename Predicate>
   void remove_if(Predicate&& predicate) {
     const std::unique_lock lock(mutex_);

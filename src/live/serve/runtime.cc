@@ -305,7 +305,15 @@ Ahead* Runtime::make_ahead(LaneKind kind) {
   made.slot_bytes_max = options().slot_bytes_max;
   made.page_guards = options().page_guards;
   aheads_.push_back(new Ahead(crew_, host_memory_, made));
+  host_memory_.each([&](const auto& entry) { aheads_.back()->allocated(entry.range); });
   return aheads_.back();
+}
+
+// What was allocated may be guessed before any copy has touched it: a model is loaded in order.
+void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
+  host_memory_.add(range, block);
+  const std::lock_guard lock(lanes_mutex_);
+  for (Ahead* ahead : aheads_) ahead->allocated(range);
 }
 
 // Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.

@@ -75,6 +75,7 @@ class Runtime final : private LaneOwner {
   // What the program has.
   RangeMap<DeviceBlock>& device_memory() { return device_memory_; }
   RangeMap<HostBlock>& host_memory() { return host_memory_; }
+  void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
 
   void step_aside(const char* why);
