@@ -14,7 +14,7 @@ SEALANE := build/bin/sealane
 demo:
 	@tools/setup.sh build
 	@test -f build/build.ninja || cmake --preset release || $(call advise,configuring failed: see the lines above)
-	@cmake --build build -j $(JOBS) --target sealane-program || \
+	@cmake --build build -j $(JOBS) --target sealane-demo || \
 	  $(call advise,the build failed: fix the first error above and run 'make demo' again)
 	@tools/demo.sh $(SEALANE) || $(call advise,the demo failed: run '$(SEALANE) doctor' to see what this machine lacks)
 
