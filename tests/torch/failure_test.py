@@ -62,6 +62,13 @@ def silent(rank: int, size: int, directory: str, key: str) -> str:
     return error_of(lambda: dist.all_reduce(torch.ones(4), group=group))
 
 
+def wait_for_all(rank: int, size: int, directory: str) -> None:
+    with open(f"{directory}/passed-{rank}", "w", encoding="ascii"):
+        pass
+    while not all(os.path.exists(f"{directory}/passed-{other}") for other in range(size)):
+        time.sleep(0.01)
+
+
 def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[str, bool]:
     os.environ["SEALANE_TCP_STREAMS"] = "1"  # or the ranks notice that one takes the other for far
     store: dist.Store = dist.FileStore(directory + "/store", size)
@@ -73,6 +80,7 @@ def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[
     for _ in range(3):
         step()
     dist.barrier()
+    wait_for_all(rank, size, directory)  # a barrier may end here while another rank is still in it
     Meddler.start_meddling(directory)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     error = error_of(step)
