@@ -320,19 +320,22 @@ void Ahead::give(const Taken& taken) {
   pass_message(taken.record != nullptr);
 }
 
-// The message is the driver's now. Not pumped behind the last one: end() has to compare counters
-// first.
+// The message is the driver's now.
 void Ahead::pass_message(bool exposed) {
   const Publish done = *publication_;
   publication_.reset();
   if (done.slot != kNone) drop(done.slot, exposed);
   pipeline_.handle_published(kLane, done.position, now());
-  if (++done_ < in_flight_->messages) pump();
+  ++done_;
+  pump();
 }
 
 // --- actions
 
+// Not between the last message of a turn and its end: counters are compared first, and nothing new
+// may be on its way then.
 void Ahead::pump() {
+  if (in_flight_ && in_flight_->flight != kNone && done_ >= in_flight_->messages) return;
   while (auto action = pipeline_.poll(now())) run(*action);
   if (pipeline_.failed()) stop_locked();
 }

@@ -70,6 +70,12 @@ class AheadTest : public testing::TestWithParam<bool> {
     const auto flight = ahead_->request(buffer.range(), buffer.bytes());
     ASSERT_TRUE(flight);
     ahead_->ready(*flight);
+    carry(buffer, *flight, [] {});
+  }
+
+  // `before_end` runs when the driver has all messages of a turn.
+  template <typename Then>
+  void carry(const Buffer& buffer, FlightId flight, const Then& before_end) {
     uint64_t carried = 0;
     while (carried < kBytes) {
       const auto turn = ahead_->next();
@@ -81,12 +87,13 @@ class AheadTest : public testing::TestWithParam<bool> {
       if (turn->flight == kNone) {
         for (uint32_t i = 0; i < turn->messages; ++i) send(&nothing_, 1);
       } else {
-        EXPECT_EQ(turn->flight, *flight);
+        EXPECT_EQ(turn->flight, flight);
         for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
           send(buffer.bytes() + turn->offset + at, std::min(kMessageBytesMax, turn->bytes - at));
         }
         carried += turn->bytes;
       }
+      before_end();
       ahead_->end(*turn, true);
     }
   }
@@ -101,6 +108,15 @@ class AheadTest : public testing::TestWithParam<bool> {
       EXPECT_EQ(std::memcmp(expected.data(), taken.record, bytes), 0) << "stale";
     }
     if (taken.ours) ahead_->give(taken);
+  }
+
+  void new_key() {
+    SystemRandom random;
+    key_ = Key::random(random).duplicate();
+    schedule_ = SplitGcm::make(key_->secret());
+    ++key_number_;
+    position_ = 0;
+    SeededRandom(8).fill(law_.mask);
   }
 
   // The workers get time to seal ahead all they are going to.
@@ -157,18 +173,27 @@ TEST_P(AheadTest, ADriverThatSendsMessagesOfItsOwnIsFollowed) {
 
 TEST_P(AheadTest, ANewKeyVoidsEverything) {
   rounds(6);
-  SystemRandom random;
-  key_ = Key::random(random).duplicate();
-  schedule_ = SplitGcm::make(key_->secret());
-  ++key_number_;
-  position_ = 0;
-  SeededRandom(8).fill(law_.mask);
+  new_key();
   answered_ = 0;
   copy(buffers_[0]);
   EXPECT_EQ(answered_, 0u);
   pause();
   rounds(4);
   EXPECT_GT(answered_, 0u);
+}
+
+// Another thread lets the core decide, and the next copy waits already: it must not begin before
+// the driver's counter has been looked at.
+TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
+  rounds(2);
+  const auto first = ahead_->request(buffers_[0].range(), buffers_[0].bytes());
+  const auto second = ahead_->request(buffers_[1].range(), buffers_[1].bytes());
+  ASSERT_TRUE(first && second);
+  ahead_->ready(*first);
+  ahead_->ready(*second);
+  new_key();
+  carry(buffers_[0], *first, [&] { ahead_->freed({1, 1}); });
+  carry(buffers_[1], *second, [] {});
 }
 
 TEST_P(AheadTest, StoppedItAnswersNothing) {
