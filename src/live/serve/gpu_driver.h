@@ -16,6 +16,7 @@ namespace sealane::serve {
 
 using Code = int;
 constexpr Code kSuccess = 0;
+constexpr Code kForged = 214;  // what a context fails with whose messages did not verify
 constexpr Code kNotReady = 600;
 constexpr Code kNotSupported = 801;
 

@@ -29,9 +29,9 @@ std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, int device
   return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context, ahead));
 }
 
-bool Lane::reaches(uint64_t device_address) {
+Code Lane::probe(uint64_t device_address) {
   uint32_t unused = 0;
-  return driver_.copy(context_, Direction::to_host, device_address, &unused, 1) == kSuccess;
+  return driver_.copy(context_, Direction::to_host, device_address, &unused, 1);
 }
 
 bool Lane::take_word(GateWord& out) {

@@ -99,8 +99,8 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Can this lane's context reach this device memory? Copies a few bytes of it to the host.
-  bool reaches(uint64_t device_address);
+  // Can this lane's context reach this device memory? Copies a byte of it to the host: the code.
+  Code probe(uint64_t device_address);
 
   bool take_word(GateWord& out);  // false: no device memory
   void give_word(const GateWord& word);

@@ -60,7 +60,7 @@ Route Runtime::copy(const CopyAsked& asked) {
   const StreamPointer state = stream(asked.stream);
   if (!state || state->device != block->what.device) return Route::passed_memory;
   const LaneKind kind = kind_of(asked);
-  Lane* const carrier = lane(block->what.device, kind, asked.device_address);
+  Lane* const carrier = lane(state->context, state->device, kind, asked.device_address);
   if (carrier == nullptr) return Route::passed_aside;
 
   LaneRequest request;
@@ -191,9 +191,12 @@ void Runtime::carried(const LaneRequest& request, Direction direction, Code code
   }
   if (request.staged) staging_.give(request.host);
   if (request.after != nullptr) give_event(request.context, request.after);
-  if (code == kSuccess) return;
+  if (code != kSuccess) fail(request.context, code);
+}
+
+void Runtime::fail(ContextHandle context, Code code) {
   const std::lock_guard lock(failed_mutex_);
-  failed_.emplace(request.context, code);  // the first error stands
+  failed_.emplace(context, code);  // the first error stands
   any_failed_.store(true);
 }
 
@@ -268,7 +271,7 @@ void Runtime::forget_stream(StreamHandle handle) {
   }
 }
 
-Lane* Runtime::lane(int device, LaneKind kind, uint64_t reachable) {
+Lane* Runtime::lane(ContextHandle context, int device, LaneKind kind, uint64_t reachable) {
   const std::lock_guard lock(lanes_mutex_);
   const size_t at = kLanesPerDevice * static_cast<size_t>(device) + kind;
   if (at >= lanes_.size()) lanes_.resize(kLanesPerDevice * static_cast<size_t>(device + 1));
@@ -280,9 +283,14 @@ Lane* Runtime::lane(int device, LaneKind kind, uint64_t reachable) {
     SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
     return nullptr;
   }
-  if (!made->reaches(reachable)) {
+  if (const Code code = made->probe(reachable); code != kSuccess) {
     made->close();
-    step_aside("a context of ours cannot reach the program's device memory");
+    // Somebody on the bus is no reason to step aside: the error stands.
+    if (code == kForged) {
+      fail(context, code);
+    } else {
+      step_aside("a context of ours cannot reach the program's device memory");
+    }
     return nullptr;
   }
   lanes_[at] = std::move(made);

@@ -105,7 +105,8 @@ class Runtime final : private LaneOwner {
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
   StreamPointer known_stream(StreamHandle handle);  // only if it has had a carried copy
-  Lane* lane(int device, LaneKind kind, uint64_t reachable);
+  Lane* lane(ContextHandle context, int device, LaneKind kind, uint64_t reachable);
+  void fail(ContextHandle context, Code code);
   LaneKind kind_of(const CopyAsked& asked) const;
   Ahead* make_ahead(LaneKind kind);
   Ahead* ahead_of(int device);
