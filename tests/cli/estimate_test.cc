@@ -45,8 +45,9 @@ class Directory {
 };
 
 std::string shipped_platform() {
-  const auto program = std::filesystem::path(SEALANE_PROGRAM).parent_path();
-  std::ifstream file(program / "../share/sealane/platforms/h100-tdx.toml");
+  const std::string program = SEALANE_PROGRAM;
+  std::ifstream file(program.substr(0, program.rfind('/')) +
+                     "/../share/sealane/platforms/h100-tdx.toml");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
