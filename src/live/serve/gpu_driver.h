@@ -17,6 +17,7 @@ namespace sealane::serve {
 using Code = int;
 constexpr Code kSuccess = 0;
 constexpr Code kNotReady = 600;
+constexpr Code kIllegalAddress = 700;
 constexpr Code kNotSupported = 801;
 
 struct Handle;                  // never defined

@@ -87,8 +87,10 @@ void Lane::ask(LaneRequest request) {
 }
 
 bool Lane::may_go(const LaneRequest& request) {
-  if (request.behind && !request.behind->finished()) return false;
-  return request.after == nullptr || driver_.query(request.after) != kNotReady;
+  for (const auto& ticket : request.behind) {
+    if (!ticket->finished()) return false;
+  }
+  return driver_.query(request.after->event) != kNotReady;
 }
 
 void Lane::work() {
@@ -125,9 +127,11 @@ void Lane::carry(LaneRequest& request) {
   if (timed) event.begin = SteadyClock().now();
   copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(request.host), request.bytes}};
   const Code code =
-      driver_.copy(context_, direction_, request.device_address, request.host, request.bytes);
+      owner_.departs(request)
+          ? driver_.copy(context_, direction_, request.device_address, request.host, request.bytes)
+          : kIllegalAddress;
   copy_in_flight() = {};
-  if (code != kSuccess) {
+  if (code != kSuccess && code != kIllegalAddress) {
     // A context whose copy failed does nothing more. The gates still have to open, so that whoever
     // waits behind them learns of the error.
     LaneContext fresh;

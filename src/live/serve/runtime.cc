@@ -18,6 +18,7 @@
 namespace sealane::serve {
 namespace {
 
+constexpr size_t kRunMax = 64;
 constexpr uint64_t kMovePart = 128_KiB;
 constexpr unsigned kWorkersMax = 16;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
@@ -49,18 +50,28 @@ void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
 Runtime::Runtime(GpuDriver& driver)
     : driver_(driver), crew_(worker_count() - 1), staging_(options().staging_bytes_max) {}
 
+// Gives the event back to its pool with the last who looks at it.
+struct Runtime::Lease final : EventLease {
+  Lease(Runtime& from, ContextHandle of) : owner(from), context(of) {}
+  ~Lease() override { owner.give_event(context, event); }
+  Runtime& owner;
+  const ContextHandle context;
+};
+
 Route Runtime::copy(const CopyAsked& asked) {
   if (!options().async) return Route::passed;
-  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
   if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
   const Range device_range{asked.device_address, asked.bytes};
   const auto block = device_memory_.find(asked.device_address);
   if (!block || !block->range.contains(device_range)) return Route::passed_memory;
   const StreamPointer state = stream(asked.stream);
   if (!state || state->device != block->what.device) return Route::passed_memory;
-  Lane* const carrier = lane(block->what.device, asked.direction, asked.device_address);
-  if (carrier == nullptr) return Route::passed_aside;
 
+  const std::shared_lock carrying(carrying_);
+  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
+  size_t place = 0;
+  Lane* const carrier = lane(block->what.device, asked.direction, asked.device_address, place);
+  if (carrier == nullptr) return Route::passed_aside;
   LaneRequest request;
   request.id = asked.id;
   request.device_address = asked.device_address;
@@ -70,12 +81,10 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (taken != Route::carried) return taken;
 
   const std::lock_guard lock(state->mutex);
-  if (put_into_stream(asked, *state, *carrier, request) != kSuccess) {
+  if (put_into_stream(asked, *state, *carrier, state->words[place], request) != kSuccess) {
     if (request.staged) staging_.give(request.host);
     return Route::passed;
   }
-  state->last = request.ticket;
-  state->touched.store(false, std::memory_order_relaxed);
   carrier->ask(std::move(request));
   return Route::carried;
 }
@@ -92,15 +101,21 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   }
   // The program can unmap memory it registered: we do not touch it behind its back.
   request.staged = true;
-  if (asked.direction == Direction::to_device) {
-    request.host = snapshot(asked.host, asked.bytes);
-  } else if (pinned) {
+  if (pinned) {
     request.host = staging_.take(asked.bytes);
-    request.deliver = asked.host;
+    (asked.direction == Direction::to_device ? request.fetch : request.deliver) = asked.host;
+  } else if (asked.direction == Direction::to_device) {
+    // Partly pinned: a copy of ours may still be writing there.
+    if (block || host_memory_.find(range.end() - 1)) drain(range);
+    request.host = snapshot(asked.host, asked.bytes);
   } else {
     return Route::passed_pageable;
   }
   return request.host != nullptr ? Route::carried : Route::passed_too_large;
+}
+
+bool Runtime::departs(const LaneRequest& request) {
+  return request.fetch == nullptr || move(read_memory, request.fetch, request.host, request.bytes);
 }
 
 void Runtime::landed(const LaneRequest& request) {
@@ -134,33 +149,52 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
   return whole.load();
 }
 
-Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane,
+Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, GateWord& word,
                               LaneRequest& request) {
-  const bool adjacent = stream.last && !stream.legacy &&
+  const bool adjacent = stream.before && !stream.legacy && stream.run.size() < kRunMax &&
                         !stream.touched.load(std::memory_order_relaxed) &&
                         stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
-  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
-  if (adjacent) {
-    request.behind = stream.last;
-  } else {
-    request.after = take_event(stream.context);
-    if (request.after == nullptr) return kNotSupported;
-    const Code code = driver_.record(request.after, asked.stream);
-    if (code != kSuccess) {
-      give_event(stream.context, request.after);
-      return code;
-    }
+  if (!adjacent) {
+    const Code code = begin_run(asked, stream);
+    if (code != kSuccess) return code;
   }
+  const Range device{asked.device_address, asked.bytes};
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  std::erase_if(stream.run, [](const Copied& other) { return other.ticket->finished(); });
+  for (const Copied& other : stream.run) {
+    const bool same_way = other.direction == asked.direction;
+    const bool both_read_host = same_way && asked.direction == Direction::to_device;
+    const bool both_read_device = same_way && asked.direction == Direction::to_host;
+    const bool apart = (both_read_device || !device.overlaps(other.device)) &&
+                       (both_read_host || !host.overlaps(other.host));
+    // A lane's word only grows: what one lane has of a stream it carries in order.
+    if (!apart || other.word == &word) request.behind.push_back(other.ticket);
+  }
+  request.after = stream.before;
   request.ticket = std::make_shared<Ticket>();
-  const Code code = put_gate(asked, stream, lane, request);
-  if (code != kSuccess && request.after != nullptr) give_event(stream.context, request.after);
+  const Code code = put_gate(asked, lane, word, request);
+  if (code == kSuccess) {
+    stream.run.push_back({device, host, asked.direction, &word, request.ticket});
+    stream.touched.store(false, std::memory_order_relaxed);
+  }
   return code;
 }
 
-Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneRequest& request) {
+// What is in the stream now has to be done before the copies that follow.
+Code Runtime::begin_run(const CopyAsked& asked, Stream& stream) {
+  const auto lease = take_event(stream.context);
+  if (!lease) return kNotSupported;
+  const Code code = driver_.record(lease->event, asked.stream);
+  if (code != kSuccess) return code;
+  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
+  stream.before = lease;
+  stream.run.clear();
+  return kSuccess;
+}
+
+Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneRequest& request) {
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    GateWord& word = stream.words[static_cast<size_t>(asked.direction)];
     if (word.address == 0 && !lane.take_word(word)) return kNotSupported;
     const Code code = driver_.wait_word(asked.stream, word.address, word.value + 1);
     if (code == kSuccess) {
@@ -183,7 +217,6 @@ Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, Lane& lane, LaneR
 
 void Runtime::carried(const LaneRequest& request, Direction, Code code) {
   if (request.staged) staging_.give(request.host);
-  if (request.after != nullptr) give_event(request.context, request.after);
   if (code == kSuccess) return;
   const std::lock_guard lock(failed_mutex_);
   failed_.emplace(request.context, code);  // the first error stands
@@ -254,48 +287,68 @@ void Runtime::forget_stream(StreamHandle handle) {
     streams_.erase(found);
   }
   const std::lock_guard lock(lanes_mutex_);
-  for (size_t direction = 0; direction < 2; ++direction) {
-    const size_t at = 2 * static_cast<size_t>(gone->device) + direction;
-    if (gone->words[direction].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
-    lanes_[at]->give_word(gone->words[direction]);
+  for (size_t place = 0; place < kLanesPerDevice; ++place) {
+    const size_t at = kLanesPerDevice * static_cast<size_t>(gone->device) + place;
+    if (gone->words[place].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
+    lanes_[at]->give_word(gone->words[place]);
   }
 }
 
-Lane* Runtime::lane(int device, Direction direction, uint64_t reachable) {
+Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, size_t& place) {
   const std::lock_guard lock(lanes_mutex_);
-  const size_t at = 2 * static_cast<size_t>(device) + static_cast<size_t>(direction);
-  if (at >= lanes_.size()) lanes_.resize(at + 1);
-  if (lanes_[at] || room_.load() != Room::open) return lanes_[at].get();
+  const size_t first = kLanesPerDirection * static_cast<size_t>(direction);
+  const size_t at = kLanesPerDevice * static_cast<size_t>(device) + first;
+  if (at + kLanesPerDirection > lanes_.size()) lanes_.resize(at + kLanesPerDirection);
+  size_t best = 0;
+  for (size_t i = 0; i < kLanesPerDirection; ++i) {
+    auto& one = lanes_[at + i];
+    // A second lane only when the first is busy, and only if there is room for it.
+    if (!one && (i == 0 || room_for_more_.load())) {
+      one.reset(open_lane(device, direction, reachable));
+      if (!one) no_room(i == 0);
+    }
+    if (!one) break;
+    if (one->pending() < lanes_[at + best]->pending()) best = i;
+    if (one->idle()) break;
+  }
+  place = first + best;
+  return lanes_[at + best].get();
+}
+
+void Runtime::no_room(bool at_all) {
+  room_for_more_.store(false);
+  Room open = Room::open;
+  if (at_all) room_.compare_exchange_strong(open, Room::full);
+}
+
+Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable) {
   auto made = Lane::open(driver_, *this, device, direction);
   if (!made) {
-    room_.store(Room::full);
-    SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
+    SEALANE_LOG(info, "the driver has no context for another lane");
     return nullptr;
   }
-  if (!made->reaches(reachable)) {
-    made->close();
-    step_aside("a context of ours cannot reach the program's device memory");
-    return nullptr;
-  }
-  lanes_[at] = std::move(made);
-  return lanes_[at].get();
+  if (made->reaches(reachable)) return made.release();
+  made->close();
+  step_aside("a context of ours cannot reach the program's device memory");
+  return nullptr;
 }
 
-EventHandle Runtime::take_event(ContextHandle context) {
+std::shared_ptr<Runtime::Lease> Runtime::take_event(ContextHandle context) {
+  auto lease = std::make_shared<Lease>(*this, context);
   {
     const std::lock_guard lock(events_mutex_);
     auto& free = events_[context];
     if (!free.empty()) {
-      const EventHandle event = free.back();
+      lease->event = free.back();
       free.pop_back();
-      return event;
+      return lease;
     }
   }
-  EventHandle made = nullptr;
-  return driver_.make_event(context, made) == kSuccess ? made : nullptr;
+  return driver_.make_event(context, lease->event) == kSuccess ? lease : nullptr;
 }
 
 void Runtime::give_event(ContextHandle context, EventHandle event) {
+  if (event == nullptr) return;
   const std::lock_guard lock(events_mutex_);
   events_[context].push_back(event);
 }
