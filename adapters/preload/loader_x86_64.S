@@ -1,13 +1,19 @@
 /* SPDX-FileCopyrightText: The Sealane authors
  * SPDX-License-Identifier: Apache-2.0
  *
+ * Both under the two versions that programs know them by: before glibc 2.34 and since.
+ *
  * dlsym and dlopen look at who calls them (RTLD_NEXT, RPATH, namespaces), so our versions must not
  * call the real ones but become them: a jump, with the caller's return address in place. */
         .text
 
-        .globl  dlsym
-        .type   dlsym, @function
-dlsym:
+        .globl  sealane_dlsym, sealane_dlsym_old
+        .type   sealane_dlsym, @function
+        .type   sealane_dlsym_old, @function
+        .symver sealane_dlsym, dlsym@@GLIBC_2.34
+        .symver sealane_dlsym_old, dlsym@GLIBC_2.2.5
+sealane_dlsym:
+sealane_dlsym_old:
         .cfi_startproc
         endbr64
         pushq   %rdi
@@ -28,11 +34,15 @@ dlsym:
         jmp     *sealane_real_dlsym(%rip)
 1:      ret
         .cfi_endproc
-        .size   dlsym, .-dlsym
+        .size   sealane_dlsym, .-sealane_dlsym
 
-        .globl  dlopen
-        .type   dlopen, @function
-dlopen:
+        .globl  sealane_dlopen, sealane_dlopen_old
+        .type   sealane_dlopen, @function
+        .type   sealane_dlopen_old, @function
+        .symver sealane_dlopen, dlopen@@GLIBC_2.34
+        .symver sealane_dlopen_old, dlopen@GLIBC_2.2.5
+sealane_dlopen:
+sealane_dlopen_old:
         .cfi_startproc
         endbr64
         pushq   %rdi
@@ -44,6 +54,6 @@ dlopen:
         movl    %eax, %esi
         jmp     *sealane_real_dlopen(%rip)
         .cfi_endproc
-        .size   dlopen, .-dlopen
+        .size   sealane_dlopen, .-sealane_dlopen
 
         .section .note.GNU-stack,"",@progbits

@@ -18,6 +18,7 @@ using Code = int;
 constexpr Code kSuccess = 0;
 constexpr Code kForged = 214;  // what a context fails with whose messages did not verify
 constexpr Code kNotReady = 600;
+constexpr Code kIllegalAddress = 700;
 constexpr Code kNotSupported = 801;
 
 struct Handle;                  // never defined

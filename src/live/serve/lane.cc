@@ -87,8 +87,10 @@ void Lane::ask(LaneRequest request) {
 }
 
 bool Lane::may_go(const LaneRequest& request) {
-  if (request.behind && !request.behind->finished()) return false;
-  return request.after == nullptr || driver_.query(request.after) != kNotReady;
+  for (const auto& ticket : request.behind) {
+    if (!ticket->finished()) return false;
+  }
+  return driver_.query(request.after->event) != kNotReady;
 }
 
 void Lane::work() {
@@ -133,14 +135,13 @@ Lane::Requests::iterator Lane::carry_by_turns(Requests::iterator first, size_t c
     request->told_ready = true;
   }
   while (const auto turn = ahead_->next()) {
+    ahead_->begin(*turn);
     if (turn->flight == kNone) {
-      ahead_->begin(*turn);
       ahead_->end(*turn, pad(turn->messages) == kSuccess);
       continue;
     }
     request = first;
     while (request->flight != turn->flight) ++request;
-    ahead_->begin(*turn);
     const Code code = move(*request, turn->offset, turn->bytes);
     ahead_->end(*turn, code == kSuccess);
     request->carried_bytes += turn->bytes;
@@ -169,7 +170,9 @@ Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
   uint8_t* const host = static_cast<uint8_t*>(request.host) + offset;
   copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(host), bytes}};
   const Code code =
-      driver_.copy(context_, direction_, request.device_address + offset, host, bytes);
+      owner_.departs(request)
+          ? driver_.copy(context_, direction_, request.device_address + offset, host, bytes)
+          : kIllegalAddress;
   copy_in_flight() = {};
   if (timed) {
     event.kind = EventKind::carried;
@@ -189,7 +192,7 @@ Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
 void Lane::carry(LaneRequest& request) { finish(request, move(request, 0, request.bytes)); }
 
 void Lane::finish(LaneRequest& request, Code code) {
-  if (code != kSuccess) {
+  if (code != kSuccess && code != kIllegalAddress) {
     // A context whose copy failed does nothing more. The gates still have to open, so that whoever
     // waits behind them learns of the error.
     LaneContext fresh;

@@ -17,8 +17,9 @@
 // further work of any context of the program. The lane issues any copy that may be issued, not only
 // the oldest. So a waiting gate always has a copy that can go, even if all streams share one queue.
 //
-// Copies of one stream with nothing between them need no event of their own: each goes when the one
-// before it has gone.
+// Copies of one stream with nothing between them share an event and may land in any order, on
+// several lanes at once, unless one touches what the other writes: nobody who follows CUDA's rules
+// can tell.
 //
 // Threads: ask() from any thread. The lane's thread starts with the first request and sleeps when
 // there is none; while requests wait for work of the GPU it looks every kPoll.
@@ -59,16 +60,24 @@ struct GateWord {
   uint32_t value = 0;  // the last one a gate waits for
 };
 
+// An event of the program's context, lent as long as somebody looks at it.
+class EventLease {
+ public:
+  virtual ~EventLease() = default;
+  EventHandle event = nullptr;
+};
+
 struct LaneRequest {
   uint64_t id = 0;
   uint64_t device_address = 0;
   void* host = nullptr;
   uint64_t bytes = 0;
   bool staged = false;              // `host` is staging memory, to be given back
-  void* deliver = nullptr;          // to host: where the staged bytes go before the gate opens
+  void* fetch = nullptr;            // to device: staged bytes come from here when the copy may go
+  void* deliver = nullptr;          // to host: staged bytes go here before the gate opens
   ContextHandle context = nullptr;  // of the program
-  EventHandle after = nullptr;      // null: nothing to wait for but `behind`
-  std::shared_ptr<Ticket> behind;   // the copy before it in its stream, if nothing is between them
+  std::shared_ptr<const EventLease> after;
+  std::vector<std::shared_ptr<Ticket>> behind;  // copies of the stream that must have landed
   std::shared_ptr<Ticket> ticket;
   uint64_t gate_word = 0;  // 0: the gate waits for the ticket
   uint32_t gate_value = 0;
@@ -81,6 +90,8 @@ struct LaneRequest {
 // What a lane tells its owner, on the lane's thread.
 class LaneOwner {
  public:
+  // The copy may go now. False: its source is gone.
+  virtual bool departs(const LaneRequest& request) = 0;
   // The driver is done and the gate still closed.
   virtual void landed(const LaneRequest& request) = 0;
   // The request is over; its ticket is finished afterwards.
@@ -92,8 +103,8 @@ class LaneOwner {
 
 class Lane {
  public:
-  // nullptr if the driver has no context for us.
-  // `ahead`, if not null, decides whose turn it is; it outlives the lane.
+  // nullptr if the driver has no context for us. `ahead`, if not null, decides whose turn it is; it
+  // outlives the lane.
   static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, int device,
                                     Direction direction, Ahead* ahead = nullptr);
   Lane(const Lane&) = delete;
@@ -120,6 +131,7 @@ class Lane {
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   Ahead* ahead() const { return ahead_; }
+  size_t pending() const { return pending_.load(std::memory_order_acquire); }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:

@@ -19,6 +19,7 @@
 namespace sealane::serve {
 namespace {
 
+constexpr size_t kRunMax = 64;
 constexpr uint64_t kMovePart = 128_KiB;
 constexpr unsigned kWorkersMax = 16;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
@@ -50,19 +51,32 @@ void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
 Runtime::Runtime(GpuDriver& driver)
     : driver_(driver), crew_(worker_count() - 1), staging_(options().staging_bytes_max) {}
 
+// Gives the event back to its pool with the last who looks at it.
+struct Runtime::Lease final : EventLease {
+  Lease(Runtime& from, ContextHandle of) : owner(from), context(of) {}
+  ~Lease() override { owner.give_event(context, event); }
+  Runtime& owner;
+  const ContextHandle context;
+};
+
 Route Runtime::copy(const CopyAsked& asked) {
   if (!options().async) return Route::passed;
-  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
   if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
   const Range device_range{asked.device_address, asked.bytes};
   const auto block = device_memory_.find(asked.device_address);
   if (!block || !block->range.contains(device_range)) return Route::passed_memory;
   const StreamPointer state = stream(asked.stream);
   if (!state || state->device != block->what.device) return Route::passed_memory;
-  const LaneKind kind = kind_of(asked);
-  Lane* const carrier = lane(state->context, state->device, kind, asked.device_address);
-  if (carrier == nullptr) return Route::passed_aside;
 
+  const std::shared_lock carrying(carrying_);
+  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
+  size_t place = kBulkLane;
+  Lane* carrier = nullptr;
+  if (sealed_ahead(asked)) carrier = bulk_lane(state->device, asked.device_address);
+  if (carrier == nullptr) {
+    carrier = lane(state->device, asked.direction, asked.device_address, place);
+  }
+  if (carrier == nullptr) return Route::passed_aside;
   LaneRequest request;
   request.id = asked.id;
   request.device_address = asked.device_address;
@@ -72,12 +86,10 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (taken != Route::carried) return taken;
 
   const std::lock_guard lock(state->mutex);
-  if (put_into_stream(asked, *state, kind, *carrier, request) != kSuccess) {
+  if (put_into_stream(asked, *state, *carrier, state->words[place], request) != kSuccess) {
     if (request.staged) staging_.give(request.host);
     return Route::passed;
   }
-  state->last = request.ticket;
-  state->touched.store(false, std::memory_order_relaxed);
   plan(asked, state->device, *carrier, request);
   carrier->ask(std::move(request));
   return Route::carried;
@@ -95,15 +107,21 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   }
   // The program can unmap memory it registered: we do not touch it behind its back.
   request.staged = true;
-  if (asked.direction == Direction::to_device) {
-    request.host = snapshot(asked.host, asked.bytes);
-  } else if (pinned) {
+  if (pinned) {
     request.host = staging_.take(asked.bytes);
-    request.deliver = asked.host;
+    (asked.direction == Direction::to_device ? request.fetch : request.deliver) = asked.host;
+  } else if (asked.direction == Direction::to_device) {
+    // Partly pinned: a copy of ours may still be writing there.
+    if (block || host_memory_.find(range.end() - 1)) drain(range);
+    request.host = snapshot(asked.host, asked.bytes);
   } else {
     return Route::passed_pageable;
   }
   return request.host != nullptr ? Route::carried : Route::passed_too_large;
+}
+
+bool Runtime::departs(const LaneRequest& request) {
+  return request.fetch == nullptr || move(read_memory, request.fetch, request.host, request.bytes);
 }
 
 void Runtime::landed(const LaneRequest& request) {
@@ -137,34 +155,52 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
   return whole.load();
 }
 
-Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
+Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, GateWord& word,
                               LaneRequest& request) {
-  const bool adjacent = stream.last && !stream.legacy &&
+  const bool adjacent = stream.before && !stream.legacy && stream.run.size() < kRunMax &&
                         !stream.touched.load(std::memory_order_relaxed) &&
                         stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
-  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
-  if (adjacent) {
-    request.behind = stream.last;
-  } else {
-    request.after = take_event(stream.context);
-    if (request.after == nullptr) return kNotSupported;
-    const Code code = driver_.record(request.after, asked.stream);
-    if (code != kSuccess) {
-      give_event(stream.context, request.after);
-      return code;
-    }
+  if (!adjacent) {
+    const Code code = begin_run(asked, stream);
+    if (code != kSuccess) return code;
   }
+  const Range device{asked.device_address, asked.bytes};
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  std::erase_if(stream.run, [](const Copied& other) { return other.ticket->finished(); });
+  for (const Copied& other : stream.run) {
+    const bool same_way = other.direction == asked.direction;
+    const bool both_read_host = same_way && asked.direction == Direction::to_device;
+    const bool both_read_device = same_way && asked.direction == Direction::to_host;
+    const bool apart = (both_read_device || !device.overlaps(other.device)) &&
+                       (both_read_host || !host.overlaps(other.host));
+    // A lane's word only grows: what one lane has of a stream it carries in order.
+    if (!apart || other.word == &word) request.behind.push_back(other.ticket);
+  }
+  request.after = stream.before;
   request.ticket = std::make_shared<Ticket>();
-  const Code code = put_gate(asked, stream, kind, lane, request);
-  if (code != kSuccess && request.after != nullptr) give_event(stream.context, request.after);
+  const Code code = put_gate(asked, lane, word, request);
+  if (code == kSuccess) {
+    stream.run.push_back({device, host, asked.direction, &word, request.ticket});
+    stream.touched.store(false, std::memory_order_relaxed);
+  }
   return code;
 }
 
-Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
-                       LaneRequest& request) {
+// What is in the stream now has to be done before the copies that follow.
+Code Runtime::begin_run(const CopyAsked& asked, Stream& stream) {
+  const auto lease = take_event(stream.context);
+  if (!lease) return kNotSupported;
+  const Code code = driver_.record(lease->event, asked.stream);
+  if (code != kSuccess) return code;
+  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
+  stream.before = lease;
+  stream.run.clear();
+  return kSuccess;
+}
+
+Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneRequest& request) {
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    GateWord& word = stream.words[kind];
     if (word.address == 0 && !lane.take_word(word)) return kNotSupported;
     const Code code = driver_.wait_word(asked.stream, word.address, word.value + 1);
     if (code == kSuccess) {
@@ -185,12 +221,11 @@ Code Runtime::put_gate(const CopyAsked& asked, Stream& stream, LaneKind kind, La
   return code;
 }
 
-void Runtime::carried(const LaneRequest& request, Direction direction, Code code) {
-  if (direction == Direction::to_host && request.flight != kNone) {
+void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+  if (request.observer != nullptr) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);
-  if (request.after != nullptr) give_event(request.context, request.after);
   if (code != kSuccess) fail(request.context, code);
 }
 
@@ -264,51 +299,61 @@ void Runtime::forget_stream(StreamHandle handle) {
     streams_.erase(found);
   }
   const std::lock_guard lock(lanes_mutex_);
-  for (size_t kind = 0; kind < kLanesPerDevice; ++kind) {
-    const size_t at = kLanesPerDevice * static_cast<size_t>(gone->device) + kind;
-    if (gone->words[kind].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
-    lanes_[at]->give_word(gone->words[kind]);
+  for (size_t place = 0; place < kLanesPerDevice; ++place) {
+    const size_t at = kLanesPerDevice * static_cast<size_t>(gone->device) + place;
+    if (gone->words[place].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
+    lanes_[at]->give_word(gone->words[place]);
   }
 }
 
-Lane* Runtime::lane(ContextHandle context, int device, LaneKind kind, uint64_t reachable) {
+Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, size_t& place) {
   const std::lock_guard lock(lanes_mutex_);
-  const size_t at = kLanesPerDevice * static_cast<size_t>(device) + kind;
-  if (at >= lanes_.size()) lanes_.resize(kLanesPerDevice * static_cast<size_t>(device + 1));
-  if (lanes_[at] || room_.load() != Room::open) return lanes_[at].get();
-  const Direction direction = kind == to_host ? Direction::to_host : Direction::to_device;
-  auto made = Lane::open(driver_, *this, device, direction, make_ahead(kind));
-  if (!made) {
-    room_.store(Room::full);
-    SEALANE_LOG(info, "the driver has no context left for us: copies stay with their callers");
-    return nullptr;
-  }
-  if (const Code code = made->probe(reachable); code != kSuccess) {
-    made->close();
-    // Somebody on the bus is no reason to step aside: the error stands.
-    if (code == kForged) {
-      fail(context, code);
-    } else {
-      step_aside("a context of ours cannot reach the program's device memory");
+  const size_t first = kLanesPerDirection * static_cast<size_t>(direction);
+  size_t best = 0;
+  for (size_t i = 0; i < kLanesPerDirection; ++i) {
+    auto& one = lane_at(device, first + i);
+    // A second lane only when the first is busy, and only if there is room for it.
+    if (!one && (i == 0 || room_for_more_.load())) {
+      one.reset(open_lane(device, direction, reachable));
+      if (!one) no_room(i == 0);
     }
-    return nullptr;
+    if (!one) break;
+    if (one->pending() < lane_at(device, first + best)->pending()) best = i;
+    if (one->idle()) break;
   }
-  lanes_[at] = std::move(made);
-  return lanes_[at].get();
+  place = first + best;
+  return lane_at(device, place).get();
 }
 
-Runtime::LaneKind Runtime::kind_of(const CopyAsked& asked) const {
-  if (asked.direction == Direction::to_host) return to_host;
-  const Policy* policy = options().speculation();
-  const bool apart = policy != nullptr && policy->separate_lanes;
-  return apart && asked.bytes >= policy->bulk_bytes_min ? bulk : to_device;
+std::unique_ptr<Lane>& Runtime::lane_at(int device, size_t place) {
+  const size_t first = kLanesPerDevice * static_cast<size_t>(device);
+  if (first + kLanesPerDevice > lanes_.size()) lanes_.resize(first + kLanesPerDevice);
+  return lanes_[first + place];
 }
 
-Ahead* Runtime::make_ahead(LaneKind kind) {
+// Where there is no room for it copies go with the others.
+Lane* Runtime::bulk_lane(int device, uint64_t reachable) {
+  const std::lock_guard lock(lanes_mutex_);
+  auto& one = lane_at(device, kBulkLane);
+  if (!one && room_for_more_.load()) {
+    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead()));
+    if (!one) room_for_more_.store(false);
+  }
+  return one.get();
+}
+
+// Registered memory is read when the copy may go, not before.
+bool Runtime::sealed_ahead(const CopyAsked& asked) const {
   const Policy* policy = options().speculation();
-  if (policy == nullptr || kind != (policy->separate_lanes ? bulk : to_device)) return nullptr;
+  if (policy == nullptr || asked.direction != Direction::to_device) return false;
+  if (asked.bytes < policy->bulk_bytes_min) return false;
+  const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
+  return !block || !block->what.registered;
+}
+
+Ahead* Runtime::make_ahead() {
   AheadOptions made;
-  made.policy = *policy;
+  made.policy = *options().speculation();
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max;
   made.page_guards = options().page_guards;
@@ -327,10 +372,9 @@ void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
 // Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.
 void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request) {
   const Policy* policy = options().speculation();
-  if (policy == nullptr) return;
+  if (policy == nullptr || asked.bytes < policy->bulk_bytes_min) return;
   const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  if (asked.direction == Direction::to_device) {
-    if (lane.ahead() == nullptr) return;
+  if (lane.ahead() != nullptr) {
     if (const auto flight = lane.ahead()->request(host, request.host)) {
       request.flight = *flight;
     } else {
@@ -338,7 +382,12 @@ void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneReq
     }
     return;
   }
-  Ahead* const ahead = asked.bytes >= policy->bulk_bytes_min ? ahead_of(device) : nullptr;
+  if (asked.direction == Direction::to_device) return;
+  Ahead* ahead = nullptr;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    if (const auto& bulk = lane_at(device, kBulkLane)) ahead = bulk->ahead();
+  }
   if (ahead == nullptr) return;
   if (const auto flight = ahead->request_out(host)) {
     request.flight = *flight;
@@ -346,32 +395,46 @@ void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneReq
   }
 }
 
-Ahead* Runtime::ahead_of(int device) {
-  const std::lock_guard lock(lanes_mutex_);
-  for (size_t kind = 0; kind < kLanesPerDevice; ++kind) {
-    const size_t at = kLanesPerDevice * static_cast<size_t>(device) + kind;
-    if (at < lanes_.size() && lanes_[at] && lanes_[at]->ahead() != nullptr) {
-      return lanes_[at]->ahead();
-    }
+void Runtime::no_room(bool at_all) {
+  room_for_more_.store(false);
+  Room open = Room::open;
+  if (at_all) room_.compare_exchange_strong(open, Room::full);
+}
+
+Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead) {
+  auto made = Lane::open(driver_, *this, device, direction, ahead);
+  if (!made) {
+    SEALANE_LOG(info, "the driver has no context for another lane");
+    return nullptr;
   }
+  const Code code = made->probe(reachable);
+  if (code == kSuccess) return made.release();
+  made->close();
+  ContextHandle context = nullptr;
+  if (code == kForged && driver_.context_of(nullptr, context) == kSuccess) {
+    fail(context, code);  // somebody on the bus is no reason to step aside: the error stands
+    return nullptr;
+  }
+  step_aside("a context of ours cannot reach the program's device memory");
   return nullptr;
 }
 
-EventHandle Runtime::take_event(ContextHandle context) {
+std::shared_ptr<Runtime::Lease> Runtime::take_event(ContextHandle context) {
+  auto lease = std::make_shared<Lease>(*this, context);
   {
     const std::lock_guard lock(events_mutex_);
     auto& free = events_[context];
     if (!free.empty()) {
-      const EventHandle event = free.back();
+      lease->event = free.back();
       free.pop_back();
-      return event;
+      return lease;
     }
   }
-  EventHandle made = nullptr;
-  return driver_.make_event(context, made) == kSuccess ? made : nullptr;
+  return driver_.make_event(context, lease->event) == kSuccess ? lease : nullptr;
 }
 
 void Runtime::give_event(ContextHandle context, EventHandle event) {
+  if (event == nullptr) return;
   const std::lock_guard lock(events_mutex_);
   events_[context].push_back(event);
 }

@@ -66,7 +66,6 @@ class Runtime final : private LaneOwner {
   // Wait until nothing of ours is under way: at all, or on this memory.
   void drain();
   void drain(Range host_or_device);
-  bool idle() const;
 
   // Gives our contexts' places back: the program wants one. True if there was something to give.
   // They may be had again when the program has given one back.
@@ -81,45 +80,61 @@ class Runtime final : private LaneOwner {
   void step_aside(const char* why);
 
  private:
+  static constexpr size_t kLanesPerDirection = 2;  // their tolls overlap
   // Bulk copies to the device travel apart where they are sealed ahead, so that nothing else uses
   // the positions planned for them.
-  enum LaneKind : uint8_t { to_device, to_host, bulk };
-  static constexpr size_t kLanesPerDevice = 3;
+  static constexpr size_t kBulkLane = 2 * kLanesPerDirection;
+  static constexpr size_t kLanesPerDevice = kBulkLane + 1;
 
+  struct Copied {
+    Range device;
+    Range host;
+    Direction direction;
+    const GateWord* word;  // its lane's
+    std::shared_ptr<Ticket> ticket;
+  };
+  struct Lease;
   struct Stream {
     std::mutex mutex;
     ContextHandle context = nullptr;
     int device = 0;
     bool legacy = false;
-    GateWord words[kLanesPerDevice];  // each is set by one lane
-    std::shared_ptr<Ticket> last;     // of the last carried copy
-    std::atomic<bool> touched{true};  // something else since
+    GateWord words[kLanesPerDevice];  // each set by one lane only
+    // Copies with nothing between them: what was before, and which of them may not have landed.
+    std::shared_ptr<const EventLease> before;
+    std::vector<Copied> run;
+    std::atomic<bool> touched{true};  // something else went into the stream since
     uint64_t legacy_epoch = 0;        // of the legacy stream, at the last carried copy
   };
   using StreamPointer = std::shared_ptr<Stream>;
 
   explicit Runtime(GpuDriver& driver);
+  bool departs(const LaneRequest& request) override;
   void landed(const LaneRequest& request) override;
   void carried(const LaneRequest& request, Direction direction, Code code) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
   StreamPointer known_stream(StreamHandle handle);  // only if it has had a carried copy
-  Lane* lane(ContextHandle context, int device, LaneKind kind, uint64_t reachable);
-  void fail(ContextHandle context, Code code);
-  LaneKind kind_of(const CopyAsked& asked) const;
-  Ahead* make_ahead(LaneKind kind);
-  Ahead* ahead_of(int device);
+  // The lane with the least to do, and its place among the device's; nullptr: there is none.
+  Lane* lane(int device, Direction direction, uint64_t reachable, size_t& place);
+  void no_room(bool at_all);
+  Lane* bulk_lane(int device, uint64_t reachable);
+  std::unique_ptr<Lane>& lane_at(int device, size_t place);
+  Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
+  bool sealed_ahead(const CopyAsked& asked) const;
+  Ahead* make_ahead();
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
+  void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
   void* snapshot(const void* from, uint64_t bytes);
   // Copies on all workers, with calls that cannot fault.
   bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
-  Code put_into_stream(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
+  Code put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, GateWord& word,
                        LaneRequest& request);
-  Code put_gate(const CopyAsked& asked, Stream& stream, LaneKind kind, Lane& lane,
-                LaneRequest& request);
-  EventHandle take_event(ContextHandle context);
+  Code put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneRequest& request);
+  Code begin_run(const CopyAsked& asked, Stream& stream);
+  std::shared_ptr<Lease> take_event(ContextHandle context);
   void give_event(ContextHandle context, EventHandle event);
 
   static std::atomic<Runtime*> current_;
@@ -139,12 +154,14 @@ class Runtime final : private LaneOwner {
   std::atomic<bool> memory_operations_{true};
   std::atomic<uint64_t> copies_{0};
 
+  std::shared_mutex carrying_;  // shared: somebody is about to ask a lane
   std::mutex lanes_mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;    // kLanesPerDevice each
   std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
   std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
   enum class Room : uint8_t { open, full, never };
-  std::atomic<Room> room_{Room::open};  // for contexts of ours
+  std::atomic<Room> room_{Room::open};     // for contexts of ours
+  std::atomic<bool> room_for_more_{true};  // for second lanes
 
   std::mutex events_mutex_;
   std::unordered_map<ContextHandle, std::vector<EventHandle>> events_;

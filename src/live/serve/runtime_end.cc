@@ -29,13 +29,6 @@ void each_lane(std::mutex& mutex, const std::vector<std::unique_ptr<Lane>>& lane
 
 }  // namespace
 
-bool Runtime::idle() const {
-  for (const auto& lane : lanes_) {
-    if (lane && !lane->idle()) return false;
-  }
-  return true;
-}
-
 void Runtime::drain() {
   each_lane(lanes_mutex_, lanes_, [](Lane& lane) {
     if (!lane.idle()) lane.drain([](const LaneRequest&) { return true; });
@@ -48,7 +41,10 @@ void Runtime::drain(Range range) {
     lane.drain([&](const LaneRequest& request) {
       const Range host{reinterpret_cast<uint64_t>(request.host), request.bytes};
       const Range device{request.device_address, request.bytes};
-      return range.overlaps(host) || range.overlaps(device);
+      const Range fetch{reinterpret_cast<uint64_t>(request.fetch), request.bytes};
+      const Range deliver{reinterpret_cast<uint64_t>(request.deliver), request.bytes};
+      return range.overlaps(host) || range.overlaps(device) || range.overlaps(fetch) ||
+             range.overlaps(deliver);
     });
   });
   std::vector<Ahead*> aheads;
@@ -72,6 +68,7 @@ void Runtime::forget_context(ContextHandle context) {
   }
   Room full = Room::full;
   room_.compare_exchange_strong(full, Room::open);
+  room_for_more_.store(true);
   const std::lock_guard lock(failed_mutex_);
   failed_.erase(context);
   any_failed_.store(!failed_.empty());
@@ -81,6 +78,7 @@ void Runtime::forget_context(ContextHandle context) {
 bool Runtime::give_up_contexts() {
   Room open = Room::open;
   if (!room_.compare_exchange_strong(open, Room::full)) return false;
+  { const std::unique_lock nobody_asks(carrying_); }
   drain();
   std::set<ContextHandle> contexts;
   {
@@ -93,6 +91,7 @@ bool Runtime::give_up_contexts() {
     for (const auto& [key, stream] : streams_) {
       const std::lock_guard held(stream->mutex);
       for (GateWord& word : stream->words) word = {};
+      stream->before = nullptr;
     }
   }
   const std::lock_guard lock(lanes_mutex_);
