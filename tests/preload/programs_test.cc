@@ -38,7 +38,7 @@ json read(const std::string& file) {
 Outcome run(const Words& example, const Words& flags) {
   std::string scratch = std::filesystem::temp_directory_path() / "sealane-preload-XXXXXX";
   EXPECT_NE(mkdtemp(scratch.data()), nullptr);
-  Words argv = {SEALANE_PROGRAM, "run", "--emulate", "--stats", scratch + "/truth"};
+  Words argv = {SEALANE_PROGRAM, "run", "--emulate", "--truth", scratch + "/truth"};
   argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"--", SEALANE_EXAMPLES_DIR "/" + example[0]});
   argv.insert(argv.end(), example.begin() + 1, example.end());
@@ -84,7 +84,7 @@ TEST_P(Programs, GiveTheSameResultsAndEveryByteIsOurs) {
 }
 
 TEST_P(Programs, NoticeAnAttackOnTheBus) {
-  for (const char* attack : {"flip@6", "drop@7", "swap@5", "flip@3:to_host"}) {
+  for (const char* attack : {"flip@6", "drop@7", "swap@5"}) {
     SCOPED_TRACE(attack);
     const Outcome ours = run(GetParam(), {"--enable", kAll, "--adversary", attack});
     EXPECT_EQ(ours.result.exit_code, 1) << ours.result.err;
