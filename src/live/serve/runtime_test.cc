@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does a carried copy wait for what is before it, does its stream wait for it, and what happens
+// when something fails?
+
+#include "live/serve/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "live/serve/fake_driver_for_tests.h"
+
+namespace sealane::serve {
+namespace {
+
+class RuntimeTest : public testing::Test {
+ protected:
+  RuntimeTest() {
+    Runtime::start(driver_);
+    runtime_ = Runtime::get();
+    runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                  {0, FakeDriver::program()});
+    runtime_->host_memory().add({address(host_), sizeof host_},
+                                {false, false, 0, FakeDriver::program()});
+  }
+  // Threads of the runtime may look at the driver until everything is done.
+  ~RuntimeTest() override {
+    driver_.lift();
+    runtime_->drain();
+    Runtime::abandon();
+  }
+
+  static uint64_t address(const void* memory) { return reinterpret_cast<uint64_t>(memory); }
+  Route copy(Direction direction, uint64_t at, uint8_t* host, uint64_t bytes) {
+    return runtime_->copy({direction, FakeDriver::kDeviceBase + at, host, bytes, stream_, ++id_});
+  }
+  Route in(uint64_t at, uint64_t bytes) {
+    return copy(Direction::to_device, at, host_ + at, bytes);
+  }
+  Route out(uint64_t at, uint64_t bytes) { return copy(Direction::to_host, at, host_ + at, bytes); }
+
+  FakeDriver& driver_ = *new FakeDriver;  // outlives the test: idle threads still know it
+  Runtime* runtime_ = nullptr;
+  const StreamHandle stream_ = FakeDriver::stream(4096);
+  uint8_t host_[4096] = {};
+  uint64_t id_ = 0;
+};
+
+TEST_F(RuntimeTest, ACopyGoesBehindWhatIsBeforeItAndTheStreamWaitsForIt) {
+  std::memset(host_, 3, sizeof host_);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  const size_t before = driver_.copies();
+  for (int i = 0; i < 50; ++i) std::this_thread::yield();
+  EXPECT_FALSE(driver_.done(stream_));
+  EXPECT_EQ(driver_.copies(), before) << "went before it was allowed to";
+  host_[5] = 4;  // pinned: read when the copy goes
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[5], 4);
+  EXPECT_EQ(driver_.device[99], 3);
+}
+
+TEST_F(RuntimeTest, APageableSourceMayChangeAtOnce) {
+  std::vector<uint8_t> pageable(3 << 10, 8);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(copy(Direction::to_device, 0, pageable.data(), pageable.size()), Route::carried);
+  std::fill(pageable.begin(), pageable.end(), uint8_t{1});
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[0], 8);
+  EXPECT_EQ(driver_.device[(3 << 10) - 1], 8);
+}
+
+TEST_F(RuntimeTest, WhatCannotBeCarriedIsPassed) {
+  std::vector<uint8_t> pageable(100);
+  EXPECT_EQ(copy(Direction::to_host, 0, pageable.data(), 100), Route::passed_pageable);
+  EXPECT_EQ(copy(Direction::to_device, driver_.device.size() - 10, host_, 100),
+            Route::passed_memory);
+  EXPECT_EQ(copy(Direction::to_device, 0, reinterpret_cast<uint8_t*>(uintptr_t{64}), 100),
+            Route::passed_too_large)
+      << "no such source";
+  runtime_->set_capturing(stream_, true);
+  EXPECT_EQ(in(0, 100), Route::passed_capture);
+  runtime_->set_capturing(stream_, false);
+  EXPECT_EQ(in(0, 100), Route::carried);
+}
+
+TEST_F(RuntimeTest, CopiesThatTouchTheSameBytesKeepTheirOrder) {
+  for (int round = 0; round < 200; ++round) {
+    std::memset(host_, round + 1, 64);
+    std::vector<uint8_t> other(64, static_cast<uint8_t>(round + 101));
+    ASSERT_EQ(in(0, 64), Route::carried);
+    ASSERT_EQ(copy(Direction::to_device, 32, other.data(), 32), Route::carried);
+    ASSERT_EQ(copy(Direction::to_host, 0, host_ + 1024, 64), Route::carried);
+    driver_.await(stream_);
+    ASSERT_EQ(host_[1024], static_cast<uint8_t>(round + 1));
+    ASSERT_EQ(host_[1024 + 32], static_cast<uint8_t>(round + 101));
+  }
+}
+
+TEST_F(RuntimeTest, WithoutMemoryOperationsTheGateIsAHostFunction) {
+  driver_.memory_operations = false;
+  std::memset(host_, 6, 100);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_FALSE(driver_.done(stream_));
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[99], 6);
+}
+
+TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  EXPECT_FALSE(runtime_->any_failed());
+  driver_.next_copy = 214;
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain();
+  EXPECT_TRUE(runtime_->any_failed());
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  runtime_->forget_context(FakeDriver::program());
+  EXPECT_FALSE(runtime_->any_failed());
+}
+
+TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  EXPECT_GT(driver_.contexts(), 0);
+  EXPECT_TRUE(runtime_->give_up_contexts());
+  EXPECT_EQ(driver_.contexts(), 0);
+  EXPECT_EQ(in(0, 100), Route::passed_aside);
+  runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{78}));
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+}
+
+TEST_F(RuntimeTest, DrainingWaitsForTheMemoryInQuestion) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  runtime_->drain({address(host_ + 50), 10});
+  EXPECT_EQ(driver_.device[0], host_[0]);
+}
+
+}  // namespace
+}  // namespace sealane::serve
