@@ -88,7 +88,7 @@ CUresult allocate_ours(void** memory, size_t bytes, unsigned flags) {
 
 // Whoever wants to reach it from a kernel needs the driver's memory.
 bool ours_to_allocate(unsigned flags) {
-  return serve::Runtime::get() != nullptr && serve::options().pinned &&
+  return serve::Runtime::get() != nullptr && serve::Runtime::get()->owns_pinned() &&
          (flags & ~static_cast<unsigned>(CU_MEMHOSTALLOC_PORTABLE)) == 0;
 }
 

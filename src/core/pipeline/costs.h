@@ -50,6 +50,9 @@ struct Costs {
     return publish_ns_per_byte() < (split ? seal_ns_per_byte / (workers + 1) : seal_ns_per_byte);
   }
 
+  // Whether that is enough to pay for guards and for a lane of one's own.
+  bool worth_guessing() const { return copy_ns_per_byte < 0.7 * seal_ns_per_byte; }
+
   // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
   // then sealing by all workers and publishing overlap.
   Duration live(uint64_t bytes, uint64_t messages) const {

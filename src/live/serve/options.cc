@@ -45,7 +45,7 @@ bool switch_on(Options& options, std::string_view part) {
   } else if (part == "pinned") {
     options.pinned = true;
   } else if (part == "speculate") {
-    options.speculate = options.pinned = true;  // the driver's pinned memory cannot be guarded
+    options.speculate = true;
   } else {
     return part == "none";
   }

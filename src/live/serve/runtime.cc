@@ -49,7 +49,20 @@ void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
 
 // The caller of a loop takes part in it.
 Runtime::Runtime(GpuDriver& driver)
-    : driver_(driver), crew_(worker_count() - 1), staging_(options().staging_bytes_max) {}
+    : driver_(driver),
+      crew_(worker_count() - 1),
+      staging_(options().staging_bytes_max),
+      speculation_(choose_speculation()) {}
+
+// The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
+const Policy* Runtime::choose_speculation() const {
+  const Policy* asked = options().speculation();
+  if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).worth_guessing()) {
+    return asked;
+  }
+  SEALANE_LOG(info, "sealing is about as fast as copying here: nothing is sealed ahead");
+  return nullptr;
+}
 
 // Gives the event back to its pool with the last who looks at it.
 struct Runtime::Lease final : EventLease {
@@ -344,16 +357,15 @@ Lane* Runtime::bulk_lane(int device, uint64_t reachable) {
 
 // Registered memory is read when the copy may go, not before.
 bool Runtime::sealed_ahead(const CopyAsked& asked) const {
-  const Policy* policy = options().speculation();
-  if (policy == nullptr || asked.direction != Direction::to_device) return false;
-  if (asked.bytes < policy->bulk_bytes_min) return false;
+  if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
+  if (asked.bytes < speculation_->bulk_bytes_min) return false;
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
   return !block || !block->what.registered;
 }
 
 Ahead* Runtime::make_ahead() {
   AheadOptions made;
-  made.policy = *options().speculation();
+  made.policy = *speculation_;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max;
   made.page_guards = options().page_guards;
@@ -371,8 +383,7 @@ void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
 
 // Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.
 void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request) {
-  const Policy* policy = options().speculation();
-  if (policy == nullptr || asked.bytes < policy->bulk_bytes_min) return;
+  if (speculation_ == nullptr || asked.bytes < speculation_->bulk_bytes_min) return;
   const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
   if (lane.ahead() != nullptr) {
     if (const auto flight = lane.ahead()->request(host, request.host)) {

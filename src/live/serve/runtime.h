@@ -28,6 +28,7 @@
 #include "live/serve/gpu_driver.h"
 #include "live/serve/lane.h"
 #include "live/serve/memory.h"
+#include "live/serve/options.h"
 
 namespace sealane::serve {
 
@@ -76,6 +77,8 @@ class Runtime final : private LaneOwner {
   RangeMap<HostBlock>& host_memory() { return host_memory_; }
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
+  // Is pinned memory to be ours? The driver's cannot be guarded.
+  bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
 
   void step_aside(const char* why);
 
@@ -122,6 +125,7 @@ class Runtime final : private LaneOwner {
   Lane* bulk_lane(int device, uint64_t reachable);
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
+  const Policy* choose_speculation() const;
   bool sealed_ahead(const CopyAsked& asked) const;
   Ahead* make_ahead();
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
@@ -142,6 +146,7 @@ class Runtime final : private LaneOwner {
   GpuDriver& driver_;
   Crew crew_;
   Staging staging_;
+  const Policy* const speculation_;  // nullptr: nothing is sealed ahead
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
 
