@@ -93,12 +93,17 @@ void Ahead::check_guards(const Range& host) {
   for (const GuardBook::Pointer& guard : guards_.find(host)) {
     if (!guard->range.overlaps(host)) continue;
     const auto state = guard->state.load();
-    by_digest = by_digest || state == GuardBook::Entry::State::digest;
+    by_digest = by_digest || state != GuardBook::Entry::State::pages;
     if (state == GuardBook::Entry::State::pages) written = written || guards_.written(*guard, host);
   }
   std::vector<Slot> compared;
   if (by_digest) {
     const std::lock_guard lock(mutex_);
+    // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
+    for (const SlotId id : sealing_) {
+      const Slot& slot = slots_[id];
+      if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
+    }
     std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
                  [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
   }

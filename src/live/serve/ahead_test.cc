@@ -163,6 +163,20 @@ TEST_P(AheadTest, AWrittenSourceIsSealedAgain) {
   }
 }
 
+// The next source is written while a worker may be reading it, and asked for at once.
+TEST_P(AheadTest, AWriteDuringTheSealingIsNoticed) {
+  rounds(4);
+  SeededRandom random(3);
+  for (uint64_t i = 0; i < 300; ++i) {
+    copy(buffers_[i % 3]);
+    const Instant until = SteadyClock().now() + std::chrono::microseconds(random.below(1500));
+    while (SteadyClock().now() < until) std::this_thread::yield();
+    for (uint64_t at = 0; at < kBytes; at += kMessageBytesMax / 2) {
+      ++buffers_[(i + 1) % 3].bytes()[at + 64];
+    }
+  }
+}
+
 TEST_P(AheadTest, ADriverThatSendsMessagesOfItsOwnIsFollowed) {
   rounds(6);
   position_ += 2;  // out of our sight
