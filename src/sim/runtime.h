@@ -111,7 +111,7 @@ class Runtime {
     uint32_t driver_messages = 0;
     bool rotating = false;
     uint64_t key_bytes = 0;  // sealed under the lane's key
-    uint32_t helpers = 0;  // workers that help to copy the message
+    uint32_t helpers = 0;    // workers that help to copy the message
     Instant idle_since{};
   };
   struct Incoming {
