@@ -68,7 +68,7 @@ Findings Observer::findings() const {
   out.workers = options_.workers;
   out.channels = channels_.size();
   out.keys = keys_.size();
-  for (const auto& [name, learner] : channels_) out.ivs_broken += learner.broken();
+  for (const auto& [name, channel] : channels_) out.ivs_broken += channel.broken;
   for (const Seen& own : stray_) {
     ++(own.direction == Direction::to_device ? out.to_device : out.to_host).extra_messages;
   }
@@ -105,7 +105,9 @@ void Observer::message(const Event& event) {
   const ChannelName name{event.key, load_le<uint64_t>(iv.data() + 4)};
   if (channels_.size() < kChannelsMax || channels_.contains(name)) {
     ++found_.ivs;
-    channels_[name].observe(iv);
+    Channel& channel = channels_[name];
+    const bool first = !channel.follower.started();
+    if (channel.follower.observe(iv) != 1 && !first) ++channel.broken;
   }
 
   const Seen seen{{event.host, event.bytes},

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lane/iv_learner.h"
+#include "core/lane/iv_follower.h"
 #include "core/predict/tournament.h"
 #include "live/serve/events.h"
 #include "live/serve/watch/findings.h"
@@ -94,7 +94,11 @@ class Observer final : public EventSink {
   Instant last_{};
   std::map<uint64_t, std::vector<Seen>> by_copy_;
   std::deque<Seen> stray_;  // of copies on other threads, or the driver's own
-  std::map<ChannelName, IvLearner> channels_;
+  struct Channel {
+    IvFollower follower;
+    uint64_t broken = 0;  // IVs that were not their predecessor's neighbour
+  };
+  std::map<ChannelName, Channel> channels_;
   std::set<uint64_t> keys_;
   // By context and direction: a second key took the place of the first.
   std::map<std::pair<uint64_t, Direction>, std::set<uint64_t>> keys_of_;
