@@ -20,7 +20,7 @@ DeviceWindows::DeviceWindows(uint32_t ranks)
     : window_bytes_(std::clamp(kBytes / ranks, kWindowBytesMin, kWindowBytesMax)),
       windows_(kBytes / window_bytes_) {}
 
-void DeviceWindows::note(Status status) {
+void DeviceWindows::note(const Status& status) {
   if (!status && !failure_) failure_ = status.error();
 }
 

@@ -57,7 +57,7 @@ class DeviceWindows {
   Window& window_at(GpuMemory::Context context, MutableBytes tensor, uint64_t start);
   void load(Window& window);
   void flush(Window& window);
-  void note(Status status);
+  void note(const Status& status);
 
   size_t window_bytes_;
   std::vector<Window> windows_;
