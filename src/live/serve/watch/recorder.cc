@@ -323,7 +323,7 @@ void Recorder::line(std::string text, const Event& event) {
 }
 
 // A line the program did not ask for at this moment: it has no time of its own.
-void Recorder::implied(std::string text) {
+void Recorder::implied(const std::string& text) {
   held_.push_back({concat(text, " t", thread_->number, "\n"), {}, 0});
 }
 

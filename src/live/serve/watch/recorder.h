@@ -86,7 +86,7 @@ class Recorder final : public EventSink {
   std::string event_object(Handle handle);
 
   void line(std::string text, const Event& event);
-  void implied(std::string text);
+  void implied(const std::string& text);
   void release();
   std::string times(const Event& event);
   uint64_t nanoseconds(Duration duration) const;
