@@ -6,12 +6,15 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "evp.h"
 #include "live/gpu_probe.h"
+#include "live/serve/ahead.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
@@ -41,6 +44,12 @@ void take_pace() {
 
 const char* variable(const char* name) { return std::getenv(name); }
 
+void throw_broken(const char* file, int line, const char* what) {
+  std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: nothing is sealed ahead any more\n",
+               file, line, what);
+  throw serve::BrokenInvariant();
+}
+
 void start() {
   const CcState cc = ask_cc_state();
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
@@ -51,6 +60,7 @@ void start() {
   }
   if (!on) serve::only_watch();
   take_pace();
+  set_check_handler(&throw_broken);
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);

@@ -67,54 +67,59 @@ Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOpti
 // --- the program's thread
 
 std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
-  check_guards(host);
-  std::unique_lock lock(mutex_);
-  if (stopped_ || pipeline_.full()) return std::nullopt;
-  const FlightId flight = pipeline_.handle_copy({.direction = Direction::to_device,
-                                                 .lane = kLane,
-                                                 .host = host,
-                                                 .memory = MemoryKind::pinned},
-                                                now());
-  copies_[flight] = {static_cast<const uint8_t*>(source), host};
-  // The program may change a source of which we have a snapshot as soon as it goes on.
-  if (reinterpret_cast<uint64_t>(source) != host.address) {
-    changed_.wait(lock, [&] { return !reads_for(host); });
-  }
-  return flight;
+  return attempt([&]() -> std::optional<FlightId> {
+    check_guards(host);
+    std::unique_lock lock(mutex_);
+    if (stopped_ || pipeline_.full()) return std::nullopt;
+    const FlightId flight = pipeline_.handle_copy({.direction = Direction::to_device,
+                                                   .lane = kLane,
+                                                   .host = host,
+                                                   .memory = MemoryKind::pinned},
+                                                  now());
+    copies_[flight] = {static_cast<const uint8_t*>(source), host};
+    // The program may change a source of which we have a snapshot as soon as it goes on.
+    if (reinterpret_cast<uint64_t>(source) != host.address) {
+      changed_.wait(lock, [&] { return !reads_for(host); });
+    }
+    return flight;
+  });
 }
 
 void Ahead::check_guards(const Range& host) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
-  }
-  bool written = false;
-  bool by_digest = false;
-  for (const GuardBook::Pointer& guard : guards_.find(host)) {
-    if (!guard->range.overlaps(host)) continue;
-    const auto state = guard->state.load();
-    by_digest = by_digest || state != GuardBook::Entry::State::pages;
-    if (state == GuardBook::Entry::State::pages) written = written || guards_.written(*guard, host);
-  }
-  std::vector<Slot> compared;
-  if (by_digest) {
-    const std::lock_guard lock(mutex_);
-    // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
-    for (const SlotId id : sealing_) {
-      const Slot& slot = slots_[id];
-      if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
+  attempt([&] {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
     }
-    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
-                 [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
-  }
-  for (const Slot& slot : compared) {
-    if (same_digest(slot)) continue;
+    bool written = false;
+    bool by_digest = false;
+    for (const GuardBook::Pointer& guard : guards_.find(host)) {
+      if (!guard->range.overlaps(host)) continue;
+      const auto state = guard->state.load();
+      by_digest = by_digest || state != GuardBook::Entry::State::pages;
+      if (state == GuardBook::Entry::State::pages)
+        written = written || guards_.written(*guard, host);
+    }
+    std::vector<Slot> compared;
+    if (by_digest) {
+      const std::lock_guard lock(mutex_);
+      // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
+      for (const SlotId id : sealing_) {
+        const Slot& slot = slots_[id];
+        if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
+      }
+      std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
+                   [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
+    }
+    for (const Slot& slot : compared) {
+      if (same_digest(slot)) continue;
+      const std::lock_guard lock(mutex_);
+      pipeline_.handle_written(slot.host, now());
+    }
+    if (!written) return;
     const std::lock_guard lock(mutex_);
-    pipeline_.handle_written(slot.host, now());
-  }
-  if (!written) return;
-  const std::lock_guard lock(mutex_);
-  pipeline_.handle_written(host, now());
+    pipeline_.handle_written(host, now());
+  });
 }
 
 bool Ahead::same_digest(const Slot& slot) {
@@ -138,33 +143,43 @@ Ahead::Digest Ahead::digest(uint8_t* bytes, uint64_t count) const {
 }
 
 std::optional<FlightId> Ahead::request_out(const Range& host) {
-  const std::lock_guard lock(mutex_);
-  if (stopped_ || pipeline_.full()) return std::nullopt;
-  return pipeline_.handle_copy({.direction = Direction::to_host, .lane = kLane, .host = host},
-                               now());
+  return attempt([&]() -> std::optional<FlightId> {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || pipeline_.full()) return std::nullopt;
+    return pipeline_.handle_copy({.direction = Direction::to_host, .lane = kLane, .host = host},
+                                 now());
+  });
 }
 
 void Ahead::finish_out(FlightId flight, bool verified) {
-  const std::lock_guard lock(mutex_);
-  if (stopped_) return;
-  if (!verified) return stop_locked();
-  const uint32_t messages = message_count(pipeline_.host_of(flight).bytes);
-  for (uint32_t i = 0; i < messages; ++i) {
-    pipeline_.handle_arrived(flight, i, now());
-    pipeline_.handle_opened(flight, i, true, now());
-  }
-  pump();
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    if (!verified) return stop_locked();
+    const uint32_t messages = message_count(pipeline_.host_of(flight).bytes);
+    for (uint32_t i = 0; i < messages; ++i) {
+      pipeline_.handle_arrived(flight, i, now());
+      pipeline_.handle_opened(flight, i, true, now());
+    }
+    pump();
+  });
 }
 
 void Ahead::allocated(const Range& host) {
-  const std::lock_guard lock(mutex_);
-  pipeline_.handle_allocated(host);
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) pipeline_.handle_allocated(host);
+  });
 }
 
 void Ahead::freed(const Range& host) {
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    pipeline_.handle_freed(host, now());
+    pump();
+  });
   std::unique_lock lock(mutex_);
-  pipeline_.handle_freed(host, now());
-  pump();
   changed_.wait(lock, [&] { return !reads_for(host); });
 }
 
@@ -176,29 +191,33 @@ bool Ahead::reads_for(const Range& host) const {
 // --- the lane's thread
 
 void Ahead::ready(FlightId flight) {
-  const std::lock_guard lock(mutex_);
-  if (!stopped_) pipeline_.handle_ready(flight, now());
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) pipeline_.handle_ready(flight, now());
+  });
 }
 
 std::optional<Ahead::Turn> Ahead::next() {
-  const std::lock_guard lock(mutex_);
-  if (stopped_) return std::nullopt;
-  pump();
-  if (turns_.empty()) return std::nullopt;
-  const auto front = turns_.front();
-  turns_.pop_front();
-  if (const Pad* pad = std::get_if<Pad>(&front)) {
-    first_position_ = pad->position;
-    return Turn{.bytes = pad->count, .messages = static_cast<uint32_t>(pad->count)};
-  }
-  publication_ = std::get<Publish>(front);
-  first_position_ = publication_->position;
-  const FlightId flight = publication_->flight;
-  const Range& host = copies_[flight].host;
-  Turn turn{.flight = flight, .offset = publication_->message * kMessageBytesMax};
-  turn.messages = 1 + pipeline_.following(kLane);
-  turn.bytes = std::min(turn.messages * kMessageBytesMax, host.bytes - turn.offset);
-  return turn;
+  return attempt([&]() -> std::optional<Turn> {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return std::nullopt;
+    pump();
+    if (turns_.empty()) return std::nullopt;
+    const auto front = turns_.front();
+    turns_.pop_front();
+    if (const Pad* pad = std::get_if<Pad>(&front)) {
+      first_position_ = pad->position;
+      return Turn{.bytes = pad->count, .messages = static_cast<uint32_t>(pad->count)};
+    }
+    publication_ = std::get<Publish>(front);
+    first_position_ = publication_->position;
+    const FlightId flight = publication_->flight;
+    const Range& host = copies_[flight].host;
+    Turn turn{.flight = flight, .offset = publication_->message * kMessageBytesMax};
+    turn.messages = 1 + pipeline_.following(kLane);
+    turn.bytes = std::min(turn.messages * kMessageBytesMax, host.bytes - turn.offset);
+    return turn;
+  });
 }
 
 std::optional<Instant> Ahead::deadline() {
@@ -214,19 +233,22 @@ void Ahead::begin(const Turn& turn) {
 }
 
 void Ahead::end(const Turn& turn, bool succeeded) {
-  carrying = nullptr;
-  std::unique_lock lock(mutex_);
-  if (!succeeded) stop_locked();
-  if (turn.flight == kNone && !stopped_) {
-    pipeline_.handle_published(kLane, first_position_ + turn.messages - 1, now());
-  }
-  // Messages the driver sealed in a way we could not follow.
-  while (turn.flight != kNone && done_ < turn.messages && wait_for_turn(lock)) pass_message(false);
-  in_flight_.reset();
-  publication_.reset();
-  if (stopped_) return;
-  reconcile();
-  pump();
+  attempt([&] {
+    carrying = nullptr;
+    std::unique_lock lock(mutex_);
+    if (!succeeded) stop_locked();
+    if (turn.flight == kNone && !stopped_) {
+      pipeline_.handle_published(kLane, first_position_ + turn.messages - 1, now());
+    }
+    // Messages the driver sealed in a way we could not follow.
+    while (turn.flight != kNone && done_ < turn.messages && wait_for_turn(lock))
+      pass_message(false);
+    in_flight_.reset();
+    publication_.reset();
+    if (stopped_) return;
+    reconcile();
+    pump();
+  });
 }
 
 // The driver's counter is what counts.
@@ -258,20 +280,22 @@ Ahead* Ahead::find(uint64_t key, const Iv& iv) {
 
 Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule,
                          const Iv& iv, const uint8_t* in, uint64_t bytes) {
-  std::unique_lock lock(mutex_);
-  if (stopped_) return {};
-  follow(key, schedule, iv);
-  if (!in_flight_ || in_flight_->flight == kNone || !is_next(in, bytes)) return {};
-  if (!wait_for_turn(lock)) return {};
-  Taken taken{.ours = true};
-  if (publication_->slot == kNone) return taken;
-  const Slot& slot = slots_[publication_->slot];
-  const bool fits = slot.record != nullptr && slot.key == key && slot.iv == iv &&
-                    slot.host.bytes == bytes && !lost_;
-  if (!fits) return taken;
-  taken.record = slot.record;
-  taken.hash = slot.hash;
-  return taken;
+  return attempt([&]() -> Taken {
+    std::unique_lock lock(mutex_);
+    if (stopped_) return {};
+    follow(key, schedule, iv);
+    if (!in_flight_ || in_flight_->flight == kNone || !is_next(in, bytes)) return {};
+    if (!wait_for_turn(lock)) return {};
+    Taken taken{.ours = true};
+    if (publication_->slot == kNone) return taken;
+    const Slot& slot = slots_[publication_->slot];
+    const bool fits = slot.record != nullptr && slot.key == key && slot.iv == iv &&
+                      slot.host.bytes == bytes && !lost_;
+    if (!fits) return taken;
+    taken.record = slot.record;
+    taken.hash = slot.hash;
+    return taken;
+  });
 }
 
 void Ahead::follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv) {
@@ -319,10 +343,12 @@ bool Ahead::wait_for_turn(std::unique_lock<std::mutex>& lock) {
 }
 
 void Ahead::give(const Taken& taken) {
-  const std::lock_guard lock(mutex_);
-  if (stopped_ || !publication_) return;
-  if (taken.record != nullptr) ++answered_;
-  pass_message(taken.record != nullptr);
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || !publication_) return;
+    if (taken.record != nullptr) ++answered_;
+    pass_message(taken.record != nullptr);
+  });
 }
 
 // The message is the driver's now.
@@ -457,18 +483,20 @@ bool Ahead::take_digest(const uint8_t* snapshot, Slot& slot) {
 }
 
 void Ahead::sealed(const Job& job, const Slot& slot) {
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase(sealing_, job.seal.slot);
-    if (stopped_) {
-      if (slot.record != nullptr) memory_.give(slot.record);
-    } else {
-      slots_[job.seal.slot] = slot;
-      pipeline_.handle_sealed(job.seal.slot, now());
-      pump();
+  attempt([&] {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(sealing_, job.seal.slot);
+      if (stopped_) {
+        if (slot.record != nullptr) memory_.give(slot.record);
+      } else {
+        slots_[job.seal.slot] = slot;
+        pipeline_.handle_sealed(job.seal.slot, now());
+        pump();
+      }
     }
-  }
-  changed_.notify_all();
+    changed_.notify_all();
+  });
 }
 
 // What was never exposed is wiped. What was is ciphertext that anybody may have.

@@ -44,6 +44,9 @@
 
 namespace sealane::serve {
 
+// What a failed check throws in the preload (base/check.h).
+struct BrokenInvariant {};
+
 struct AheadOptions {
   Policy policy;
   Costs costs;
@@ -132,6 +135,18 @@ class Ahead {
     const uint8_t* source = nullptr;
     Range host;
   };
+
+  // This is somebody else's process: should the core find itself wrong, nothing is sealed ahead any
+  // more, and that is all. Not with the lock held.
+  template <typename Work>
+  auto attempt(Work&& work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (const BrokenInvariant&) {
+      stop();
+      return decltype(work())();
+    }
+  }
 
   void check_guards(const Range& host);
   bool same_digest(const Slot& slot);

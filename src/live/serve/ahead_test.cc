@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "core/lane/iv_law.h"
 
@@ -208,6 +209,17 @@ TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
   new_key();
   carry(buffers_[0], *first, [&] { ahead_->freed({1, 1}); });
   carry(buffers_[1], *second, [] {});
+}
+
+TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
+  set_check_handler([](const char*, int, const char*) { throw BrokenInvariant(); });
+  rounds(2);
+  const auto flight = ahead_->request(buffers_[0].range(), buffers_[0].bytes());
+  ASSERT_TRUE(flight);
+  ahead_->ready(*flight);
+  ahead_->ready(*flight);  // what no driver of the core may do
+  set_check_handler(nullptr);
+  EXPECT_TRUE(ahead_->stopped());
 }
 
 TEST_P(AheadTest, StoppedItAnswersNothing) {
