@@ -41,9 +41,9 @@ struct Costs {
     }
     return best;
   }
-  uint32_t helpers() const { return std::min(workers - sealers(), kHelpersMax); }
+  uint32_t helpers() const { return std::min(workers - sealers(), helpers_max()); }
   // When nothing that was requested is left to seal.
-  uint32_t helpers_most() const { return std::min(workers, kHelpersMax); }
+  uint32_t helpers_most() const { return std::min(workers, helpers_max()); }
   double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
   // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself.
   bool slots_pay() const {
@@ -65,11 +65,12 @@ struct Costs {
   }
 
  private:
-  static constexpr uint32_t kHelpersMax = 3;
+  // More than a few bring little on a small machine; half of a large one still do.
+  uint32_t helpers_max() const { return std::max(3u, workers / 2); }
 
   double publish_ns_per_byte(uint32_t sealing) const {
     if (split) return copy_ns_per_byte / (workers + 1);
-    return copy_ns_per_byte / (1 + std::min(workers - sealing, kHelpersMax));
+    return copy_ns_per_byte / (1 + std::min(workers - sealing, helpers_max()));
   }
   double pace(uint32_t sealing) const {
     return std::max(seal_ns_per_byte / sealing, publish_ns_per_byte(sealing));
