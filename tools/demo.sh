@@ -31,11 +31,12 @@ step "One bit changed on its way (sealane bench allreduce --tamper)"
 
 step "A transformer with offloaded weights on an emulated confidential GPU: the same tokens under every policy,
 and what each part buys: a fast engine, asynchrony, parallel sealing, speculation (sealane bench copy)"
-"$sealane" bench copy --examples mini_llm-flexgen --platform h100-nvl-tdx --seconds 15 --json "$results/copy.json"
+examples=$(dirname "$sealane")/../examples
+"$sealane" bench copy --examples mini_llm-flexgen --examples-dir "$examples" --platform h100-nvl-tdx --seconds 15 \
+  --json "$results/copy.json"
 
 step "One bit changed on the bus to that GPU (sealane run --emulate --adversary flip@100)"
-mini_llm=$(dirname "$sealane")/../examples/mini_llm
-if "$sealane" run --emulate --policy sealane --adversary flip@100 -- "$mini_llm" --schedule flexgen; then
+if "$sealane" run --emulate --policy sealane --adversary flip@100 -- "$examples/mini_llm" --schedule flexgen; then
   echo "sealane: a flipped bit went unnoticed" >&2
   exit 1
 fi

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "base/time.h"
 
 namespace sealane {
@@ -18,6 +19,7 @@ struct Costs {
   Duration message{8'000};            // each message, whatever its size
   Duration pad{10'000};               // a no-op message, the crossing included
   Duration toll{20'000};              // a crossing
+  Duration guardable_toll{15'000};    // pageable memory's, over the driver's pinned memory's
   Duration scatter{3'000};            // one more small copy in a coalesced message
   double guard_ns_per_byte = 0.018;   // to arm
   double rewrite_ns_per_byte = 0.16;  // what the program pays to write to guarded pages
@@ -50,8 +52,12 @@ struct Costs {
     return publish_ns_per_byte() < (split ? seal_ns_per_byte / (workers + 1) : seal_ns_per_byte);
   }
 
-  // Whether that is enough to pay for guards and for a lane of one's own.
-  bool worth_guessing() const { return copy_ns_per_byte < 0.7 * seal_ns_per_byte; }
+  // Whether a message sent from a slot gains more than its copy loses by coming from memory that
+  // can be guarded.
+  bool worth_guessing() const {
+    const double gain = (seal_ns_per_byte - copy_ns_per_byte) / (workers + 1);
+    return bytes_time(gain, 1_MiB) > guardable_toll;
+  }
 
   // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
   // then sealing by all workers and publishing overlap.

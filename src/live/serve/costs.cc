@@ -75,6 +75,7 @@ Costs measure() {
   slow(costs.pad);
   slow(costs.toll);
   slow(costs.scatter);
+  slow(costs.guardable_toll);
   void* memory =
       mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return costs;

@@ -60,7 +60,7 @@ const Policy* Runtime::choose_speculation() const {
   if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).worth_guessing()) {
     return asked;
   }
-  SEALANE_LOG(info, "sealing is about as fast as copying here: nothing is sealed ahead");
+  SEALANE_LOG(info, "sealing ahead would gain less than it costs here");
   return nullptr;
 }
 
