@@ -86,40 +86,37 @@ std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
 }
 
 void Ahead::check_guards(const Range& host) {
-  attempt([&] {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
-    }
-    bool written = false;
-    bool by_digest = false;
-    for (const GuardBook::Pointer& guard : guards_.find(host)) {
-      if (!guard->range.overlaps(host)) continue;
-      const auto state = guard->state.load();
-      by_digest = by_digest || state != GuardBook::Entry::State::pages;
-      if (state == GuardBook::Entry::State::pages)
-        written = written || guards_.written(*guard, host);
-    }
-    std::vector<Slot> compared;
-    if (by_digest) {
-      const std::lock_guard lock(mutex_);
-      // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
-      for (const SlotId id : sealing_) {
-        const Slot& slot = slots_[id];
-        if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
-      }
-      std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
-                   [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
-    }
-    for (const Slot& slot : compared) {
-      if (same_digest(slot)) continue;
-      const std::lock_guard lock(mutex_);
-      pipeline_.handle_written(slot.host, now());
-    }
-    if (!written) return;
+  {
     const std::lock_guard lock(mutex_);
-    pipeline_.handle_written(host, now());
-  });
+    if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
+  }
+  bool written = false;
+  bool by_digest = false;
+  for (const GuardBook::Pointer& guard : guards_.find(host)) {
+    if (!guard->range.overlaps(host)) continue;
+    const auto state = guard->state.load();
+    by_digest = by_digest || state != GuardBook::Entry::State::pages;
+    if (state == GuardBook::Entry::State::pages) written = written || guards_.written(*guard, host);
+  }
+  std::vector<Slot> compared;
+  if (by_digest) {
+    const std::lock_guard lock(mutex_);
+    // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
+    for (const SlotId id : sealing_) {
+      const Slot& slot = slots_[id];
+      if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
+    }
+    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
+                 [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
+  }
+  for (const Slot& slot : compared) {
+    if (same_digest(slot)) continue;
+    const std::lock_guard lock(mutex_);
+    pipeline_.handle_written(slot.host, now());
+  }
+  if (!written) return;
+  const std::lock_guard lock(mutex_);
+  pipeline_.handle_written(host, now());
 }
 
 bool Ahead::same_digest(const Slot& slot) {
@@ -218,11 +215,6 @@ std::optional<Ahead::Turn> Ahead::next() {
     turn.bytes = std::min(turn.messages * kMessageBytesMax, host.bytes - turn.offset);
     return turn;
   });
-}
-
-std::optional<Instant> Ahead::deadline() {
-  const std::lock_guard lock(mutex_);
-  return stopped_ ? std::nullopt : pipeline_.deadline();
 }
 
 void Ahead::begin(const Turn& turn) {

@@ -89,8 +89,6 @@ class Ahead {
   std::optional<Turn> next();
   void begin(const Turn& turn);
   void end(const Turn& turn, bool succeeded);
-  // When to call next() though nothing has happened.
-  std::optional<Instant> deadline();
 
   // --- the driver's thread, or one it seals on. The first bytes of a message.
   Taken take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv,
