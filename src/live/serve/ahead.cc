@@ -36,6 +36,7 @@ PipelineOptions pipeline_options(const AheadOptions& options) {
   made.slot_bytes_max = options.slot_bytes_max;
   made.lanes = 1;
   made.publish_window = 1;
+  made.costs.split = true;  // messages.h
   return made;
 }
 
