@@ -268,7 +268,7 @@ bool Pipeline::dispatch(Instant now) {
   // is sealed so when its turn comes.
   const bool shared = options_.costs.split && sending();
   for (LaneState& lane : lanes_) {
-    if (!shared && dispatch_from(lane, false)) return true;
+    if (!shared && sharing_.open(now) && dispatch_from(lane, false)) return true;
   }
   // A worker that has begun cannot be called back: guesses leave free what the lane needs to send
   // what was requested, and wait for what comes from the device.
@@ -408,18 +408,33 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
   }
   lane.hold_until.reset();
   if (message.state == MessageState::ready) {
+    judge_worker(lane, message, now);
     publish(lane, message);
     return true;
   }
-  if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
+  if (message.state != MessageState::waiting) {
+    if (!lane.waits_since) lane.waits_since = now;
+    return false;
+  }
+  if (awaits_open(message, true)) return false;
   // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
   // a worker is free.
-  const bool worker_free =
-      options_.policy.parallel && slots_pay_ && !options_.costs.split && sealing_.size() < sealers_;
+  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.costs.split &&
+                           sealing_.size() < sealers_ && sharing_.open(now);
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
   publish(lane, message);
   return true;
+}
+
+// A record that a worker has made must still be sent. That pays if the lane did not have to wait
+// for it: else it had better sealed the message itself.
+void Pipeline::judge_worker(LaneState& lane, const Message& message, Instant now) {
+  const Costs& costs = options_.costs;
+  const uint64_t bytes = message.host.bytes;
+  const Duration waited = now - lane.waits_since.value_or(now);
+  lane.waits_since.reset();
+  sharing_.earn(costs.live(bytes, 1) - costs.ready(bytes, 1) - waited);
 }
 
 // From here on the record is exposed: the ledger must know before the driver does.

@@ -134,6 +134,7 @@ class Pipeline {
   // Publish (pipeline.cc).
   bool advance(LaneState& lane, Instant now);
   void publish(LaneState& lane, Message& message);
+  void judge_worker(LaneState& lane, const Message& message, Instant now);
   bool dispatch(Instant now);
   bool sending() const;
   bool quiet(Instant now);
@@ -196,6 +197,7 @@ class Pipeline {
   const uint32_t helpers_;
   const bool slots_pay_;
   Account account_;
+  Account sharing_;  // what workers bring that seal what was requested, against the lane alone
   ChangingRanges changing_;
   Stats stats_;
   bool failed_ = false;
