@@ -111,6 +111,12 @@ class Port final : public serve::GpuDriver {
     return code;
   }
 
+  Code allocate_host(const LaneContext& lane, uint64_t bytes, void*& memory) override {
+    const Current current(context(lane.context));
+    const auto allocate = SEALANE_REAL(cuMemAllocHost_v2);
+    return allocate != nullptr ? allocate(&memory, bytes) : serve::kNotSupported;
+  }
+
   Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
             uint64_t bytes) override {
     const Current current(context(lane.context));
@@ -120,6 +126,16 @@ class Port final : public serve::GpuDriver {
             : SEALANE_REAL(cuMemcpyDtoHAsync_v2)(host, device, bytes, stream(lane.stream));
     // Done already in CC mode, as far as we know; to be sure costs nothing then.
     return code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream)) : code;
+  }
+
+  Code move_within(const LaneContext& lane, std::span<const serve::DeviceMove> moves) override {
+    const Current current(context(lane.context));
+    for (const serve::DeviceMove& move : moves) {
+      const CUresult code =
+          SEALANE_REAL(cuMemcpyDtoDAsync_v2)(move.to, move.from, move.bytes, stream(lane.stream));
+      if (code != CUDA_SUCCESS) return code;
+    }
+    return SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream));
   }
 
   Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) override {

@@ -3,15 +3,36 @@
 
 #include "live/serve/crew.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
-#include <thread>
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "live/serve/pace.h"
 
 namespace sealane::serve {
 namespace {
 
 constexpr int kSpins = 2000;  // a few microseconds: shorter than waking a thread
+constexpr int64_t kConsiderNs = 1'000'000'000;
+constexpr auto kRestAfter = std::chrono::seconds(3);
+
+int64_t nanoseconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Workers stay where the memory they work on is.
+void keep_on(const Cores& cores, pthread_t thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned core : cores.own) CPU_SET(core, &set);
+  pthread_setaffinity_np(thread, sizeof set, &set);
+}
 
 }  // namespace
 
@@ -36,7 +57,9 @@ struct Crew::Loop {
 
 void Crew::run(size_t count, Work work, void* context) {
   Loop loop{count, work, context};
-  if (count > 1 && workers_ > 0) {
+  if (at_work_ == 0 && count > 1) consider();
+  const bool alone = count <= 1 || at_work_ == 0;
+  if (!alone) {
     {
       const std::lock_guard lock(mutex_);
       if (!started_) start_workers();
@@ -44,15 +67,11 @@ void Crew::run(size_t count, Work work, void* context) {
       while (*end != nullptr) end = &(*end)->later;
       *end = &loop;
     }
-    if (count == 2) {
-      wanted_.notify_one();
-    } else {
-      wanted_.notify_all();
-    }
+    wake(count == 2);
   }
   while (loop.step()) {
   }
-  if (count <= 1 || workers_ == 0) return;
+  if (alone) return;
   {
     const std::lock_guard lock(mutex_);
     for (Loop** at = &loops_; *at != nullptr; at = &(*at)->later) {
@@ -66,6 +85,7 @@ void Crew::run(size_t count, Work work, void* context) {
   }
   for (uint32_t now = loop.inside.load(); now != 0; now = loop.inside.load()) {
     loop.inside.wait(now);
+    pace().woke();
   }
 }
 
@@ -73,11 +93,26 @@ bool Crew::post(Job job, void* context) {
   {
     const std::lock_guard lock(mutex_);
     if (!started_) start_workers();
-    if (workers_ == 0) return false;
+    if (at_work_ == 0) return false;
     jobs_.emplace_back(job, context);
   }
-  wanted_.notify_one();
+  wake(true);
   return true;
+}
+
+// One is enough only if none of those that wait must not work.
+void Crew::wake(bool one) {
+  if (one && at_work_ == workers_) {
+    wanted_.notify_one();
+  } else {
+    wanted_.notify_all();
+  }
+}
+
+void Crew::abandon() {
+  workers_ = 0;
+  at_work_ = 0;
+  if (force_) force_->forget();
 }
 
 // Our threads take no signals: those are for the program's handlers, on the program's threads.
@@ -90,23 +125,40 @@ void Crew::start_workers() {
   unsigned running = 0;
   for (unsigned i = 0; i < workers_; ++i) {
     pthread_t thread;
-    const auto body = [](void* self) -> void* {
-      static_cast<Crew*>(self)->serve_loops();
+    const auto body = [](void* given) -> void* {
+      const std::unique_ptr<std::pair<Crew*, unsigned>> self(
+          static_cast<std::pair<Crew*, unsigned>*>(given));
+      self->first->serve_loops(self->second);
       return nullptr;
     };
-    if (pthread_create(&thread, nullptr, body, this) != 0) break;
+    auto self = std::make_unique<std::pair<Crew*, unsigned>>(this, i);
+    if (pthread_create(&thread, nullptr, body, self.get()) != 0) break;
+    static_cast<void>(self.release());  // the thread's now
     pthread_setname_np(thread, "sealane-worker");
+    if (force_ && force_->cores().stay) keep_on(force_->cores(), thread);
     pthread_detach(thread);
+    threads_.push_back(thread);
     ++running;
   }
   workers_ = running;
+  at_work_ = std::min<unsigned>(at_work_, running);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Crew::serve_loops() {
+void Crew::serve_loops(unsigned number) {
   std::unique_lock lock(mutex_);
+  const auto wanted = [&] { return number < at_work_ && (loops_ != nullptr || !jobs_.empty()); };
   for (;;) {
-    wanted_.wait(lock, [&] { return loops_ != nullptr || !jobs_.empty(); });
+    const bool watches = force_ != nullptr && number == 0;
+    if (!wanted() && watches && !wanted_.wait_for(lock, kRestAfter, wanted)) {
+      lock.unlock();
+      rest();
+      lock.lock();
+    }
+    if (!wanted()) {
+      wanted_.wait(lock, wanted);
+      pace().woke();
+    }
     if (loops_ == nullptr) {
       const auto [job, context] = jobs_.front();
       jobs_.pop_front();
@@ -127,8 +179,53 @@ void Crew::serve_loops() {
     // The last touch: the caller may return as soon as it sees 0. The futex address is only a
     // number to the kernel by then.
     if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) loop.inside.notify_one();
+    if (force_) consider();
     lock.lock();
   }
+}
+
+// --- how many may work
+
+void Crew::consider() {
+  if (!force_) return;
+  const int64_t now = nanoseconds(CLOCK_MONOTONIC_COARSE);
+  int64_t due = consider_at_.load(std::memory_order_relaxed);
+  if (now < due || !consider_at_.compare_exchange_strong(due, now + kConsiderNs)) return;
+  const std::lock_guard alone(force_mutex_);
+  const unsigned may = force_->consider(used_by_workers());
+  const std::lock_guard lock(mutex_);
+  // Jobs that were accepted are done: the last one never goes.
+  at_work_ = std::min<unsigned>(std::max(may, std::min<unsigned>(at_work_, 1)), workers_);
+  wanted_.notify_all();
+}
+
+void Crew::rest() {
+  const std::lock_guard alone(force_mutex_);
+  const unsigned may = force_->rest();
+  const std::lock_guard lock(mutex_);
+  at_work_ = std::min<unsigned>(at_work_, std::max(may, 1u));
+  consider_at_ = 0;  // the first who works asks for more
+}
+
+// Cores' worth of time since the last time.
+double Crew::used_by_workers() {
+  std::vector<pthread_t> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    threads = threads_;
+  }
+  double cpu_s = 0;
+  for (const pthread_t thread : threads) {
+    clockid_t clock{};
+    if (pthread_getcpuclockid(thread, &clock) != 0) continue;
+    cpu_s += static_cast<double>(nanoseconds(clock)) / 1e9;
+  }
+  const int64_t now = nanoseconds(CLOCK_MONOTONIC);
+  const double passed_s = static_cast<double>(now - considered_) / 1e9;
+  const double used = passed_s > 0 ? (cpu_s - cpu_s_) / passed_s : 0;
+  cpu_s_ = cpu_s;
+  considered_ = now;
+  return used;
 }
 
 }  // namespace sealane::serve

@@ -91,6 +91,10 @@ void Stats::handle(const Event& event) noexcept {
       break;
     case EventKind::carried:
       count(carried_[at(event.direction)]);
+      if (event.together > 1) {
+        add(coalesced_[at(event.direction)], event.together);
+        add(crossings_saved_[at(event.direction)], event.together - 1u);
+      }
       break;
     case EventKind::message:
       count(messages_[at(event.direction)][static_cast<size_t>(event.answer)]);

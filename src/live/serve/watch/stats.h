@@ -93,6 +93,8 @@ class Stats final : public EventSink {
   Tally messages_[2][kAnswers];
   Tally parts_;
   Tally carried_[2];
+  Counter coalesced_[2] = {};        // copies that shared a crossing with others
+  Counter crossings_saved_[2] = {};  // thereby
   Tally waits_;
   Counter stock_ns_[2] = {};  // estimated, see StockCosts
   Counter keys_{0};

@@ -99,6 +99,8 @@ void Stats::write_direction(JsonWriter& json, Direction direction) const {
   json.field("passed_copies", all.count - carried.count);
   json.field("passed_bytes", all.bytes - carried.bytes);
   json.field("carrying_s", seconds(static_cast<double>(carried_[d].ns)));
+  json.field("coalesced_copies", coalesced_[d].load());
+  json.field("crossings_saved", crossings_saved_[d].load());
   json.begin_object("messages");
   for (size_t a = 0; a < kAnswers; ++a) {
     const Tally& tally = messages_[d][a];
@@ -151,6 +153,10 @@ std::string Stats::summary() const {
   out += concat("  waiting calls ", grouped(waits_.count), ", ",
                 time_text(seconds(static_cast<double>(waits_.ns))), "; own threads' CPU ",
                 time_text(own_cpu_seconds()), "\n");
+  if (const uint64_t together = coalesced_[0] + coalesced_[1]; together > 0) {
+    out += concat("  small copies that travelled together ", grouped(together), ": ",
+                  grouped(crossings_saved_[0] + crossings_saved_[1]), " crossings saved\n");
+  }
   Sum failed = copies_of(Direction::to_device);
   failed.failed += copies_of(Direction::to_host).failed;
   if (failed.failed > 0) out += concat("  failed copies ", grouped(failed.failed), "\n");
