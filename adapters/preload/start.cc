@@ -39,6 +39,7 @@ void take_pace() {
   find_pace(found.pace, "sealane_emu_pace");
   find_pace(found.answered, "sealane_emu_pace_answered");
   find_pace(found.dilation, "sealane_emu_dilation");
+  find_pace(found.woken, "sealane_emu_woke");
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 
@@ -64,6 +65,7 @@ void start() {
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
+    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
     stop_answering();

@@ -130,7 +130,7 @@ const std::vector<CopyPolicy>& copy_policies() {
       {"stock", true},
       {"engine", true, "engine"},
       {"async", true, "engine,async"},
-      {"parallel", true, "engine,async,parallel"},
+      {"parallel", true, "engine,async,parallel,coalesce"},
       {"pipellm", true, {}, "pipellm"},
       {"sealane", true, {}, "sealane"},
   };

@@ -337,7 +337,9 @@ void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough) {
     lock.unlock();
     const bool helped = crew_.help();
     lock.lock();
-    if (!helped) changed_.wait(lock, over);
+    if (helped) continue;
+    changed_.wait(lock, over);
+    pace().woke();
   }
 }
 

@@ -101,6 +101,7 @@ struct Event {
   uint8_t iv[12] = {};            // message
   uint16_t updates = 0;           // message: EVP updates it came in
   uint16_t additional_bytes = 0;  // message: additional data
+  uint16_t together = 0;  // carried: copies of its crossing; 0: it went with one told before
   Instant begin{};
   Instant end{};
   const char* text = nullptr;  // note, call: static

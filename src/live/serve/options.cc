@@ -29,7 +29,7 @@ bool flag(Lookup lookup, const char* name) {
 }
 
 void switch_off(Options& options) {
-  options.engine = options.async = options.parallel = false;
+  options.engine = options.async = options.parallel = options.coalesce = false;
   options.registration = options.pinned = options.speculate = false;
 }
 
@@ -40,6 +40,8 @@ bool switch_on(Options& options, std::string_view part) {
     options.async = true;
   } else if (part == "parallel") {
     options.parallel = true;
+  } else if (part == "coalesce") {
+    options.coalesce = true;
   } else if (part == "register") {
     options.registration = true;
   } else if (part == "pinned") {
@@ -59,8 +61,8 @@ void read_enable(Options& options, std::string_view list) {
     const std::string_view part = list.substr(0, comma);
     if (!switch_on(options, part)) {
       std::fprintf(stderr,
-                   "sealane: SEALANE_ENABLE knows engine, async, parallel, speculate, register, "
-                   "pinned: not %.*s\n",
+                   "sealane: SEALANE_ENABLE knows engine, async, parallel, coalesce, speculate, "
+                   "register, pinned: not %.*s\n",
                    static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
@@ -72,10 +74,11 @@ void read_policy(Options& options, std::string_view name) {
   if (name == "stock") {
     read_enable(options, "none");
   } else if (name == "parallel") {
-    read_enable(options, "engine,async,parallel,register");
+    read_enable(options, "engine,async,parallel,coalesce,register");
   } else if (name == "pipellm" || name == "sealane") {
     read_enable(options, "engine,async,parallel,register,speculate");
     options.paper = name == "pipellm";
+    options.coalesce = !options.paper;
   } else {
     std::fprintf(stderr,
                  "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",

@@ -19,6 +19,7 @@ struct Options {
   bool engine = true;        // SEALANE_ENABLE: our AEAD behind the driver's calls
   bool async = true;         //   copies return as they do without CC
   bool parallel = true;      //   a message's parts on all workers
+  bool coalesce = true;      //   small copies that wait together travel together, where it pays
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   bool speculate = true;     //   bulk copies are sealed before they are asked for, where it pays

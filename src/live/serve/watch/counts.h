@@ -36,6 +36,8 @@ struct Counts {
   Tally messages[2][kAnswers];     // by direction
   Tally parts;
   Tally carried[2];
+  uint64_t coalesced[2];        // copies that shared a crossing with others
+  uint64_t crossings_saved[2];  // thereby
   Tally waits;
   uint64_t stock_ns[2];  // estimated, see StockCosts
   uint64_t keys;

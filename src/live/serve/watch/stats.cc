@@ -46,6 +46,10 @@ void Stats::handle(const Event& event) noexcept {
       break;
     case EventKind::carried:
       count(counts_.carried[at(event.direction)], event);
+      if (event.together > 1) {
+        add(counts_.coalesced[at(event.direction)], event.together);
+        add(counts_.crossings_saved[at(event.direction)], event.together - 1u);
+      }
       break;
     case EventKind::message:
       count(counts_.messages[at(event.direction)][static_cast<size_t>(event.answer)], event);

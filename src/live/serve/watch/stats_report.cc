@@ -75,6 +75,8 @@ void Stats::write_direction(JsonWriter& json, const Counts& counts, Direction di
   json.field("passed_copies", all.count - carried.count);
   json.field("passed_bytes", all.bytes - carried.bytes);
   json.field("carrying_s", seconds(counts.carried[d].ns));
+  json.field("coalesced_copies", counts.coalesced[d]);
+  json.field("crossings_saved", counts.crossings_saved[d]);
   json.begin_object("messages");
   for (size_t a = 0; a < kAnswers; ++a) {
     const Tally& tally = counts.messages[d][a];
@@ -130,6 +132,11 @@ std::string Stats::summary() const {
   out += concat("  waiting calls ", grouped(whole.waits.count), ", ",
                 time_text(seconds(whole.waits.ns)), "; own threads' CPU ",
                 time_text(static_cast<double>(whole.cpu_ns) / 1e9), "\n");
+  if (const uint64_t together = whole.coalesced[0] + whole.coalesced[1]; together > 0) {
+    out +=
+        concat("  small copies that travelled together ", grouped(together), ": ",
+               grouped(whole.crossings_saved[0] + whole.crossings_saved[1]), " crossings saved\n");
+  }
   const uint64_t failed =
       whole.copies_of(Direction::to_device).failed + whole.copies_of(Direction::to_host).failed;
   if (failed > 0) out += concat("  failed copies ", grouped(failed), "\n");
