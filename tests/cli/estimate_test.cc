@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"x.json", "{\n\"kind\": \"estimate\",\n"}}},
         WrongUse{"report_nothing",
                  {"report", "@x.json", "-o", "@r.html"},
-                 "x.json:1: nothing to draw",
+                 "x.json: nothing to draw",
                  {{"x.json", "{\"a\": 1}"}}},
         WrongUse{"report_no_file", {"report", "/nonexistent", "-o", "@r.html"}, "cannot be read"},
         WrongUse{"validate_data", {"validate", "--data", "/nonexistent"}, "no NAME-off_cuda"}),
