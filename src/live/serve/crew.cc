@@ -36,23 +36,10 @@ struct Crew::Loop {
 
 void Crew::run(size_t count, Work work, void* context) {
   Loop loop{count, work, context};
-  if (count > 1 && workers_ > 0) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!started_) start_workers();
-      Loop** end = &loops_;
-      while (*end != nullptr) end = &(*end)->later;
-      *end = &loop;
-    }
-    if (count == 2) {
-      wanted_.notify_one();
-    } else {
-      wanted_.notify_all();
-    }
-  }
+  const bool shared = count > 1 && share(loop);
   while (loop.step()) {
   }
-  if (count <= 1 || workers_ == 0) return;
+  if (!shared) return;
   {
     const std::lock_guard lock(mutex_);
     for (Loop** at = &loops_; *at != nullptr; at = &(*at)->later) {
@@ -67,6 +54,25 @@ void Crew::run(size_t count, Work work, void* context) {
   for (uint32_t now = loop.inside.load(); now != 0; now = loop.inside.load()) {
     loop.inside.wait(now);
   }
+}
+
+// False: there is nobody to share it with.
+bool Crew::share(Loop& loop) {
+  if (workers_ == 0) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_) start_workers();
+    if (workers_ == 0) return false;
+    Loop** end = &loops_;
+    while (*end != nullptr) end = &(*end)->later;
+    *end = &loop;
+  }
+  if (loop.count == 2) {
+    wanted_.notify_one();
+  } else {
+    wanted_.notify_all();
+  }
+  return true;
 }
 
 bool Crew::post(Job job, void* context) {

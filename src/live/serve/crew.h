@@ -7,7 +7,8 @@
 //
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
-// (after a spin of a few microseconds). In the child of a fork() there are none: abandon() says so.
+// (after a spin of a few microseconds). In the child of a fork() there are none, and no crew is
+// used.
 #pragma once
 
 #include <atomic>
@@ -42,10 +43,10 @@ class Crew {
   bool post(Job job, void* context);
 
   unsigned size() const { return workers_ + 1; }  // threads that share a loop
-  void abandon() { workers_ = 0; }                // the threads are gone: after fork
 
  private:
   struct Loop;
+  bool share(Loop& loop);
   void start_workers();
   void serve_loops();
 

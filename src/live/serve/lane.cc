@@ -76,7 +76,9 @@ void Lane::ask(LaneRequest request) {
   if (!started_) started_ = start();
   if (!started_) {  // no thread to be had: the caller does the lane's work
     lock.unlock();
+    if (ahead_ != nullptr) ahead_->stop();  // it must see all or nothing
     while (!may_go(request)) sched_yield();
+    const std::lock_guard alone(carrying_);
     carry(request);
     return;
   }
@@ -196,11 +198,19 @@ void Lane::finish(LaneRequest& request, Code code) {
     // A context whose copy failed does nothing more. The gates still have to open, so that whoever
     // waits behind them learns of the error.
     LaneContext fresh;
-    if (driver_.make_lane(device_, fresh) == kSuccess) context_ = fresh;
+    if (driver_.make_lane(device_, fresh) == kSuccess) {
+      const std::lock_guard lock(mutex_);  // words are allocated from other threads
+      context_ = fresh;
+    }
   }
-  if (code == kSuccess) owner_.landed(request);
+  if (ahead_ != nullptr) ahead_->settle(request.host, request.bytes);
+  if (code == kSuccess) {
+    owner_.landed(request);
+  } else {
+    owner_.failed(request, direction_, code);
+  }
   open_gate(request);
-  owner_.carried(request, direction_, code);
+  owner_.carried(request, code);
   request.ticket->finish();
 }
 
@@ -215,7 +225,10 @@ void Lane::close() {
 
 void Lane::open_gate(const LaneRequest& request) {
   if (request.gate_word == 0) return;
-  const Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  if (code != kSuccess) {  // a context of ours that failed, and there is no other
+    code = driver_.set_word_there(request.context, request.gate_word, request.gate_value);
+  }
   if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
 }
 

@@ -25,6 +25,7 @@
 // there is none; while requests wait for work of the GPU it looks every kPoll.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -94,8 +95,10 @@ class LaneOwner {
   virtual bool departs(const LaneRequest& request) = 0;
   // The driver is done and the gate still closed.
   virtual void landed(const LaneRequest& request) = 0;
+  // The same for a copy that failed: whoever waits at the gate must find the error.
+  virtual void failed(const LaneRequest& request, Direction direction, Code code) = 0;
   // The request is over; its ticket is finished afterwards.
-  virtual void carried(const LaneRequest& request, Direction direction, Code code) = 0;
+  virtual void carried(const LaneRequest& request, Code code) = 0;
 
  protected:
   ~LaneOwner() = default;
@@ -117,6 +120,12 @@ class Lane {
   void give_word(const GateWord& word);
 
   void ask(LaneRequest request);
+  // Is anything under way that `concerns`?
+  template <typename Predicate>
+  bool any(Predicate&& concerns) {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(requests_.begin(), requests_.end(), concerns);
+  }
   // Waits until nothing is under way that `concerns`.
   template <typename Predicate>
   void drain(Predicate&& concerns) {
@@ -131,6 +140,7 @@ class Lane {
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   Ahead* ahead() const { return ahead_; }
+  Direction direction() const { return direction_; }
   size_t pending() const { return pending_.load(std::memory_order_acquire); }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
@@ -166,6 +176,7 @@ class Lane {
   Ahead* const ahead_;
   GateWord pad_word_;  // what pads write to
 
+  std::mutex carrying_;  // among callers that do the lane's work
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable changed_;

@@ -52,7 +52,8 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       crew_(worker_count() - 1),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()) {}
+      speculation_(choose_speculation()),
+      unsettled_(driver) {}
 
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
 const Policy* Runtime::choose_speculation() const {
@@ -72,8 +73,18 @@ struct Runtime::Lease final : EventLease {
   const ContextHandle context;
 };
 
+// This is somebody else's process: nothing is thrown into it.
 Route Runtime::copy(const CopyAsked& asked) {
   if (!options().async) return Route::passed;
+  try {
+    return offer(asked);
+  } catch (const std::exception& problem) {
+    step_aside(problem.what());
+    return Route::passed_aside;
+  }
+}
+
+Route Runtime::offer(const CopyAsked& asked) {
   if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
   const Range device_range{asked.device_address, asked.bytes};
   const auto block = device_memory_.find(asked.device_address);
@@ -85,7 +96,7 @@ Route Runtime::copy(const CopyAsked& asked) {
   if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
   size_t place = kBulkLane;
   Lane* carrier = nullptr;
-  if (sealed_ahead(asked)) carrier = bulk_lane(state->device, asked.device_address);
+  if (sealed_ahead(asked, state->device)) carrier = bulk_lane(state->device, asked.device_address);
   if (carrier == nullptr) {
     carrier = lane(state->device, asked.direction, asked.device_address, place);
   }
@@ -234,12 +245,19 @@ Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneR
   return code;
 }
 
-void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+// No part of a copy that failed is delivered. Nobody has freed the memory: that waits for us.
+void Runtime::failed(const LaneRequest& request, Direction direction, Code code) {
+  if (direction == Direction::to_host && !request.staged) {
+    wipe({static_cast<uint8_t*>(request.host), request.bytes});
+  }
+  fail(request.context, code);
+}
+
+void Runtime::carried(const LaneRequest& request, Code code) {
   if (request.observer != nullptr) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);
-  if (code != kSuccess) fail(request.context, code);
 }
 
 void Runtime::fail(ContextHandle context, Code code) {
@@ -355,12 +373,39 @@ Lane* Runtime::bulk_lane(int device, uint64_t reachable) {
   return one.get();
 }
 
-// Registered memory is read when the copy may go, not before.
-bool Runtime::sealed_ahead(const CopyAsked& asked) const {
+// Registered memory is read when the copy may go, not before. So is pinned memory that somebody may
+// still write in the order of streams.
+bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
   if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
   if (asked.bytes < speculation_->bulk_bytes_min) return false;
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
-  return !block || !block->what.registered;
+  return !block || (!block->what.registered && settled(asked, device));
+}
+
+// Of large copies to the host the core of the same device knows.
+bool Runtime::settled(const CopyAsked& asked, int device) {
+  if (unsettled_.any()) return false;
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  const std::lock_guard lock(lanes_mutex_);
+  for (size_t at = 0; at < lanes_.size(); ++at) {
+    if (!lanes_[at] || lanes_[at]->direction() != Direction::to_host) continue;
+    const bool known = at / kLanesPerDevice == static_cast<size_t>(device);
+    const bool writes = lanes_[at]->any([&](const LaneRequest& request) {
+      if (known && request.bytes >= speculation_->bulk_bytes_min) return false;
+      void* const to = request.deliver != nullptr ? request.deliver : request.host;
+      return host.overlaps({reinterpret_cast<uint64_t>(to), request.bytes});
+    });
+    if (writes) return false;
+  }
+  return true;
+}
+
+void Runtime::unsettle(StreamHandle handle) {
+  ContextHandle context = nullptr;
+  if (driver_.context_of(handle, context) != kSuccess) return;
+  const auto lease = take_event(context);
+  if (!lease || driver_.record(lease->event, handle) != kSuccess) return;
+  unsettled_.add(key_of(handle, context), context, lease);
 }
 
 Ahead* Runtime::make_ahead() {
