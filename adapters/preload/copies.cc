@@ -95,7 +95,7 @@ template <typename Describe, typename Pass>
 CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&& pass) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return pass();
-  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   const bool timed = serve::watched();
   const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
   Asked asked = describe(*runtime);
@@ -111,7 +111,12 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
     result = pass();
     serve::copy_in_flight() = {};
-    if (result == CUDA_SUCCESS) result = left_error(*runtime);
+    // A driver that did not wait for it will write host memory later.
+    const bool unsettled = async && asked.direction != Direction::to_device;
+    if (unsettled && result == CUDA_SUCCESS && runtime->speculates() && !is_capturing(stream)) {
+      runtime->unsettle(stream);
+    }
+    if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);
   }
   if (timed) {
     tell_copy(*runtime, asked, stream, async, route, result, begin, SteadyClock().now());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 
 #include "base/check.h"
@@ -46,8 +47,8 @@ void take_pace() {
 const char* variable(const char* name) { return std::getenv(name); }
 
 void throw_broken(const char* file, int line, const char* what) {
-  std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: nothing is sealed ahead any more\n",
-               file, line, what);
+  std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: stepping aside there\n", file, line,
+               what);
   throw serve::BrokenInvariant();
 }
 
@@ -77,6 +78,14 @@ void start() {
   start_answering(serve::Runtime::get()->crew());
 }
 
+void start_or_not() {
+  try {
+    start();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "sealane: does nothing, it could not start: %s\n", problem.what());
+  }
+}
+
 // The last of ours that runs in a process: later events are counted but no more told.
 __attribute__((destructor)) void tell_what_was_seen() { serve::finish_sinks(); }
 
@@ -86,7 +95,7 @@ bool disabled() { return serve::options().disabled || forked.load(std::memory_or
 
 void driver_is_up() {
   static std::once_flag once;
-  if (!disabled()) std::call_once(once, start);
+  if (!disabled()) std::call_once(once, start_or_not);
 }
 
 }  // namespace sealane::preload

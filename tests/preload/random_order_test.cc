@@ -5,7 +5,12 @@
 // several streams of its device, ordered by events where they share memory, and carries out the
 // same on the host at once. Pageable sources are overwritten as soon as the call returns; buffers
 // are freed and made again in between. Every byte that comes back must be the model's.
+//
+// RANDOM_ORDER_SEED, RANDOM_ORDER_THREADS (per device) and RANDOM_ORDER_SECONDS (new programs until
+// then) are for those who soak or replay.
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -19,7 +24,7 @@ namespace {
 constexpr int kStreams = 3;
 constexpr int kBuffers = 5;
 constexpr int kSteps = 400;
-constexpr int kThreadsPerDevice = 2;
+constexpr unsigned kThreadsPerDevice = 2;
 constexpr uint32_t kWordsMax = 60000;
 
 // One thread's program, and what it must lead to.
@@ -208,14 +213,15 @@ class RandomProgram {
   std::string problem_;
 };
 
-TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
-  CU_OK(cuInit(0));
-  int devices = 0;
-  CU_OK(cuDeviceGetCount(&devices));
-  const unsigned seed = std::random_device()();
+unsigned number(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
+void run_programs(int devices, unsigned per_device, unsigned seed) {
   std::vector<std::thread> threads;
-  for (int i = 0; i < devices * kThreadsPerDevice; ++i) {
-    threads.emplace_back([&, i] {
+  for (int i = 0; i < devices * static_cast<int>(per_device); ++i) {
+    threads.emplace_back([=] {
       CUcontext context = nullptr;
       EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, i % devices), CUDA_SUCCESS);
       EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -225,6 +231,20 @@ TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
+  CU_OK(cuInit(0));
+  int devices = 0;
+  CU_OK(cuDeviceGetCount(&devices));
+  const unsigned per_device = number("RANDOM_ORDER_THREADS", kThreadsPerDevice);
+  unsigned seed = number("RANDOM_ORDER_SEED", std::random_device()());
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(number("RANDOM_ORDER_SECONDS", 0));
+  do {
+    run_programs(devices, per_device, seed);
+    seed += 1000;
+  } while (!HasFailure() && std::chrono::steady_clock::now() < end);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,7 +46,9 @@
 namespace sealane::serve {
 
 // What a failed check throws in the preload (base/check.h).
-struct BrokenInvariant {};
+struct BrokenInvariant : std::exception {
+  const char* what() const noexcept override { return "a broken invariant"; }
+};
 
 struct AheadOptions {
   Policy policy;
@@ -92,6 +95,8 @@ class Ahead {
   void look();
   void begin(const Turn& turn);
   void end(const Turn& turn, bool succeeded);
+  // The copy from here is over, however it went: returns when no worker reads it any more.
+  void settle(const void* source, uint64_t bytes);
 
   // --- the driver's thread, or one it seals on. The first bytes of a message.
   Taken take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv,
@@ -117,6 +122,7 @@ class Ahead {
   struct Slot {
     uint8_t* record = nullptr;  // nullptr: could not be sealed
     Range host;
+    const uint8_t* source = nullptr;  // while it is being sealed: where from, if that is known
     Iv iv{};
     uint64_t key = 0;
     GcmHash hash{};
@@ -137,13 +143,13 @@ class Ahead {
     Range host;
   };
 
-  // This is somebody else's process: should the core find itself wrong, nothing is sealed ahead any
-  // more, and that is all. Not with the lock held.
+  // This is somebody else's process: should the core find itself wrong, or memory run out, nothing
+  // is sealed ahead any more, and that is all. Not with the lock held.
   template <typename Work>
   auto attempt(Work&& work) -> decltype(work()) {
     try {
       return work();
-    } catch (const BrokenInvariant&) {
+    } catch (const std::exception&) {
       stop();
       return decltype(work())();
     }
@@ -162,6 +168,7 @@ class Ahead {
   void disarm_later(const Range& range);
   void stop_locked();
   void drop(SlotId slot, bool exposed);
+  void drop_published(bool exposed);
   void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
   bool is_next(const uint8_t* in, uint64_t bytes) const;
   template <typename Enough>

@@ -62,8 +62,7 @@ struct Crew::Loop {
 void Crew::run(size_t count, Work body, void* context) {
   Loop loop{count, body, context};
   if (at_work_ == 0 && count > 1) consider();
-  const bool shared = count > 1 && at_work_ > 0;
-  if (shared) share(loop);
+  const bool shared = count > 1 && share(loop);
   while (loop.step()) {
   }
   if (shared) withdraw(loop);
@@ -74,23 +73,27 @@ void Crew::run(size_t count, Work body, void* context) {
 void Crew::run_behind(size_t count, Work body, void* context) {
   if (!a_worker) return run(count, body, context);
   Loop loop{count, body, context, true};
-  share(loop);
+  const bool shared = share(loop);
   do {
     give_way();
   } while (loop.step());
-  withdraw(loop);
+  if (shared) withdraw(loop);
 }
 
-void Crew::share(Loop& loop) {
-  if (!loop.behind) pressing_.fetch_add(1, std::memory_order_relaxed);
+// False: there is nobody to share it with.
+bool Crew::share(Loop& loop) {
+  if (at_work_ == 0) return false;
   {
     const std::lock_guard lock(mutex_);
     if (!started_) start_workers();
+    if (at_work_ == 0) return false;
+    if (!loop.behind) pressing_.fetch_add(1, std::memory_order_relaxed);
     Loop** end = &loops_;
     while (*end != nullptr) end = &(*end)->later;
     *end = &loop;
   }
   wake(loop.count == 2);
+  return true;
 }
 
 // Returns when nobody touches the loop any more.

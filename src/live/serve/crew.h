@@ -12,8 +12,8 @@
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
 // (after a spin of a few microseconds). With a Workforce a worker asks it about once a second how
-// many may be at work; the others sleep. In the child of a fork() there are none: abandon() says
-// so.
+// many may be at work; the others sleep. In the child of a fork() there are none, and no crew is
+// used: abandon() says so.
 #pragma once
 
 #include <pthread.h>
@@ -76,7 +76,7 @@ class Crew {
   void start_workers();
   void work(unsigned number);
   void wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested);
-  void share(Loop& loop);
+  bool share(Loop& loop);
   void withdraw(Loop& loop);
   Loop* join(Which which);
   static void leave(Loop& loop);

@@ -32,6 +32,7 @@ class FakeDriver final : public GpuDriver {
   bool memory_operations = true;
   int contexts_max = 18;
   Code next_copy = kSuccess;  // what the next copies return
+  bool lanes_fail = false;    // a failed copy takes its context with it
 
   // Work of the program's that lasts until lift().
   void obstruct(StreamHandle s) {
@@ -115,6 +116,7 @@ class FakeDriver final : public GpuDriver {
   }
   Code set_word(const LaneContext&, uint64_t address, uint32_t value) override {
     const std::lock_guard lock(mutex_);
+    if (lanes_fail && next_copy != kSuccess) return next_copy;
     words_[address] = value;
     return kSuccess;
   }
@@ -163,6 +165,11 @@ class FakeDriver final : public GpuDriver {
     return kSuccess;
   }
   Code synchronise(ContextHandle) override { return kSuccess; }
+  Code set_word_there(ContextHandle, uint64_t address, uint32_t value) override {
+    const std::lock_guard lock(mutex_);
+    words_[address] = value;
+    return kSuccess;
+  }
 
  private:
   // The program's memory, or what a lane allocated.

@@ -87,8 +87,10 @@ void Lane::ask(std::vector<LaneRequest> requests) {
   if (!started_) started_ = start();
   if (!started_) {  // no thread to be had: the caller does the lane's work
     lock.unlock();
+    if (ahead_ != nullptr) ahead_->stop();  // it must see all or nothing
     for (LaneRequest& request : requests) {
       while (!may_go(request)) sched_yield();
+      const std::lock_guard alone(carrying_);
       carry(request);
     }
     return;
@@ -310,14 +312,22 @@ void Lane::carry(LaneRequest& request) {
 void Lane::replace_context(Code code) {
   if (code == kSuccess || code == kIllegalAddress) return;
   LaneContext fresh;
-  if (driver_.make_lane(device_, fresh) == kSuccess) context_ = fresh;
+  if (driver_.make_lane(device_, fresh) == kSuccess) {
+    const std::lock_guard lock(mutex_);  // words are allocated from other threads
+    context_ = fresh;
+  }
   crossing_.forget();
 }
 
 void Lane::finish(LaneRequest& request, Code code) {
-  if (code == kSuccess) owner_.landed(request);
+  if (ahead_ != nullptr) ahead_->settle(request.host, request.bytes);
+  if (code == kSuccess) {
+    owner_.landed(request);
+  } else {
+    owner_.failed(request, direction_, code);
+  }
   open_gate(request);
-  owner_.carried(request, direction_, code);
+  owner_.carried(request, code);
   request.ticket->finish();
   request.over = true;
 }
@@ -334,7 +344,10 @@ void Lane::close() {
 
 void Lane::open_gate(const LaneRequest& request) {
   if (request.gate_word == 0) return;
-  const Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  if (code != kSuccess) {  // a context of ours that failed, and there is no other
+    code = driver_.set_word_there(request.context, request.gate_word, request.gate_value);
+  }
   if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
 }
 

@@ -28,6 +28,7 @@
 // there is none; while requests wait for work of the GPU it looks every kPoll.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -103,8 +104,10 @@ class LaneOwner {
   virtual bool departs(const LaneRequest& request) = 0;
   // The driver is done and the gate still closed.
   virtual void landed(const LaneRequest& request) = 0;
+  // The same for a copy that failed: whoever waits at the gate must find the error.
+  virtual void failed(const LaneRequest& request, Direction direction, Code code) = 0;
   // The request is over; its ticket is finished afterwards.
-  virtual void carried(const LaneRequest& request, Direction direction, Code code) = 0;
+  virtual void carried(const LaneRequest& request, Code code) = 0;
 
  protected:
   ~LaneOwner() = default;
@@ -128,6 +131,12 @@ class Lane {
 
   void ask(LaneRequest request);
   void ask(std::vector<LaneRequest> requests);  // at once, in this order
+  // Is anything under way that `concerns`?
+  template <typename Predicate>
+  bool any(Predicate&& concerns) {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(requests_.begin(), requests_.end(), concerns);
+  }
   // Waits until nothing is under way that `concerns`.
   template <typename Predicate>
   void drain(Predicate&& concerns) {
@@ -142,6 +151,7 @@ class Lane {
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   Ahead* ahead() const { return ahead_; }
+  Direction direction() const { return direction_; }
   size_t pending() const { return pending_.load(std::memory_order_acquire); }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
@@ -194,6 +204,7 @@ class Lane {
   std::vector<LaneRequest*> together_;  // what travels now
   std::vector<CrossingPart> parts_;
 
+  std::mutex carrying_;  // among callers that do the lane's work
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable changed_;

@@ -47,7 +47,8 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()) {}
+      speculation_(choose_speculation()),
+      unsettled_(driver) {}
 
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
 const Policy* Runtime::choose_speculation() const {
@@ -67,7 +68,17 @@ struct Runtime::Lease final : EventLease {
   const ContextHandle context;
 };
 
+// This is somebody else's process: nothing is thrown into it.
 Route Runtime::copy(const CopyAsked& asked) {
+  try {
+    return offer(asked);
+  } catch (const std::exception& problem) {
+    step_aside(problem.what());
+    return Route::passed_aside;
+  }
+}
+
+Route Runtime::offer(const CopyAsked& asked) {
   const std::shared_lock carrying(carrying_);
   Carriage carriage;
   const Route route = prepare(asked, {}, carriage);
@@ -92,7 +103,7 @@ Route Runtime::prepare(const CopyAsked& asked, Choice choice, Carriage& out) {
   if (!out.stream || out.stream->device != block->what.device) return Route::passed_memory;
   if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
   const int device = out.stream->device;
-  if (sealed_ahead(asked)) {
+  if (sealed_ahead(asked, device)) {
     const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
     out.lane = bulk_lane(device, host, asked.device_address, out.place);
   }
@@ -282,12 +293,19 @@ Code Runtime::put_gate(StreamHandle stream, Carriage& carriage) {
   return code;
 }
 
-void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+// No part of a copy that failed is delivered. Nobody has freed the memory: that waits for us.
+void Runtime::failed(const LaneRequest& request, Direction direction, Code code) {
+  if (direction == Direction::to_host && !request.staged) {
+    wipe({static_cast<uint8_t*>(request.host), request.bytes});
+  }
+  fail(request.context, code);
+}
+
+void Runtime::carried(const LaneRequest& request, Code code) {
   if (request.observer != nullptr) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);
-  if (code != kSuccess) fail(request.context, code);
 }
 
 void Runtime::fail(ContextHandle context, Code code) {
@@ -419,12 +437,40 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
   return one.get();
 }
 
-// Registered memory is read when the copy may go, not before.
-bool Runtime::sealed_ahead(const CopyAsked& asked) const {
+// Registered memory is read when the copy may go, not before. So is pinned memory that somebody may
+// still write in the order of streams.
+bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
   if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
   if (asked.bytes < speculation_->bulk_bytes_min) return false;
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
-  return !block || !block->what.registered;
+  return !block || (!block->what.registered && settled(asked, device));
+}
+
+// Of large copies to the host the core knows that was told of them.
+bool Runtime::settled(const CopyAsked& asked, int device) {
+  if (unsettled_.any()) return false;
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  const std::lock_guard lock(lanes_mutex_);
+  const auto& carrier = lane_at(device, bulk_place(host));
+  const Ahead* const core = carrier ? carrier->ahead() : nullptr;
+  for (const auto& lane : lanes_) {
+    if (!lane || lane->direction() != Direction::to_host) continue;
+    const bool writes = lane->any([&](const LaneRequest& request) {
+      if (request.observer != nullptr && request.observer == core) return false;
+      void* const to = request.deliver != nullptr ? request.deliver : request.host;
+      return host.overlaps({reinterpret_cast<uint64_t>(to), request.bytes});
+    });
+    if (writes) return false;
+  }
+  return true;
+}
+
+void Runtime::unsettle(StreamHandle handle) {
+  ContextHandle context = nullptr;
+  if (driver_.context_of(handle, context) != kSuccess) return;
+  const auto lease = take_event(context);
+  if (!lease || driver_.record(lease->event, handle) != kSuccess) return;
+  unsettled_.add(key_of(handle, context), context, lease);
 }
 
 Ahead* Runtime::make_ahead() {

@@ -31,6 +31,7 @@
 #include "live/serve/lane.h"
 #include "live/serve/memory.h"
 #include "live/serve/options.h"
+#include "live/serve/unsettled.h"
 
 namespace sealane::serve {
 
@@ -60,6 +61,8 @@ class Runtime final : private LaneOwner {
   uint64_t next_copy() { return copies_.fetch_add(1) + 1; }
   // Something else goes into this stream.
   void touch(StreamHandle stream);
+  // What went into it may write host memory, or let the host do so (unsettled.h).
+  void unsettle(StreamHandle stream);
   void forget_stream(StreamHandle stream);            // the program destroyed it
   void forget_context(ContextHandle context);         // and all that was in it
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
@@ -83,7 +86,8 @@ class Runtime final : private LaneOwner {
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
-  bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
+  bool owns_pinned() const { return options().pinned || speculates(); }
+  bool speculates() const { return speculation_ != nullptr; }
 
   void step_aside(const char* why);
 
@@ -132,9 +136,12 @@ class Runtime final : private LaneOwner {
   };
 
   explicit Runtime(GpuDriver& driver);
+  Route offer(const CopyAsked& asked);
+  Route offer_together(std::span<const CopyAsked> batch);
   bool departs(const LaneRequest& request) override;
   void landed(const LaneRequest& request) override;
-  void carried(const LaneRequest& request, Direction direction, Code code) override;
+  void failed(const LaneRequest& request, Direction direction, Code code) override;
+  void carried(const LaneRequest& request, Code code) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
@@ -152,7 +159,8 @@ class Runtime final : private LaneOwner {
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;
-  bool sealed_ahead(const CopyAsked& asked) const;
+  bool sealed_ahead(const CopyAsked& asked, int device);
+  bool settled(const CopyAsked& asked, int device);
   Ahead* make_ahead();
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
@@ -178,6 +186,7 @@ class Runtime final : private LaneOwner {
   const Policy* const speculation_;  // nullptr: nothing is sealed ahead
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
+  Unsettled unsettled_;
 
   std::shared_mutex streams_mutex_;
   std::unordered_map<uint64_t, StreamPointer> streams_;

@@ -12,6 +12,15 @@ namespace sealane::serve {
 
 Route Runtime::copy_together(std::span<const CopyAsked> batch) {
   if (batch.size() == 1) return copy(batch.front());
+  try {
+    return offer_together(batch);
+  } catch (const std::exception& problem) {
+    step_aside(problem.what());
+    return Route::passed_aside;
+  }
+}
+
+Route Runtime::offer_together(std::span<const CopyAsked> batch) {
   const std::shared_lock carrying(carrying_);
   std::vector<Carriage> all(batch.size());
   const Route route = prepare_all(batch, all);

@@ -91,6 +91,41 @@ TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
   EXPECT_FALSE(runtime_->any_failed());
 }
 
+// Whoever was let through the gate must not miss the error, nor find bytes that nobody verified.
+TEST_F(RuntimeTest, AFailureIsKnownAndItsBytesAreGoneBeforeTheGateOpens) {
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+  for (int round = 0; round < 200; ++round) {
+    std::memset(host_, 5, 100);
+    driver_.next_copy = 214;
+    ASSERT_EQ(out(0, 100), Route::carried);
+    driver_.await(stream_);
+    ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214) << round;
+    ASSERT_EQ(host_[50], 0) << round;
+    runtime_->drain();
+    driver_.next_copy = kSuccess;
+    runtime_->forget_context(FakeDriver::program());
+    runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                  {0, FakeDriver::program()});
+    runtime_->host_memory().add({address(host_), sizeof host_},
+                                {false, false, 0, FakeDriver::program()});
+  }
+}
+
+TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  driver_.contexts_max = driver_.contexts();
+  driver_.lanes_fail = true;
+  driver_.next_copy = 214;
+  EXPECT_EQ(in(0, 100), Route::carried);
+  for (int i = 0; i < 20000 && !driver_.done(stream_); ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_TRUE(driver_.done(stream_)) << "the program would wait for ever";
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+}
+
 TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {
   EXPECT_EQ(in(0, 100), Route::carried);
   driver_.await(stream_);
