@@ -150,9 +150,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, bool intact) {
   if (planned.guard == GuardKind::none) return;  // no worker had begun
   const Costs& costs = options_.costs;
   const uint64_t bytes = planned.host.bytes;
-  const double check =
-      planned.guard == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
-  account_.spend(Costs::bytes_time(check, bytes));
+  account_.spend(costs.check(planned.guard == GuardKind::digest, bytes));
   const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
   account_.earn(gain * ready / planned.messages);
   if (!intact) return;
