@@ -80,6 +80,9 @@ class Runtime final : private LaneOwner {
   // Is pinned memory to be ours? The driver's cannot be guarded.
   bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
 
+  // What was sealed ahead so far, lane by lane.
+  std::vector<Ahead::Stats> speculation();
+
   void step_aside(const char* why);
 
  private:

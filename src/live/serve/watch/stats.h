@@ -13,8 +13,10 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json_writer.h"
+#include "live/serve/ahead.h"
 #include "live/serve/events.h"
 #include "live/serve/watch/stock_costs.h"
 
@@ -30,7 +32,8 @@ struct StatsOptions {
   std::string path;     // of the JSON file; empty: none
   bool summary = true;  // lines on stderr
   StockCosts costs;
-  double (*dilation)() = nullptr;  // of the emulated GPU; 0 or null: time is time
+  double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
+  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // that seal ahead; null: there are none
 };
 
 class Stats final : public EventSink {
@@ -85,6 +88,8 @@ class Stats final : public EventSink {
   double own_cpu_seconds() const;
   void write_direction(JsonWriter& json, Direction direction) const;
   void write_copies(JsonWriter& json) const;
+  void write_speculation(JsonWriter& json) const;
+  std::vector<Ahead::Stats> lanes() const;
   std::string copy_line(Direction direction) const;
 
   const StatsOptions options_;

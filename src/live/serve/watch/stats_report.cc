@@ -75,9 +75,8 @@ std::string Stats::json() const {
   json.begin_object("workers").field("parts", parts_.count.load());
   json.field("bytes", parts_.bytes.load()).field("busy_s", seconds(static_cast<double>(parts_.ns)));
   json.field("cpu_s", own_cpu_seconds()).end_object();
-  json.begin_object("speculation").field("hit_rate", hit_rate());
-  json.field("hit_bytes", messages_[0][static_cast<size_t>(Answer::slot)].bytes.load());
-  json.end_object().field("keys", keys_.load());
+  write_speculation(json);
+  json.field("keys", keys_.load());
   json.begin_object("stock_estimate").field("platform", options_.costs.from);
   json.field("method", kMethod).end_object();
   json.begin_array("notes");
@@ -130,6 +129,29 @@ void Stats::write_copies(JsonWriter& json) const {
   json.end_array();
 }
 
+std::vector<Ahead::Stats> Stats::lanes() const {
+  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
+}
+
+// Bytes as the driver's calls were answered; and of each lane what the core counted.
+void Stats::write_speculation(JsonWriter& json) const {
+  json.begin_object("speculation").field("hit_rate", hit_rate());
+  json.field("hit_bytes", messages_[0][static_cast<size_t>(Answer::slot)].bytes.load());
+  json.begin_array("lanes");
+  for (const Ahead::Stats& lane : lanes()) {
+    const Pipeline::Stats& core = lane.pipeline;
+    json.begin_object().field("leader", lane.leader);
+    json.field("requests", core.requests).field("hits", core.hits);
+    json.field("messages", core.messages).field("messages_ahead", lane.answered);
+    json.field("sealed_ahead", core.sealed_ahead);
+    json.field("voided", core.voided).field("pads", core.padded);
+    json.field("relinquished", core.relinquished).field("holds", core.held);
+    json.field("resealed", core.resealed).field("slot_bytes_peak", lane.slot_bytes_peak);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 std::string Stats::copy_line(Direction direction) const {
   const Sum all = copies_of(direction);
   const Sum carried = carried_of(direction);
@@ -151,6 +173,12 @@ std::string Stats::summary() const {
   out += concat("  waiting calls ", grouped(waits_.count), ", ",
                 time_text(seconds(static_cast<double>(waits_.ns))), "; own threads' CPU ",
                 time_text(own_cpu_seconds()), "\n");
+  for (const Ahead::Stats& lane : lanes()) {
+    out +=
+        concat("  foreseen      ", grouped(lane.pipeline.hits), " of ",
+               grouped(lane.pipeline.requests), " bulk copies", lane.leader.empty() ? "" : ", by ",
+               lane.leader, "; ", grouped(lane.pipeline.voided), " records wiped\n");
+  }
   Sum failed = copies_of(Direction::to_device);
   failed.failed += copies_of(Direction::to_host).failed;
   if (failed.failed > 0) out += concat("  failed copies ", grouped(failed.failed), "\n");
