@@ -73,7 +73,12 @@ void start() {
   });
   serve::Runtime::start(port());
   if (watching) {
-    serve::start_watching(variable, {serve::Runtime::get()->crew().size(), serve::pace().dilation});
+    const auto lanes = [] {
+      serve::Runtime* const runtime = serve::Runtime::get();
+      return runtime != nullptr ? runtime->speculation() : std::vector<serve::Ahead::Stats>();
+    };
+    serve::start_watching(variable,
+                          {serve::Runtime::get()->crew().size(), serve::pace().dilation, lanes});
   }
   start_answering(serve::Runtime::get()->crew());
 }

@@ -150,9 +150,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, bool intact) {
   if (planned.guard == GuardKind::none) return;  // no worker had begun
   const Costs& costs = options_.costs;
   const uint64_t bytes = planned.host.bytes;
-  const double check =
-      planned.guard == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
-  account_.spend(Costs::bytes_time(check, bytes));
+  account_.spend(costs.check(planned.guard == GuardKind::digest, bytes));
   const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
   account_.earn(gain * ready / planned.messages);
   if (!intact) return;
@@ -320,6 +318,7 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   LaneState& guesses = bulk_lane();
   while (slot == kNone && !ahead && !guesses.planned.empty()) {
     void_planned(guesses, guesses.planned.size() - 1);  // the one needed last
+    guesses.crowded_out = true;
     slot = slots_.take(message.host, ahead, lane.id, position);
   }
   if (slot == kNone) return false;
@@ -487,6 +486,12 @@ void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
 }
 
 void Pipeline::finish(FlightId id) {
+  // What had to make room may be planned again when those it made room for are gone.
+  LaneState& lane = bulk_lane();
+  if (lane.crowded_out && lane.eligible == 0) {
+    lane.crowded_out = false;
+    lane.plan_due = true;
+  }
   if (lanes_[flights_[id].lane].last_flight == id) lanes_[flights_[id].lane].last_flight = kNone;
   flights_[id].in_use = false;
   flights_free_.push(id);

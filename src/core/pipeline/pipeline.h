@@ -29,6 +29,7 @@
 #include "core/pipeline/lane_state.h"
 #include "core/pipeline/slot_pool.h"
 #include "core/policy.h"
+#include "core/predict/mapped_ranges.h"
 #include "core/predict/predictor.h"
 #include "core/ring.h"
 #include "core/rules.h"
@@ -43,7 +44,7 @@ struct PipelineOptions {
   uint64_t slot_bytes_max = 256_MiB;  // the budget
   LaneId lanes = 2;
   uint32_t publish_window = 2;  // messages of a lane on their way at a time
-  bool page_guards = true;      // false: digests serve
+  bool page_guards = true;      // false: digests serve everywhere; else see handle_guarded()
 };
 
 struct CopyRequest {
@@ -70,6 +71,10 @@ class Pipeline {
   void handle_allocated(const Range& range);           // may be sealed before it was ever copied
   void handle_freed(const Range& range, Instant now);  // the memory may go when !reading(range)
   void handle_synchronise(Instant now);  // the program waits: nothing earlier will be requested
+  // What the guard of this memory turned out to be. Pages that cannot be protected are digested in
+  // every request, which costs what it costs: from now on the core reckons with it, until they are
+  // freed.
+  void handle_guarded(const Range& range, GuardKind kind);
 
   // --- events: workers, lanes, the device
   void handle_sealed(SlotId slot, Instant now);
@@ -170,7 +175,7 @@ class Pipeline {
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;
-  GuardKind guard_kind() const;
+  GuardKind guard_kind(const Range& host) const;
   void relinquish(LaneState& lane, size_t first_planned);
   void void_planned(LaneState& lane, size_t index);
   void void_slot(SlotId slot);
@@ -199,6 +204,7 @@ class Pipeline {
   Account account_;
   Account sharing_;  // what workers bring that seal what was requested, against the lane alone
   ChangingRanges changing_;
+  MappedRanges digested_;  // memory whose pages could not be protected
   Stats stats_;
   bool failed_ = false;
 };

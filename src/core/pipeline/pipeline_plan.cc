@@ -98,7 +98,7 @@ void Pipeline::guard_planned(LaneState& lane, uint64_t position) {
   const Costs& costs = options_.costs;
   Duration work = costs.seal(lane.at(position).host.bytes);
   if (planned.guard == GuardKind::none) {
-    planned.guard = guard_kind();
+    planned.guard = guard_kind(planned.host);
     actions_.push(Guard{planned.host, planned.guard});
     work += Costs::bytes_time(costs.guard_ns_per_byte, planned.host.bytes);
   }
@@ -121,9 +121,7 @@ bool Pipeline::worth_sealing(const Range& host) const {
   const Costs& costs = options_.costs;
   const uint32_t messages = message_count(host.bytes);
   const Duration gain = costs.live(host.bytes, messages) - costs.ready(host.bytes, messages);
-  const double check =
-      guard_kind() == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
-  return gain > Costs::bytes_time(check, host.bytes);
+  return gain > costs.check(guard_kind(host) == GuardKind::digest, host.bytes);
 }
 
 uint32_t Pipeline::leeway(const LaneState& lane) const {
@@ -139,8 +137,25 @@ uint64_t Pipeline::depth_max() const {
   return options_.rules.budget ? std::min(window, budget) : window;
 }
 
-GuardKind Pipeline::guard_kind() const {
-  return options_.page_guards ? GuardKind::page : GuardKind::digest;
+GuardKind Pipeline::guard_kind(const Range& host) const {
+  const bool pages = options_.page_guards && !digested_.contains(host);
+  return pages ? GuardKind::page : GuardKind::digest;
+}
+
+// What is planned already stays only if it is worth a digest in the request.
+void Pipeline::handle_guarded(const Range& range, GuardKind kind) {
+  if (kind == GuardKind::digest) {
+    digested_.add(range);
+  } else {
+    digested_.erase(range);
+  }
+  LaneState& lane = bulk_lane();
+  for (size_t i = lane.planned.size(); i-- > 0;) {
+    Planned& planned = lane.planned[i];
+    const bool told = planned.guard != GuardKind::none && planned.host.overlaps(range);
+    if (!told || std::exchange(planned.guard, kind) == kind) continue;
+    if (!worth_sealing(planned.host)) void_planned(lane, i);
+  }
 }
 
 // --- give up
@@ -238,6 +253,7 @@ void Pipeline::handle_allocated(const Range& range) {
 
 void Pipeline::handle_freed(const Range& range, Instant) {
   if (source_ != nullptr) source_->forget(range);
+  digested_.erase(range);
   for (LaneState& lane : lanes_) {
     for (size_t i = lane.planned.size(); i-- > 0;) {
       if (lane.planned[i].host.overlaps(range)) void_planned(lane, i);

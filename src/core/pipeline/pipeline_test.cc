@@ -308,6 +308,22 @@ TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   EXPECT_LE(pipeline->slots().bytes_peak(), 8_MiB);
 }
 
+TEST_F(PipelineTest, AGuessThatGaveItsSlotToARequestIsSealedAgainBehindIt) {
+  options.slot_bytes_max = 4_MiB;
+  start();
+  look_ahead({buffer(1), buffer(2, 16_MiB)});
+  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+  request(buffer(2, 16_MiB));  // all of the budget, and more
+  seal_all();
+  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none) << "it was not in the way";
+  for (int i = 0; i < 20; ++i) {
+    land_all();
+    seal_all();
+  }
+  EXPECT_EQ(finished.size(), 2U);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+}
+
 TEST_F(PipelineTest, ABlockOnItsWayFromTheDeviceIsSealedAheadOnceItIsThere) {
   start();
   source.next = {buffer(1)};
@@ -419,6 +435,66 @@ TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
   EXPECT_TRUE(pipeline->waits_for_worker(bulk()));
   seal_all();
   EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
+}
+
+TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
+  options.costs.digest_ns_per_byte = 1;
+  start();
+  look_ahead({buffer(1)});
+  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  poll();
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
+  EXPECT_EQ(voids, 1);
+
+  const uint64_t sealed = pipeline->stats().sealed_ahead;
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->stats().sealed_ahead, sealed) << "it is not tried again";
+  look_ahead({buffer(2)});
+  EXPECT_EQ(pipeline->stats().sealed_ahead, sealed + 1) << "other memory is";
+}
+
+TEST_F(PipelineTest, WhatCannotBeProtectedStaysIfItsDigestIsWorthIt) {
+  options.costs.digest_ns_per_byte = 0.0001;
+  start();
+  look_ahead({buffer(1)});
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::digest);
+  request(buffer(1));
+  EXPECT_EQ(pipeline->stats().hits, 1U);
+}
+
+TEST_F(PipelineTest, FreedMemoryIsNewMemoryToItsGuards) {
+  options.costs.digest_ns_per_byte = 1;
+  start();
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  pipeline->handle_freed(buffer(1), now);
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+}
+
+TEST_F(PipelineTest, ThePaperDoesNotAskWhatAGuardCosts) {
+  options.costs.digest_ns_per_byte = 1;
+  start("pipellm");
+  look_ahead({buffer(1)});
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::digest);
+}
+
+TEST(Costs, ASlotIsOnePassMoreWhereCoresAreShared) {
+  Costs costs{.seal_ns_per_byte = 0.147, .copy_ns_per_byte = 0.0935, .workers = 1};
+  EXPECT_TRUE(costs.slots_pay());
+  costs.shared_core = 1;
+  EXPECT_FALSE(costs.slots_pay());
+  costs.seal_ns_per_byte = 0.3;  // an engine so slow that two passes are cheaper for the lane
+  EXPECT_TRUE(costs.slots_pay());
+}
+
+TEST(Costs, ASlotHasToSaveEnoughToBeWorthWaitingFor) {
+  Costs costs{.seal_ns_per_byte = 0.0966, .copy_ns_per_byte = 0.0935, .workers = 1};
+  EXPECT_FALSE(costs.slots_pay());
+  costs.workers = 3;  // one of them helps to send
+  EXPECT_TRUE(costs.slots_pay());
 }
 
 TEST(Leeway, LearnsHowManyPositionsOthersTake) {

@@ -240,6 +240,7 @@ TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
       }
       ahead_->end(*turn, true);
     }
+    pause();
   }
   EXPECT_TRUE(ahead_->stopped());
   EXPECT_FALSE(ahead_->sealing());

@@ -89,6 +89,9 @@ class Runtime final : private LaneOwner {
   bool owns_pinned() const { return options().pinned || speculates(); }
   bool speculates() const { return speculation_ != nullptr; }
 
+  // What was sealed ahead so far, lane by lane.
+  std::vector<Ahead::Stats> speculation();
+
   void step_aside(const char* why);
 
  private:

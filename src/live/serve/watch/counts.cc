@@ -90,10 +90,7 @@ Tally Counts::carried_of(Direction direction) const {
 }
 
 double Counts::hit_rate() const {
-  Tally all{};
-  for (const Tally& tally : messages[0]) all += tally;
-  const uint64_t hits = messages[0][static_cast<size_t>(Answer::slot)].bytes;
-  return all.bytes == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(all.bytes);
+  return swaps == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(swaps);
 }
 
 Counts& Counts::operator+=(const Counts& other) {

@@ -43,11 +43,13 @@ struct Counts {
   uint64_t keys;
   uint64_t calls[kNamesMax];  // by the place of their name in Stats
   uint64_t cpu_ns;            // of our own threads
+  uint64_t swaps;             // bulk copies to the device, where some are sealed ahead
+  uint64_t hits;              // of those, foreseen and unchanged
   uint64_t elapsed_ns;        // of the ranges that were added up
 
   Tally copies_of(Direction direction) const;
   Tally carried_of(Direction direction) const;
-  double hit_rate() const;  // of the bytes sealed for the device, those that were sealed ahead
+  double hit_rate() const;
 
   Counts& operator+=(const Counts& other);
   Counts operator-(const Counts& earlier) const;

@@ -82,6 +82,10 @@ Counts Stats::counts() const {
   for (size_t i = 0; i < sizeof out / sizeof *to; ++i) {
     to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
   }
+  for (const Ahead::Stats& lane : lanes()) {
+    out.swaps += lane.pipeline.requests;
+    out.hits += lane.pipeline.hits;
+  }
   const uint64_t first = first_ns_.load(std::memory_order_relaxed);
   out.elapsed_ns = std::max(first, last_ns_.load(std::memory_order_relaxed)) - first;
   return out;

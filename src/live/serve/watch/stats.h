@@ -18,8 +18,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json_writer.h"
+#include "live/serve/ahead.h"
 #include "live/serve/events.h"
 #include "live/serve/watch/counts.h"
 #include "live/serve/watch/stock_costs.h"
@@ -30,7 +32,8 @@ struct StatsOptions {
   std::string path;     // of the JSON file; empty: none
   bool summary = true;  // lines on stderr
   StockCosts costs;
-  double (*dilation)() = nullptr;  // of the emulated GPU; 0 or null: time is time
+  double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
+  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // that seal ahead; null: there are none
 };
 
 class Stats final : public EventSink {
@@ -65,9 +68,11 @@ class Stats final : public EventSink {
   void stop_profile();
 
   double seconds(uint64_t real_ns) const;
-  void write_counts(JsonWriter& json, const Counts& counts) const;
+  void write_counts(JsonWriter& json, const Counts& counts, bool whole) const;
   void write_direction(JsonWriter& json, const Counts& counts, Direction direction) const;
   void write_copies(JsonWriter& json, const Counts& counts) const;
+  void write_lanes(JsonWriter& json) const;
+  std::vector<Ahead::Stats> lanes() const;
   std::string copy_line(const Counts& counts, Direction direction) const;
 
   const StatsOptions options_;

@@ -29,10 +29,10 @@ std::string Stats::json() const {
   json.begin_object().field("version", 1);
   const double dilation = options_.dilation != nullptr ? options_.dilation() : 0;
   json.field("dilation", dilation > 0 ? dilation : 1);
-  write_counts(json, counts());
+  write_counts(json, counts(), true);
   if (const auto range = profiled()) {
     json.begin_object("profiled");
-    write_counts(json, *range);
+    write_counts(json, *range, false);
     json.end_object();
   }
   json.begin_object("stock_estimate").field("platform", options_.costs.from);
@@ -45,7 +45,7 @@ std::string Stats::json() const {
   return json.text();
 }
 
-void Stats::write_counts(JsonWriter& json, const Counts& counts) const {
+void Stats::write_counts(JsonWriter& json, const Counts& counts, bool whole) const {
   json.field("seconds", seconds(counts.elapsed_ns));
   for (const Direction direction : kDirections) write_direction(json, counts, direction);
   write_copies(json, counts);
@@ -60,7 +60,9 @@ void Stats::write_counts(JsonWriter& json, const Counts& counts) const {
   json.field("bytes", counts.parts.bytes).field("busy_s", seconds(counts.parts.ns));
   json.field("cpu_s", static_cast<double>(counts.cpu_ns) / 1e9).end_object();
   json.begin_object("speculation").field("hit_rate", counts.hit_rate());
+  json.field("swaps", counts.swaps).field("hits", counts.hits);
   json.field("hit_bytes", counts.messages[0][static_cast<size_t>(Answer::slot)].bytes);
+  if (whole) write_lanes(json);
   json.end_object().field("keys", counts.keys);
 }
 
@@ -106,6 +108,27 @@ void Stats::write_copies(JsonWriter& json, const Counts& counts) const {
   json.end_array();
 }
 
+std::vector<Ahead::Stats> Stats::lanes() const {
+  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
+}
+
+// What the core counted.
+void Stats::write_lanes(JsonWriter& json) const {
+  json.begin_array("lanes");
+  for (const Ahead::Stats& lane : lanes()) {
+    const Pipeline::Stats& core = lane.pipeline;
+    json.begin_object().field("leader", lane.leader);
+    json.field("requests", core.requests).field("hits", core.hits);
+    json.field("messages", core.messages).field("messages_ahead", lane.answered);
+    json.field("sealed_ahead", core.sealed_ahead);
+    json.field("voided", core.voided).field("pads", core.padded);
+    json.field("relinquished", core.relinquished).field("holds", core.held);
+    json.field("resealed", core.resealed).field("slot_bytes_peak", lane.slot_bytes_peak);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 std::string Stats::copy_line(const Counts& counts, Direction direction) const {
   const Tally all = counts.copies_of(direction);
   const Tally carried = counts.carried_of(direction);
@@ -132,6 +155,12 @@ std::string Stats::summary() const {
   out += concat("  waiting calls ", grouped(whole.waits.count), ", ",
                 time_text(seconds(whole.waits.ns)), "; own threads' CPU ",
                 time_text(static_cast<double>(whole.cpu_ns) / 1e9), "\n");
+  for (const Ahead::Stats& lane : lanes()) {
+    out +=
+        concat("  foreseen      ", grouped(lane.pipeline.hits), " of ",
+               grouped(lane.pipeline.requests), " bulk copies", lane.leader.empty() ? "" : ", by ",
+               lane.leader, "; ", grouped(lane.pipeline.voided), " records wiped\n");
+  }
   if (const uint64_t together = whole.coalesced[0] + whole.coalesced[1]; together > 0) {
     out +=
         concat("  small copies that travelled together ", grouped(together), ": ",

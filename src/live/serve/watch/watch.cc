@@ -66,7 +66,7 @@ bool is_watching_asked(Lookup lookup) {
 
 void start_watching(Lookup lookup, const WatchContext& context) {
   if (const std::string path = path_in(lookup, "SEALANE_STATS"); !path.empty()) {
-    add_sink(*new Stats({path, true, costs_in(lookup), context.dilation}));
+    add_sink(*new Stats({path, true, costs_in(lookup), context.dilation, context.lanes}));
   }
   if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
     add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));

@@ -5,6 +5,9 @@
 // docs/watching.md), made and added. They live until the process is gone.
 #pragma once
 
+#include <vector>
+
+#include "live/serve/ahead.h"
 #include "live/serve/options.h"
 
 namespace sealane::serve {
@@ -12,8 +15,9 @@ namespace sealane::serve {
 bool is_watching_asked(Lookup lookup);
 
 struct WatchContext {
-  unsigned workers = 1;            // that seal, or would
-  double (*dilation)() = nullptr;  // of the emulated GPU; null on a real one
+  unsigned workers = 1;                            // that seal, or would
+  double (*dilation)() = nullptr;                  // of the emulated GPU; null on a real one
+  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // what those that seal ahead have done so far
 };
 void start_watching(Lookup lookup, const WatchContext& context);
 
