@@ -131,7 +131,6 @@ class LaneState {
   FlightId last_flight = kNone;        // of the message published last
   FlightId early = kNone;              // has positions though it may not go yet
   bool plan_due = false;
-  bool crowded_out = false;  // guesses gave their slots to requests
   bool paused = false;
   bool synchronised = false;  // since the last request
 

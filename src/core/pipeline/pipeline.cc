@@ -318,7 +318,6 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   LaneState& guesses = bulk_lane();
   while (slot == kNone && !ahead && !guesses.planned.empty()) {
     void_planned(guesses, guesses.planned.size() - 1);  // the one needed last
-    guesses.crowded_out = true;
     slot = slots_.take(message.host, ahead, lane.id, position);
   }
   if (slot == kNone) return false;
@@ -486,12 +485,6 @@ void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
 }
 
 void Pipeline::finish(FlightId id) {
-  // What had to make room may be planned again when those it made room for are gone.
-  LaneState& lane = bulk_lane();
-  if (lane.crowded_out && lane.eligible == 0) {
-    lane.crowded_out = false;
-    lane.plan_due = true;
-  }
   if (lanes_[flights_[id].lane].last_flight == id) lanes_[flights_[id].lane].last_flight = kNone;
   flights_[id].in_use = false;
   flights_free_.push(id);

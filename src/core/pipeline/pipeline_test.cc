@@ -308,22 +308,6 @@ TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   EXPECT_LE(pipeline->slots().bytes_peak(), 8_MiB);
 }
 
-TEST_F(PipelineTest, AGuessThatGaveItsSlotToARequestIsSealedAgainBehindIt) {
-  options.slot_bytes_max = 4_MiB;
-  start();
-  look_ahead({buffer(1), buffer(2, 16_MiB)});
-  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
-  request(buffer(2, 16_MiB));  // all of the budget, and more
-  seal_all();
-  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none) << "it was not in the way";
-  for (int i = 0; i < 20; ++i) {
-    land_all();
-    seal_all();
-  }
-  EXPECT_EQ(finished.size(), 2U);
-  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
-}
-
 TEST_F(PipelineTest, ABlockOnItsWayFromTheDeviceIsSealedAheadOnceItIsThere) {
   start();
   source.next = {buffer(1)};
