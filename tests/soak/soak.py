@@ -66,8 +66,9 @@ class Run:
         tests = self.tree / "tests"
         self.kind = self.dice.choices(["random", "stale", "trouble", "lifecycle", "example"],
                                       [4, 4, 4, 2, 3])[0]
-        if self.kind == "example" and not (self.tree / "examples/layer_swap").exists():
-            self.kind = "random"
+        example = self.dice.choice(EXAMPLES)
+        if self.kind == "example" and not (self.tree / "examples" / example[0]).exists():
+            self.kind = "random"  # not built
         if self.kind == "random":  # repeats itself: this is where growth would show
             self.environment["RANDOM_ORDER_SEED"] = str(self.dice.randrange(1 << 31))
             self.environment["RANDOM_ORDER_THREADS"] = str(self.dice.choice([1, 2, 4]))
@@ -80,7 +81,6 @@ class Run:
             return [tests / "trouble", self.dice.choice(TROUBLES)]
         if self.kind == "lifecycle":
             return [tests / "lifecycle", self.dice.choice(LIFECYCLES)]
-        example = self.dice.choice(EXAMPLES)
         return [self.tree / "examples" / example[0]] + example[1:]
 
     def choose_switches(self):
@@ -114,6 +114,15 @@ class Run:
             environment["SEALANE_VERIFY"] = self.dice.choice(["10", "1000000"])
         if self.sometimes(0.1):
             environment["SEALANE_OBSERVE"] = "1"
+
+        # What a program needs to make sense at all.
+        if self.command[-1] == "registered":
+            environment["SEALANE_ENABLE"] = "engine,async,register"
+        if self.command[-1] == "stall":
+            environment.update(SEALANE_POLICY="pipellm", SEALANE_WORKERS="3")
+            environment.pop("SEALANE_ENABLE", None)
+        if self.command[-1] in ("registered", "stall"):
+            environment.pop("SEALANE_OBSERVE", None)
 
     def choose_fault(self):
         if self.kind == "trouble":
