@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
+#include "live/serve/events.h"
 #include "live/serve/pace.h"
 
 namespace sealane::serve {
@@ -286,6 +287,7 @@ Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& sc
     if (!fits) return taken;
     taken.record = slot.record;
     taken.hash = slot.hash;
+    taken.ahead = slot.ahead;
     return taken;
   });
 }
@@ -339,6 +341,7 @@ void Ahead::give(const Taken& taken) {
     const std::lock_guard lock(mutex_);
     if (stopped_ || !publication_) return;
     if (taken.record != nullptr) ++answered_;
+    if (taken.ahead) ++answered_ahead_;
     pass_message(taken.record != nullptr);
   });
 }
@@ -361,6 +364,7 @@ void Ahead::pump() {
   if (in_flight_ && in_flight_->flight != kNone && done_ >= in_flight_->messages) return;
   while (auto action = pipeline_.poll(now())) run(*action);
   if (pipeline_.failed()) stop_locked();
+  if (watched()) tell_changes();
 }
 
 void Ahead::run(const Action& action) {
@@ -417,7 +421,9 @@ void Ahead::start(const Seal& seal) {
   const auto work = [](void* context) {
     const std::unique_ptr<Job> mine(static_cast<Job*>(context));
     Slot slot = {};
+    const Instant began = now();
     mine->owner->fill(*mine, slot);
+    if (watched() && slot.record != nullptr) mine->owner->tell_sealed(*mine, began);
     mine->owner->sealed(*mine, slot);
   };
   if (crew_.post(work, job.get())) {
@@ -525,9 +531,14 @@ bool Ahead::sealing() {
   return !sealing_.empty();
 }
 
-Ahead::Stats Ahead::stats() {
-  const std::lock_guard lock(mutex_);
-  return {pipeline_.stats(), answered_, pipeline_.slots().bytes_peak(), source_->leader()};
+std::vector<Ahead::Stats> Ahead::stats_of_all() {
+  std::vector<Stats> out;
+  for (auto& entry : all) {
+    Ahead* ahead = entry.load(std::memory_order_acquire);
+    if (ahead == nullptr) break;
+    out.push_back(ahead->stats());
+  }
+  return out;
 }
 
 }  // namespace sealane::serve

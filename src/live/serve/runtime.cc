@@ -349,7 +349,7 @@ Lane* Runtime::bulk_lane(int device, uint64_t reachable) {
   const std::lock_guard lock(lanes_mutex_);
   auto& one = lane_at(device, kBulkLane);
   if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead()));
+    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
     if (!one) room_for_more_.store(false);
   }
   return one.get();
@@ -363,8 +363,9 @@ bool Runtime::sealed_ahead(const CopyAsked& asked) const {
   return !block || !block->what.registered;
 }
 
-Ahead* Runtime::make_ahead() {
+Ahead* Runtime::make_ahead(int device) {
   AheadOptions made;
+  made.device = device;
   made.policy = *speculation_;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max;

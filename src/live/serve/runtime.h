@@ -79,6 +79,7 @@ class Runtime final : private LaneOwner {
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
   bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
+  bool seals_ahead() const { return speculation_ != nullptr; }
 
   void step_aside(const char* why);
 
@@ -127,7 +128,7 @@ class Runtime final : private LaneOwner {
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;
   bool sealed_ahead(const CopyAsked& asked) const;
-  Ahead* make_ahead();
+  Ahead* make_ahead(int device);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);

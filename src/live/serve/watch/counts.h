@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/pipeline/pipeline.h"
 #include "live/serve/events.h"
 
 namespace sealane::serve {
@@ -29,23 +30,37 @@ struct Tally {
   Tally& operator+=(const Tally& other);
 };
 
+// Of a lane that seals ahead.
+struct LaneCounts {
+  Pipeline::Stats pipeline;
+  uint64_t messages_ahead;  // that the driver took from slots nobody had asked for yet
+
+  uint64_t misses() const { return pipeline.requests - pipeline.hits; }
+  double foreseen_rate() const;  // of the bulk copies
+  double hit_rate() const;       // of their messages, those sealed ahead
+};
+
 struct Counts {
   static constexpr size_t kNamesMax = 64;
+  static constexpr size_t kLanesMax = 16;
 
   Tally copies[2][2][2][kRoutes];  // by direction, asynchronous, pinned, route
   Tally messages[2][kAnswers];     // by direction
   Tally parts;
+  Tally sealed[2];  // by workers, before their turn: asked for, nobody had asked
   Tally carried[2];
   Tally waits;
   uint64_t stock_ns[2];  // estimated, see StockCosts
   uint64_t keys;
-  uint64_t calls[kNamesMax];  // by the place of their name in Stats
-  uint64_t cpu_ns;            // of our own threads
-  uint64_t elapsed_ns;        // of the ranges that were added up
+  uint64_t calls[kNamesMax];    // by the place of their name in Stats
+  uint64_t cpu_ns;              // of our own threads
+  uint64_t elapsed_ns;          // of the ranges that were added up
+  LaneCounts lanes[kLanesMax];  // in the order of Ahead::stats_of_all()
 
   Tally copies_of(Direction direction) const;
-  Tally carried_of(Direction direction) const;
+  Tally copies_by(Direction direction, Route route) const;
   double hit_rate() const;  // of the bytes sealed for the device, those that were sealed ahead
+  LaneCounts lane_sum() const;
 
   Counts& operator+=(const Counts& other);
   Counts operator-(const Counts& earlier) const;
