@@ -12,8 +12,6 @@
 namespace sealane::serve {
 namespace {
 
-constexpr Direction kDirections[] = {Direction::to_device, Direction::to_host};
-
 class Page {
  public:
   Page(const Stats& stats, const MetricsOf& process)

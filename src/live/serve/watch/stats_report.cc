@@ -16,8 +16,6 @@ constexpr std::string_view kMethod =
     "the message before, with the platform's numbers; waiting for the stream is not in it, so "
     "callers would have waited at least this long";
 
-constexpr Direction kDirections[] = {Direction::to_device, Direction::to_host};
-
 }  // namespace
 
 double Stats::seconds(uint64_t real_ns) const {
