@@ -113,7 +113,7 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     serve::copy_in_flight() = {};
     // A driver that did not wait for it will write host memory later.
     const bool unsettled = async && asked.direction != Direction::to_device;
-    if (unsettled && result == CUDA_SUCCESS && runtime->speculates() && !is_capturing(stream)) {
+    if (unsettled && result == CUDA_SUCCESS && runtime->seals_ahead() && !is_capturing(stream)) {
       runtime->unsettle(stream);
     }
     if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);

@@ -87,7 +87,7 @@ template <typename Call>
 CUresult unsettling(serve::StreamHandle stream, Call&& call, const char* name) {
   const CUresult result = ordered(stream, call, name);
   serve::Runtime* runtime = serve::Runtime::get();
-  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->speculates();
+  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->seals_ahead();
   if (matters && !is_capturing(stream)) runtime->unsettle(stream);
   return result;
 }

@@ -16,6 +16,7 @@
 #include "evp.h"
 #include "live/gpu_probe.h"
 #include "live/serve/ahead.h"
+#include "live/serve/events.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
@@ -52,6 +53,15 @@ void throw_broken(const char* file, int line, const char* what) {
   throw serve::BrokenInvariant();
 }
 
+// What was decided before anybody could watch.
+void tell_decisions() {
+  if (serve::options().speculation() == nullptr || serve::Runtime::get()->seals_ahead()) return;
+  serve::Event event;
+  event.kind = serve::EventKind::note;
+  event.text = "nothing is sealed ahead: it would gain less than it costs on this machine";
+  serve::report(event);
+}
+
 void start() {
   const CcState cc = ask_cc_state();
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
@@ -73,12 +83,11 @@ void start() {
   });
   serve::Runtime::start(port());
   if (watching) {
-    const auto lanes = [] {
-      serve::Runtime* const runtime = serve::Runtime::get();
-      return runtime != nullptr ? runtime->speculation() : std::vector<serve::Ahead::Stats>();
-    };
     serve::start_watching(variable,
-                          {serve::Runtime::get()->crew().size(), serve::pace().dilation, lanes});
+                          {.workers = serve::Runtime::get()->crew().size(),
+                           .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
+                           .dilation = serve::pace().dilation});
+    tell_decisions();
   }
   start_answering(serve::Runtime::get()->crew());
 }

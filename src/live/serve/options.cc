@@ -3,6 +3,7 @@
 
 #include "live/serve/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -103,6 +104,8 @@ Options read_options(Lookup lookup) {
   if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
   if (options.observe) switch_off(options);
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
+  const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
+  options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;

@@ -26,8 +26,9 @@ struct Options {
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
-  uint64_t verify = 0;   // SEALANE_VERIFY: compare so many answers with libcrypto's
-  unsigned workers = 0;  // SEALANE_WORKERS; 0: from the cores
+  uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's
+  uint64_t metrics_seconds = 5;  // SEALANE_METRICS_SECONDS: between two files of --metrics
+  unsigned workers = 0;          // SEALANE_WORKERS; 0: from the cores
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 

@@ -431,7 +431,7 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
   place = bulk_place(host);
   auto& one = lane_at(device, place);
   if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead()));
+    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
     if (!one) room_for_more_.store(false);
   }
   return one.get();
@@ -473,8 +473,9 @@ void Runtime::unsettle(StreamHandle handle) {
   unsettled_.add(key_of(handle, context), context, lease);
 }
 
-Ahead* Runtime::make_ahead() {
+Ahead* Runtime::make_ahead(int device) {
   AheadOptions made;
+  made.device = device;
   made.policy = *speculation_;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max / (speculation_->by_cost ? kBulkLanes : 1);

@@ -86,11 +86,8 @@ class Runtime final : private LaneOwner {
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
-  bool owns_pinned() const { return options().pinned || speculates(); }
-  bool speculates() const { return speculation_ != nullptr; }
-
-  // What was sealed ahead so far, lane by lane.
-  std::vector<Ahead::Stats> speculation();
+  bool owns_pinned() const { return options().pinned || seals_ahead(); }
+  bool seals_ahead() const { return speculation_ != nullptr; }
 
   void step_aside(const char* why);
 
@@ -164,7 +161,7 @@ class Runtime final : private LaneOwner {
   const Policy* choose_speculation() const;
   bool sealed_ahead(const CopyAsked& asked, int device);
   bool settled(const CopyAsked& asked, int device);
-  Ahead* make_ahead();
+  Ahead* make_ahead(int device);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);

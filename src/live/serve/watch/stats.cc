@@ -69,6 +69,11 @@ void Stats::handle(const Event& event) noexcept {
     case EventKind::note:
       find_or_take(notes_, event.text);
       break;
+    case EventKind::sealed:
+      count(counts_.sealed[event.asynchronous ? 1 : 0], event);
+      break;
+    case EventKind::leader:
+    case EventKind::slots:
     case EventKind::memory:
       break;
   }
@@ -82,13 +87,17 @@ Counts Stats::counts() const {
   for (size_t i = 0; i < sizeof out / sizeof *to; ++i) {
     to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
   }
-  for (const Ahead::Stats& lane : lanes()) {
-    out.swaps += lane.pipeline.requests;
-    out.hits += lane.pipeline.hits;
-  }
   const uint64_t first = first_ns_.load(std::memory_order_relaxed);
   out.elapsed_ns = std::max(first, last_ns_.load(std::memory_order_relaxed)) - first;
+  const auto sealing = lanes();
+  for (size_t i = 0; i < std::min(sealing.size(), Counts::kLanesMax); ++i) {
+    out.lanes[i] = {sealing[i].pipeline, sealing[i].answered_ahead};
+  }
   return out;
+}
+
+std::vector<Ahead::Stats> Stats::lanes() const {
+  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
 }
 
 std::optional<Counts> Stats::profiled() const {
