@@ -12,6 +12,7 @@ namespace sealane::cli {
 namespace {
 
 constexpr uint64_t kSliceNs = 10'000'000;
+constexpr uint64_t kSliceCallsMax = 1000;
 constexpr uint32_t kRoundsMin = 7;
 constexpr uint64_t kLockstepIterations = 4;
 
@@ -63,9 +64,12 @@ Result<std::vector<CollectiveRow>> measure_collective(const CollectivePlan& plan
     samples[i].wrong += slice->wrong;
     slowest_ns = std::max(slowest_ns, slice->times_ns.back());
   }
-  const uint64_t fitting = plan.lockstep ? kLockstepIterations : kSliceNs / slowest_ns;
-  const auto per_slice = static_cast<uint32_t>(
-      std::clamp<uint64_t>(fitting, 1, std::max(1u, plan.iterations / kRoundsMin)));
+  // Short messages get slices as long as the others: two calls after a change of contestants would
+  // show the change, cold caches and sleeping ranks, more than the calls.
+  const uint64_t fitting =
+      plan.lockstep ? std::min<uint64_t>(kLockstepIterations, plan.iterations / kRoundsMin)
+                    : kSliceNs / slowest_ns;
+  const auto per_slice = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, kSliceCallsMax));
   const uint32_t rounds = std::max(kRoundsMin, plan.iterations / per_slice);
 
   SeededRandom random(bytes);

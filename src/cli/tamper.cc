@@ -11,36 +11,25 @@
 
 #include "live/comm/communicator.h"
 #include "seal/record.h"
+#include "transport/forwarding_fabric.h"
 
 namespace sealane::cli {
 namespace {
 
 // Everything passes unchanged but one bit of the first payload.
-class FlippingFabric final : public Fabric {
+class FlippingFabric final : public ForwardingFabric {
  public:
-  explicit FlippingFabric(std::unique_ptr<Fabric> inner) : inner_(std::move(inner)) {}
+  using ForwardingFabric::ForwardingFabric;
 
-  bool writable(uint32_t wire) override { return inner_->writable(wire); }
-  MutableBytes slot(uint32_t wire) override { return inner_->slot(wire); }
   void commit(uint32_t wire, size_t bytes) override {
     if (!flipped_ && bytes > RecordHeader::kBytes) {
-      inner_->slot(wire)[RecordHeader::kBytes] ^= 1;
+      inner().slot(wire)[RecordHeader::kBytes] ^= 1;
       flipped_ = true;
     }
-    inner_->commit(wire, bytes);
+    inner().commit(wire, bytes);
   }
-  bool readable(uint32_t wire) override { return inner_->readable(wire); }
-  Bytes front(uint32_t wire) override { return inner_->front(wire); }
-  void pop(uint32_t wire) override { inner_->pop(wire); }
-  Duration patience() override { return inner_->patience(); }
-  void prepare_wait() override { inner_->prepare_wait(); }
-  void wait(Duration at_most) override { inner_->wait(at_most); }
-  bool flush() override { return inner_->flush(); }
-  bool lost(uint32_t peer) const override { return inner_->lost(peer); }
-  size_t memory_bytes() const override { return inner_->memory_bytes(); }
 
  private:
-  std::unique_ptr<Fabric> inner_;
   bool flipped_ = false;
 };
 

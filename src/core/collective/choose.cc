@@ -12,6 +12,7 @@ namespace {
 constexpr double kSealNsPerByte = 0.11;
 constexpr double kOpenNsPerByte = 0.11;
 constexpr double kFoldNsPerByte = 0.05;
+constexpr double kCopyNsPerByte = 0.05;  // from where it was verified to where it is wanted
 constexpr double kRecordNs = 400;
 
 struct WireCost {
@@ -27,6 +28,7 @@ struct Work {
   double sealed = 0;  // bytes, as all that follow
   double opened = 0;
   double folded = 0;
+  double copied = 0;
   double carried = 0;
   double records = 0;  // messages handled, whatever their size
   double senders = 1;  // at one receiver at a time
@@ -52,15 +54,16 @@ Work all_reduce_work(const Request& request, const Topology& topology) {
               bytes,
               bytes * (n - 1),
               bytes * (n - 1),
+              0,
               shared_memory ? bytes : bytes * (n - 1) * shared,
               n,
               n - 1};
     case Algorithm::hub:
-      return {2, bytes, bytes * (n - 1), bytes * (n - 1), bytes * (n - 1), 2 * n, n - 1};
+      return {2, bytes, bytes * (n - 1), bytes * (n - 1), bytes, bytes * (n - 1), 2 * n, n - 1};
     case Algorithm::ring:
-      return {2 * (n - 1), bytes, 2 * most, most, 2 * most, 4 * (n - 1), 1};
+      return {2 * (n - 1), bytes, 2 * most, most, most, 2 * most, 4 * (n - 1), 1};
     default:
-      return {2, bytes, 2 * most, most, 2 * most * shared, 4 * (n - 1), n - 1};
+      return {2, bytes, 2 * most, most, most, 2 * most * shared, 4 * (n - 1), n - 1};
   }
 }
 
@@ -72,7 +75,8 @@ Duration estimate(const Request& request, const Topology& topology) {
   const double crowd = work.senders > 8 ? wire.crowd_per_rank * (work.senders - 8) : 0;
   const double ns = work.hops * wire.hop_ns + work.sealed * kSealNsPerByte +
                     work.opened * kOpenNsPerByte + work.folded * kFoldNsPerByte +
-                    work.carried * (wire.ns_per_byte + crowd) + work.records * kRecordNs;
+                    work.copied * kCopyNsPerByte + work.carried * (wire.ns_per_byte + crowd) +
+                    work.records * kRecordNs;
   return Duration(static_cast<Duration::rep>(ns));
 }
 

@@ -13,11 +13,6 @@
 namespace sealane {
 namespace {
 
-Operation sum_of(std::vector<float>& values) {
-  return {Collective::all_reduce, ElementType::float32, ReduceOperator::sum, 0,
-          buffer_of(values),      buffer_of(values)};
-}
-
 // What the system says, not what we count. Sanitizers have memory of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 uint64_t status_kib(const std::string& field) {

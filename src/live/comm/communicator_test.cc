@@ -18,11 +18,6 @@
 namespace sealane {
 namespace {
 
-Operation all_reduce_of(std::vector<float>& in, std::vector<float>& out,
-                        ReduceOperator op = ReduceOperator::sum) {
-  return {Collective::all_reduce, ElementType::float32, op, 0, buffer_of(in), buffer_of(out)};
-}
-
 // Small integers: exact in float32 whatever the order.
 std::vector<float> contribution(uint32_t rank, size_t count) {
   std::vector<float> values(count);
@@ -134,7 +129,7 @@ Status other_collectives(Communicator& comm) {
     if (Status s = run(Collective::reduce, mine, result, root, ReduceOperator::sum); !s) return s;
     if (rank == root && result != expected_sum(size, count)) return internal_error("reduce");
   }
-  return comm.run({Collective::barrier, ElementType::none, ReduceOperator::none, 0, {}, {}});
+  return comm.run(barrier());
 }
 
 TEST(Collectives, AllOfThemOnEveryTransportAndAlgorithm) {
@@ -220,6 +215,36 @@ TEST(Collectives, ManyTensorsTravelAsOne) {
             "ok");
 }
 
+// Results of 4 MiB and more are stored past the caches: out of place, in place, in two tensors.
+TEST(Collectives, LongResultsGoPastTheCaches) {
+  for (const Algorithm algorithm :
+       {Algorithm::exchange, Algorithm::direct, Algorithm::ring, Algorithm::hub}) {
+    GroupSetup setup;
+    setup.size = algorithm == Algorithm::exchange ? 2 : 3;
+    setup.algorithm = algorithm;
+    ThreadGroup group(setup);
+    EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+                const size_t count = 1'300'007;
+                const auto sum = expected_sum(setup.size, count);
+                auto in = contribution(comm.self().rank, count);
+                std::vector<float> out(count, -1);
+                if (Status s = comm.run(all_reduce_of(in, out)); !s) return s;
+                if (out != sum) return internal_error("wrong out of place");
+                auto* bytes = reinterpret_cast<uint8_t*>(in.data());
+                const size_t cut = 700'001 * sizeof(float);
+                const Buffer both({{bytes, cut}, {bytes + cut, count * sizeof(float) - cut}});
+                if (Status s = comm.run({Collective::all_reduce, ElementType::float32,
+                                         ReduceOperator::sum, 0, both, both});
+                    !s) {
+                  return s;
+                }
+                return in == sum ? Status() : Status(internal_error("wrong in two tensors"));
+              })),
+              "ok")
+        << to_string(algorithm);
+  }
+}
+
 TEST(Collectives, AsynchronousOnesKeepTheirOrder) {
   ThreadGroup group({});
   EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
@@ -280,27 +305,16 @@ TEST(Collectives, WhatACallbackThrowsIsDropped) {
 }
 
 // Throws when it is asked for room for the n-th record.
-class ThrowingFabric final : public Fabric {
+class ThrowingFabric final : public ForwardingFabric {
  public:
-  ThrowingFabric(std::unique_ptr<Fabric> inner, int when) : inner_(std::move(inner)), left_(when) {}
-  bool writable(uint32_t wire) override { return inner_->writable(wire); }
+  ThrowingFabric(std::unique_ptr<Fabric> inner, int when)
+      : ForwardingFabric(std::move(inner)), left_(when) {}
   MutableBytes slot(uint32_t wire) override {
     if (--left_ == 0) throw std::bad_alloc();
-    return inner_->slot(wire);
+    return inner().slot(wire);
   }
-  void commit(uint32_t wire, size_t bytes) override { inner_->commit(wire, bytes); }
-  bool readable(uint32_t wire) override { return inner_->readable(wire); }
-  Bytes front(uint32_t wire) override { return inner_->front(wire); }
-  void pop(uint32_t wire) override { inner_->pop(wire); }
-  Duration patience() override { return inner_->patience(); }
-  void prepare_wait() override { inner_->prepare_wait(); }
-  void wait(Duration at_most) override { inner_->wait(at_most); }
-  bool flush() override { return inner_->flush(); }
-  bool lost(uint32_t peer) const override { return inner_->lost(peer); }
-  size_t memory_bytes() const override { return inner_->memory_bytes(); }
 
  private:
-  std::unique_ptr<Fabric> inner_;
   int left_;
 };
 
@@ -318,12 +332,7 @@ TEST(Collectives, AnExceptionInsideIsAnErrorOfTheWholeGroup) {
         }
         return {};
       },
-      [](JoinOptions& options) {
-        if (options.self.rank != 1) return;
-        options.wrap_fabric = [](std::unique_ptr<Fabric> inner) {
-          return std::make_unique<ThrowingFabric>(std::move(inner), 7);
-        };
-      });
+      with_wires<ThrowingFabric>(1, 7));
   for (const Status& status : outcomes) {
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().message.find("unexpected"), std::string::npos)

@@ -13,19 +13,17 @@
 namespace sealane {
 namespace {
 
-constexpr size_t kPassedMax = 4;  // descriptors that wait to be taken; the protocol needs two
+constexpr size_t kDescriptorsDue = 2;  // in the life of a link: an outbox and a bell
 
 }  // namespace
 
-ControlLink::~ControlLink() {
-  for (const int descriptor : passed_) close(descriptor);
-}
+ControlLink::~ControlLink() { close_passed(); }
 
 void ControlLink::pump() {
   std::array<uint8_t, 16_KiB> piece;
   while (!gone_) {
     const ptrdiff_t count = socket_.receive(piece, &passed_);
-    drop_surplus();
+    if (taken_ + passed_.size() > kDescriptorsDue) return refuse_descriptors();
     if (count == 0) break;
     if (count < 0) {
       gone_ = true;
@@ -37,8 +35,16 @@ void ControlLink::pump() {
 }
 
 // Nobody can fill this process's table of descriptors by sending some.
-void ControlLink::drop_surplus() {
-  for (; passed_.size() > kPassedMax; passed_.pop_back()) close(passed_.back());
+void ControlLink::refuse_descriptors() {
+  failure_ = peer_error(concat("passed ", taken_ + passed_.size(),
+                               " descriptors where the protocol has at most ", kDescriptorsDue));
+  close_passed();
+  gone_ = true;
+}
+
+void ControlLink::close_passed() {
+  for (const int descriptor : passed_) close(descriptor);
+  passed_.clear();
 }
 
 void ControlLink::send(Bytes message, int pass_descriptor) {
@@ -66,6 +72,7 @@ std::optional<int> ControlLink::take_descriptor() {
   if (passed_.empty()) return std::nullopt;
   const int descriptor = passed_.front();
   passed_.erase(passed_.begin());
+  ++taken_;
   return descriptor;
 }
 
@@ -97,7 +104,7 @@ void Control::pump() {
       const std::string reason = printable(as_text(Bytes(*message).subspan(1)), kPeerTextMax);
       aborted_ = peer_error(concat("rank ", rank, " gave up: ", reason));
     }
-    const auto& failure = link->session().failure();
+    const auto& failure = link->failure();
     if (failure && !aborted_) {
       aborted_ =
           Error{failure->kind, concat("rank ", rank, ", control connection: ", failure->message)};

@@ -36,19 +36,24 @@ class ControlLink {
   std::optional<int> take_descriptor();  // one that the peer passed, if any
 
   Session& session() { return *session_; }
+  // Why this link is of no use any more: its session failed, or the peer broke the protocol.
+  const std::optional<Error>& failure() const { return failure_ ? failure_ : session_->failure(); }
   bool gone() const { return gone_; }
   bool unsent() const { return !unsent_.empty(); }
   int descriptor() const { return socket_.descriptor(); }
 
  private:
   void transmit();
-  void drop_surplus();
+  void refuse_descriptors();
+  void close_passed();
 
   Socket socket_;
   std::unique_ptr<Session> session_;
   std::vector<uint8_t> unsent_;
   std::vector<int> to_pass_;
-  std::vector<int> passed_;
+  std::vector<int> passed_;  // and not taken yet
+  size_t taken_ = 0;
+  std::optional<Error> failure_;
   bool gone_ = false;
 };
 

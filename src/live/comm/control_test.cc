@@ -5,6 +5,7 @@
 
 #include "live/comm/control.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -102,15 +103,37 @@ TEST_F(ControlPair, DescriptorsArriveAlsoIfTheWireWasFull) {
   EXPECT_FALSE(to.take_descriptor());
 }
 
-TEST_F(ControlPair, NobodyCanFillTheTableOfDescriptors) {
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(wire_to_[0].send(as_bytes("x"), STDOUT_FILENO), 1);
+TEST_F(ControlPair, MoreDescriptorsThanAreDueAreRefusedAndClosed) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(wire_to_[0].send(as_bytes("x"), ends[1]), 1);
   rank0_.pump();
-  int kept = 0;
-  while (const auto descriptor = rank0_.link(1)->take_descriptor()) {
-    close(*descriptor);
-    ++kept;
+  ASSERT_TRUE(rank0_.aborted());
+  EXPECT_EQ(rank0_.aborted()->message,
+            "rank 1, control connection: passed 3 descriptors where the protocol has at most 2");
+  EXPECT_FALSE(rank0_.link(1)->take_descriptor());
+  EXPECT_TRUE(rank0_.gone(1));
+  // What is still on the wire goes with it; then nobody holds the pipe's other end.
+  rank0_.link(1).reset();
+  rank1_.link(0).reset();
+  wire_to_[0] = Socket();
+  wire_to_[1] = Socket();
+  close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0) << "a descriptor was kept";
+  close(ends[0]);
+}
+
+TEST_F(ControlPair, DescriptorsThatWereTakenCountToo) {
+  ControlLink& from = *rank1_.link(0);
+  ControlLink& to = *rank0_.link(1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(to.failure());
+    from.send(as_bytes("one more"), STDOUT_FILENO);
+    to.pump();
+    if (const auto descriptor = to.take_descriptor()) close(*descriptor);
   }
-  EXPECT_LE(kept, 4);
+  EXPECT_TRUE(to.failure());
 }
 
 }  // namespace

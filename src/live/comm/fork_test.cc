@@ -27,11 +27,6 @@ int in_child(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-Operation sum_of(std::vector<float>& values) {
-  return {Collective::all_reduce, ElementType::float32, ReduceOperator::sum, 0,
-          buffer_of(values),      buffer_of(values)};
-}
-
 TEST(Fork, AChildSealsNothingAndTheParentGoesOn) {
   for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
     GroupSetup setup;

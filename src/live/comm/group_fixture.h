@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "live/comm/communicator.h"
 #include "live/comm/key_file.h"
+#include "transport/forwarding_fabric.h"
 
 namespace sealane {
 
@@ -108,9 +109,47 @@ inline std::string outcome(const std::vector<Status>& statuses) {
   return "ok";
 }
 
+// ---- Operations ----
+
 template <typename T>
 Buffer buffer_of(std::vector<T>& values) {
   return Buffer({{reinterpret_cast<uint8_t*>(values.data()), values.size() * sizeof(T)}});
+}
+
+inline Operation all_reduce_of(std::vector<float>& in, std::vector<float>& out,
+                               ReduceOperator op = ReduceOperator::sum) {
+  return {Collective::all_reduce, ElementType::float32, op, 0, buffer_of(in), buffer_of(out)};
+}
+
+inline Operation sum_of(std::vector<float>& values) { return all_reduce_of(values, values); }
+
+inline Operation barrier() {
+  return {Collective::barrier, ElementType::none, ReduceOperator::none, 0, {}, {}};
+}
+
+// Adds up ones again and again, until an error; a sum that is not right is one, the worst.
+constexpr uint64_t kEndless = ~uint64_t{0};
+inline Status sum_until_error(Communicator& comm, size_t count, uint64_t times) {
+  const std::vector<float> wanted(count, static_cast<float>(comm.self().size));
+  for (uint64_t i = 0; i < times; ++i) {
+    std::vector<float> values(count, 1);
+    if (Status status = comm.run(sum_of(values)); !status) return status;
+    if (values != wanted) return internal_error("WRONG SUM");
+  }
+  return {};
+}
+
+// ---- Faults ----
+
+// Puts a fabric of that type, made of the genuine one and `arguments`, before one rank's wires.
+template <typename Faulty, typename... Arguments>
+ThreadGroup::Adjust with_wires(uint32_t rank, Arguments... arguments) {
+  return [=](JoinOptions& options) {
+    if (options.self.rank != rank) return;
+    options.wrap_fabric = [=](std::unique_ptr<Fabric> inner) -> std::unique_ptr<Fabric> {
+      return std::make_unique<Faulty>(std::move(inner), arguments...);
+    };
+  };
 }
 
 }  // namespace sealane

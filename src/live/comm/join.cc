@@ -5,10 +5,13 @@
 
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -110,6 +113,7 @@ class Joiner {
     if (Status status = meet(); !status) return status;
     if (Status status = connect_sessions(); !status) return status;
     plan();  // before a peer's terms are heard
+    if (Status status = check_descriptors(); !status) return status;
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
     }
@@ -213,6 +217,24 @@ class Joiner {
     result_.topology = {group.one_host(), group.most_on_a_host};
   }
 
+  // Said here: later, a connection that finds no descriptor looks like a rank that never came.
+  Status check_descriptors() const {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+    std::error_code ignored;
+    const std::filesystem::directory_iterator open("/proc/self/fd", ignored);
+    auto needed = static_cast<uint64_t>(std::distance(begin(open), end(open)));
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      if (peer > rank()) ++needed;  // its control connection is yet to come
+      needed += by_memory(peer) ? (mixed() ? 2 : 1) : 2 * streams_;
+    }
+    if (needed <= limit.rlim_cur) return {};
+    return usage_error(concat("a group of ", size(), " ranks needs ", needed,
+                              " open files in this process and ", limit.rlim_cur,
+                              " are allowed: raise the limit (ulimit -n)"));
+  }
+
   bool all_on_this_host() const {
     return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.local; });
   }
@@ -233,21 +255,43 @@ class Joiner {
   Result<Socket> reach(uint32_t peer) {
     while (true) {
       auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
-      if (socket || SteadyClock().now() > deadline_) return socket;
+      if (socket) return socket;
+      if (SteadyClock().now() > deadline_) return named(peer, socket.error());
       const auto text = rendezvous_->again(peer);
-      if (!text) return peer_error("left while joining");  // it has taken its address back
-      if (!note_address(peer, *text)) return socket;
+      if (!text) return left(peer);  // it has taken its address back
+      if (!note_address(peer, *text)) return named(peer, socket.error());
+      if (Status status = nobody_left(); !status) return status.error();
       std::this_thread::sleep_for(kSlice);
     }
+  }
+
+  static Error left(uint32_t peer) {
+    return peer_error(concat("rank ", peer, " left while joining"));
+  }
+
+  // Whoever waits for a rank that was killed must hear when those it has reached give up. Only what
+  // tells that is taken from their messages: the rest is not due before all are connected.
+  Status nobody_left() {
+    return for_peers([&](uint32_t peer) -> Status {
+      const auto& link = result_.control->link(peer);
+      if (link == nullptr) return {};
+      link->pump();
+      if (const auto& failure = link->failure()) return named(peer, *failure);
+      if (!link->gone()) return {};
+      while (const auto message = link->poll_message()) {
+        if (!message->empty() && (*message)[0] == static_cast<uint8_t>(Message::abort)) {
+          return handle(peer, *message);
+        }
+      }
+      return left(peer);
+    });
   }
 
   Status connect_sessions() {
     for (uint32_t peer = 0; peer < rank(); ++peer) {
       auto socket = reach(peer);
-      if (!socket) return named(peer, socket.error());
-      if (socket->send(Bytes(&kHelloControl, 1)) != 1) {
-        return peer_error(concat("rank ", peer, " does not answer"));
-      }
+      if (!socket) return socket.error();
+      if (socket->send(Bytes(&kHelloControl, 1)) != 1) return left(peer);
       auto session = Session::create(session_setup(peer));
       if (!session) return session.error();
       result_.control->link(peer) =
@@ -325,7 +369,7 @@ class Joiner {
     link.pump();
     const auto peer = link.session().peer();
     const bool believed = peer && (stranger.same_user || link.session().authenticated());
-    if (const auto& failure = link.session().failure()) {
+    if (const auto& failure = link.failure()) {
       stranger.done = true;
       if (believed) return named(*peer, *failure);
       refused_ = peer ? named(*peer, *failure).message : failure->message;
@@ -335,7 +379,7 @@ class Joiner {
     if (link.gone()) stranger.done = true;
     if (!link.session().complete()) {
       if (!link.gone() || !believed) return {};
-      return peer_error(concat("rank ", *peer, " left while joining"));
+      return left(*peer);
     }
     stranger.done = true;
     if (result_.control->link(*peer) != nullptr) {
@@ -429,13 +473,12 @@ class Joiner {
     const auto& link = result_.control->link(rank_of_peer);
     if (link == nullptr) return {};
     link->pump();
-    if (const auto& failure = link->session().failure()) return named(rank_of_peer, *failure);
+    if (const auto& failure = link->failure()) return named(rank_of_peer, *failure);
     while (const auto message = link->poll_message()) {
       if (Status status = handle(rank_of_peer, *message); !status) return status;
     }
     // One that was ready may have got all it wanted and ended.
-    if (link->gone() && !peers_[rank_of_peer].ready)
-      return peer_error(concat("rank ", rank_of_peer, " left while joining"));
+    if (link->gone() && !peers_[rank_of_peer].ready) return left(rank_of_peer);
     return {};
   }
 

@@ -68,18 +68,12 @@ class SealedLanes final : public Lanes {
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
                      MutableBytes scratch) override {
     const MutableBytes out = scratch.first(expected.length);
-    if (Status status = read(step, expected, record, out); !status) return status.error();
-    return Bytes(out);
-  }
-
-  Status read(const Step& step, const RecordHeader& expected, Bytes record,
-              MutableBytes out) override {
     Peer& peer = *peers_[step.origin];
     RekeyingReceiveLane& lane = step.broadcast_lane ? peer.broadcast : peer.from;
     const auto header = lane.open(record, out);
     if (!header) return named(step.origin, header.error());
     const Status fits = check_expected(*header, expected);
-    if (fits) return {};
+    if (fits) return Bytes(out);
     wipe(out);
     return named(step.origin, fits.error());
   }
@@ -121,14 +115,6 @@ class PlainLanes final : public Lanes {
       return named(step.origin, peer_error("record cut short"));
     }
     return record.subspan(RecordHeader::kBytes, header->length);
-  }
-
-  Status read(const Step& step, const RecordHeader& expected, Bytes record,
-              MutableBytes out) override {
-    const auto payload = view(step, expected, record, {});
-    if (!payload) return payload.error();
-    if (!payload->empty()) std::memcpy(out.data(), payload->data(), payload->size());
-    return {};
   }
 };
 

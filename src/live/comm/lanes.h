@@ -31,10 +31,6 @@ class Lanes {
   // bytes are in `scratch`, or still in the record if nothing protects them anyway.
   virtual Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
                              MutableBytes scratch) = 0;
-
-  // The same, into the caller's memory, which is wiped if the record is not genuine.
-  virtual Status read(const Step& step, const RecordHeader& expected, Bytes record,
-                      MutableBytes out) = 0;
 };
 
 std::unique_ptr<Lanes> make_sealed_lanes(uint32_t rank,

@@ -65,7 +65,8 @@ class Runner {
   Status hear_control();
   Status perform(Running& running, const Task& task);
   Status send(Running& running, const Task& task, Bytes payload);
-  Status fold(Running& running, const Task& task, MutableBytes result, Bytes own, Bytes incoming);
+  void fold(const Running& running, const Task& task, MutableBytes result, Bytes own,
+            Bytes incoming) const;
   Result<Bytes> open(Running& running, const Task& task);
   uint64_t& counter(const Operation& operation);
   RecordHeader header(const Running& running, const Task& task, uint32_t origin) const;

@@ -18,12 +18,11 @@ struct Lengths {
   uint32_t broadcast_slots;
   uint32_t receive_records;
 };
-constexpr Lengths kShm[] = {{8, 16, 0}, {4, 8, 0}, {2, 4, 0}, {2, 2, 0}};
-constexpr Lengths kTcp[] = {{8, 16, 2}, {8, 16, 2}, {4, 8, 2}, {2, 2, 1}};
-static_assert(std::size(kShm) == std::size(kTcp));
 // A slot of shared memory is read where it lies, so the slots of all ranks of a host should fit the
-// caches they share: more than a few ranks get shorter queues.
-constexpr uint32_t kRanksWithLongQueues = 3;
+// caches they share: queues are shorter than a network's.
+constexpr Lengths kShm[] = {{4, 8, 0}, {2, 4, 0}, {2, 2, 0}};
+constexpr Lengths kTcp[] = {{8, 16, 2}, {4, 8, 2}, {2, 2, 1}};
+static_assert(std::size(kShm) == std::size(kTcp));
 constexpr uint32_t kPayloadBytesMin = 512;
 constexpr uint32_t kPayloadAlignment = 64;
 
@@ -51,8 +50,7 @@ size_t wire_bytes(const GroupShape& group, const WirePlan& plan) {
 WirePlan plan_wires(const GroupShape& group, uint32_t payload_bytes_wanted) {
   WirePlan plan;
   for (plan.payload_bytes = payload_bytes_wanted;;) {
-    const size_t first = group.most_on_a_host > kRanksWithLongQueues ? 1 : 0;
-    for (size_t i = first; i < std::size(kShm); ++i) {
+    for (size_t i = 0; i < std::size(kShm); ++i) {
       plan.shm = shape(group.most_on_a_host, kShm[i], plan.payload_bytes);
       plan.tcp = shape(group.size, kTcp[i], plan.payload_bytes);
       if (wire_bytes(group, plan) <= kWireBytesMax) return plan;
