@@ -29,7 +29,7 @@ const drawStudy = ({make, section, tag, short, table, chart, bars, axis, colour}
   const at = section('Training study: what sealing costs an iteration', 'measured');
   const machine = run.machine ?? {};
   at.append(make('p', {class: 'note'}, [file.split('/').pop(), machine.cpu, machine.cores && machine.cores + ' cores',
-    machine.torch && 'PyTorch ' + machine.torch, machine.threads_per_rank && machine.threads_per_rank + ' thread per rank']
+    machine.torch && 'PyTorch ' + machine.torch, machine.threads_per_rank && 'threads per rank: ' + machine.threads_per_rank]
     .filter(Boolean).join(' · ') + '. Real models on generated data; one iteration of each variant per round, ratios taken within rounds.'));
   if (run.differs) at.append(make('p', {}, run.differs));
   const grid = make('div', {class: 'grid'});
