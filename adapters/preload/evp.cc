@@ -190,7 +190,7 @@ bool update_verified(Shadow& shadow, Update* real, Context* context, Byte* out, 
 }
 
 int update(Update* real, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes) {
-  if (bytes > 0) {
+  if (bytes > 0 && crew.load(std::memory_order_acquire) != nullptr) {
     in = serve::real_source(in, static_cast<uint64_t>(bytes));
     out = serve::real_destination(out, static_cast<uint64_t>(bytes));
   }
