@@ -60,6 +60,7 @@ void Runtime::forget_context(ContextHandle context) {
     const std::unique_lock lock(streams_mutex_);
     std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
   }
+  unsettled_.forget(context);
   device_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
   host_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
   {
