@@ -22,7 +22,7 @@ class CMakeBuild(build_ext):
             self.require_torch()
             build = os.path.abspath(os.path.join(self.build_temp, "cmake"))
             self.call("-S", HERE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                      f"-DSEALANE_PYTHON={sys.executable}")
+                      "-DCMAKE_UNITY_BUILD=ON", f"-DSEALANE_PYTHON={sys.executable}")
         targets = ("sealane-torch", "sealane", "sealane-program")
         self.call("--build", build, "--target", *targets)
         package = os.path.join(HERE, "python") if self.inplace else os.path.abspath(self.build_lib)

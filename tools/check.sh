@@ -74,7 +74,7 @@ check_fuzz() {
   subjects=$(basename -s _fuzz build-fuzz/fuzz/*_fuzz)
   for subject in $subjects; do mkdir -p "build-fuzz/corpus/$subject" "tests/fuzz/corpus/$subject"; done
   echo "== fuzz: $fuzz_seconds s each:" $subjects
-  echo "$subjects" | xargs -P "$jobs" -I SUBJECT build-fuzz/fuzz/SUBJECT_fuzz -verbosity=0 \
+  echo "$subjects" | xargs -P "$jobs" -I SUBJECT env build-fuzz/fuzz/SUBJECT_fuzz -verbosity=0 \
     -max_total_time="$fuzz_seconds" -artifact_prefix=build-fuzz/SUBJECT- \
     build-fuzz/corpus/SUBJECT tests/fuzz/corpus/SUBJECT ||
     fail fuzz "the input is in build-fuzz/SUBJECT-*; replay it with: build-fuzz/fuzz/SUBJECT_fuzz FILE"
