@@ -62,7 +62,7 @@ void start() {
   take_pace();
   set_check_handler(&throw_broken);
   // Threads do not survive a fork, and the driver does not work in the child either.
-  pthread_atfork(nullptr, nullptr, [] {
+  pthread_atfork(&serve::Runtime::before_fork, &serve::Runtime::after_fork, [] {
     forked.store(true);
     serve::Runtime::abandon();
     serve::remove_sinks();

@@ -49,6 +49,7 @@ enum class Answer : uint8_t {
   engine,    // ours, one thread
   parallel,  // ours, several threads
   slot,      // sealed ahead
+  deferred,  // put aside, opened later
 };
 
 // Which `call`, for those who follow the program's objects; a `wait` says what was waited for.

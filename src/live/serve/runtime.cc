@@ -52,7 +52,8 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       crew_(worker_count() - 1),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()) {}
+      speculation_(choose_speculation()),
+      reads_(start_reads()) {}
 
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
 const Policy* Runtime::choose_speculation() const {
@@ -101,6 +102,7 @@ Route Runtime::copy(const CopyAsked& asked) {
   const std::lock_guard lock(state->mutex);
   if (put_into_stream(asked, *state, *carrier, state->words[place], request) != kSuccess) {
     if (request.staged) staging_.give(request.host);
+    if (request.read != kNoRead) reads_->cancel(request.read);
     return Route::passed;
   }
   plan(asked, state->device, *carrier, request);
@@ -116,6 +118,10 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   const bool pinned = block && block->range.contains(range);
   if (pinned && !block->what.registered) {
     request.host = asked.host;
+    if (reads_ != nullptr && block->what.ours && asked.direction == Direction::to_host) {
+      request.read = reads_->begin(range, request.host);
+      if (request.read != kNoRead) request.deliver = asked.host;
+    }
     return Route::carried;
   }
   // The program can unmap memory it registered: we do not touch it behind its back.
@@ -134,10 +140,17 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
 }
 
 bool Runtime::departs(const LaneRequest& request) {
+  // What would trap the driver's thread anyway is opened by all workers first.
+  if (reads_ != nullptr && request.read == kNoRead) {
+    reads_->settle({reinterpret_cast<uint64_t>(request.host), request.bytes});
+  }
   return request.fetch == nullptr || move(read_memory, request.fetch, request.host, request.bytes);
 }
 
 void Runtime::landed(const LaneRequest& request) {
+  if (request.read != kNoRead) {
+    return reads_->land(request.read, {request.context, request.observer, request.flight});
+  }
   if (request.deliver == nullptr) return;
   if (!move(write_memory, request.host, request.deliver, request.bytes)) {
     SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
@@ -235,7 +248,9 @@ Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneR
 }
 
 void Runtime::carried(const LaneRequest& request, Direction, Code code) {
-  if (request.observer != nullptr) {
+  const bool put_off = request.read != kNoRead && code == kSuccess;
+  if (request.read != kNoRead && !put_off) reads_->cancel(request.read);
+  if (request.observer != nullptr && !put_off) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);

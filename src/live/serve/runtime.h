@@ -24,6 +24,7 @@
 
 #include "core/copy.h"
 #include "live/serve/crew.h"
+#include "live/serve/deferred_reads.h"
 #include "live/serve/events.h"
 #include "live/serve/gpu_driver.h"
 #include "live/serve/lane.h"
@@ -41,14 +42,20 @@ struct CopyAsked {
   uint64_t id = 0;                // next_copy(), if somebody watches
 };
 
-class Runtime final : private LaneOwner {
+class Runtime final : private LaneOwner, private ReadOwner {
  public:
   // Called once, when the driver is up and CC mode is on.
   static void start(GpuDriver& driver);
   // nullptr: not started, or stepped aside. One load.
   static Runtime* get() { return current_.load(std::memory_order_acquire); }
   // After fork, in the child: nothing of ours lives there.
-  static void abandon() { current_.store(nullptr); }
+  static void abandon() {
+    current_.store(nullptr);
+    DeferredReads::abandon();
+  }
+  // Around a fork, in the parent: memory whose bytes are to come would be zeros in the child.
+  static void before_fork();
+  static void after_fork();
 
   // An asynchronous copy. carried: it is ours and the call has succeeded; else pass it on.
   Route copy(const CopyAsked& asked);
@@ -78,7 +85,9 @@ class Runtime final : private LaneOwner {
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
-  bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
+  bool owns_pinned() const {
+    return options().pinned || speculation_ != nullptr || reads_ != nullptr;
+  }
 
   void step_aside(const char* why);
 
@@ -115,6 +124,8 @@ class Runtime final : private LaneOwner {
   bool departs(const LaneRequest& request) override;
   void landed(const LaneRequest& request) override;
   void carried(const LaneRequest& request, Direction direction, Code code) override;
+  void refused(const ReadOwnerData& whose, const Range& destination, const char* why) override;
+  void delivered(const ReadOwnerData& whose, bool verified) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
@@ -126,6 +137,7 @@ class Runtime final : private LaneOwner {
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;
+  DeferredReads* start_reads();
   bool sealed_ahead(const CopyAsked& asked) const;
   Ahead* make_ahead();
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
@@ -147,6 +159,7 @@ class Runtime final : private LaneOwner {
   Crew crew_;
   Staging staging_;
   const Policy* const speculation_;  // nullptr: nothing is sealed ahead
+  DeferredReads* const reads_;       // nullptr: copies to the host are opened in the call
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
 

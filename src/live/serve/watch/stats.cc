@@ -68,6 +68,8 @@ std::string_view to_string(Answer answer) {
       return "parallel";
     case Answer::slot:
       return "slot";
+    case Answer::deferred:
+      return "deferred";
   }
   return "unknown";
 }

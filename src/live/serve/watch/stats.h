@@ -21,7 +21,7 @@
 namespace sealane::serve {
 
 constexpr size_t kRoutes = static_cast<size_t>(Route::passed_aside) + 1;
-constexpr size_t kAnswers = static_cast<size_t>(Answer::slot) + 1;
+constexpr size_t kAnswers = static_cast<size_t>(Answer::deferred) + 1;
 std::string_view to_string(Route route);
 std::string_view to_string(Answer answer);
 std::string_view to_string(Direction direction);

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "live/read_trap.h"
 #include "live/serve/watch/chrome_trace.h"
 #include "live/serve/watch/observer.h"
 #include "live/serve/watch/recorder.h"
@@ -57,6 +58,11 @@ double measure_engine() {
   return static_cast<double>(from.size()) / std::max(1.0, best_ns);
 }
 
+std::string why_no_traps() {
+  const auto trap = ReadTrap::open();
+  return trap ? std::string() : trap.error().message;
+}
+
 }  // namespace
 
 bool is_watching_asked(Lookup lookup) {
@@ -75,7 +81,8 @@ void start_watching(Lookup lookup, const WatchContext& context) {
     add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
   }
   if (is_set(lookup, "SEALANE_OBSERVE")) {
-    add_sink(*new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine}));
+    add_sink(*new Observer(
+        {costs_in(lookup), context.dilation, context.workers, &measure_engine, &why_no_traps}));
   }
 }
 
