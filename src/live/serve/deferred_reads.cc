@@ -92,6 +92,7 @@ void DeferredReads::serve_touches() {
     {
       const std::lock_guard lock(mutex_);
       touched = book_.touch(*page);
+      if (touched.answer == ReadBook::Answer::wait) reads_.at(touched.id)->awaited.store(true);
     }
     if (touched.answer == ReadBook::Answer::open) open(touched.id, Place::trapped);
     if (touched.answer == ReadBook::Answer::gone) trap_.wake(pages({*page, 1}));
@@ -208,19 +209,20 @@ bool DeferredReads::open_later(ReadId id) {
   auto job = std::make_unique<Job>(Job{*this, id});
   const auto work = [](void* context) {
     const std::unique_ptr<Job> mine(static_cast<Job*>(context));
-    bool claimed = false;
     {
       const std::lock_guard lock(mine->reads.mutex_);
-      claimed = mine->reads.book_.claim(mine->id);
+      if (!mine->reads.book_.claim(mine->id)) return;
+      mine->reads.reads_.at(mine->id)->awaited.store(false);
     }
-    if (claimed) mine->reads.open(mine->id, Place::trapped);
+    mine->reads.open(mine->id, Place::trapped);
   };
   if (!crew_.post(work, job.get())) return false;
   static_cast<void>(job.release());
   return true;
 }
 
-// By whoever has claimed it.
+// By whoever has claimed it. Never in a loop or job of somebody else's, which might touch the very
+// destination: of the crew it only calls for help.
 void DeferredReads::open(ReadId id, Place place) {
   Read& mine = read(id);
   const bool verified = verify(mine);
@@ -241,9 +243,13 @@ void DeferredReads::open(ReadId id, Place place) {
 
 bool DeferredReads::verify(Read& mine) {
   std::atomic<bool> right{mine.kept_bytes == 0};  // else somebody never asked for a tag
-  crew_.each(mine.messages.size(), [&](size_t i) {
+  const auto open_one = [&](size_t i) {
     if (!mine.messages[i].open()) right.store(false);
-  });
+  };
+  // What nobody waits for takes one worker, and no others from those who do.
+  size_t done = 0;
+  while (done < mine.messages.size() && !mine.awaited.load()) open_one(done++);
+  crew_.each(mine.messages.size() - done, [&](size_t i) { open_one(done + i); });
   return right.load();
 }
 
@@ -297,6 +303,7 @@ void DeferredReads::settle(const Range& range) {
     open(id, Place::trapped);
     lock.lock();
   }
+  for (const ReadId id : book_.put_off(range)) reads_.at(id)->awaited.store(true);
   changed_.wait(lock, [&] { return book_.put_off(range).empty(); });
 }
 

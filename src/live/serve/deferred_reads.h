@@ -126,6 +126,7 @@ class DeferredReads {
     std::vector<KeptMessage> messages;
     uint64_t kept_bytes = 0;  // of messages without a promise
     ReadOwnerData whose;
+    std::atomic<bool> awaited{true};  // somebody waits for its bytes
     bool kept() const { return !messages.empty() || kept_bytes != 0; }
   };
   enum class Place : uint8_t { trapped, open };

@@ -37,6 +37,7 @@
 #include "live/serve/ahead.h"
 #include "live/serve/gpu_driver.h"
 #include "live/serve/read_book.h"
+#include "live/serve/stand_in.h"
 
 namespace sealane::serve {
 
@@ -74,6 +75,7 @@ struct LaneRequest {
   void* host = nullptr;
   uint64_t bytes = 0;
   bool staged = false;              // `host` is staging memory, to be given back
+  bool drivers = false;             // `host` is memory pinned by the driver
   void* fetch = nullptr;            // to device: staged bytes come from here when the copy may go
   void* deliver = nullptr;          // to host: staged bytes go here before the gate opens, or
   ReadId read = kNoRead;            //   later: `host` is memory of the DeferredReads'
@@ -146,10 +148,12 @@ class Lane {
         device_(device),
         direction_(direction),
         context_(context),
-        ahead_(ahead) {}
+        ahead_(ahead),
+        stand_in_(driver, direction) {}
 
   bool start();
   void work();
+  void await_requests(std::unique_lock<std::mutex>& lock);
   bool may_go(const LaneRequest& request);
   // Carry one of the first `count` requests. end(): none may go.
   Requests::iterator carry_first(Requests::iterator next, size_t count);
@@ -166,6 +170,7 @@ class Lane {
   const Direction direction_;
   LaneContext context_;  // the lane's thread may replace a failed one
   Ahead* const ahead_;
+  StandIn stand_in_;
   GateWord pad_word_;  // what pads write to
 
   std::mutex mutex_;
