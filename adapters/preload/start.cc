@@ -74,7 +74,7 @@ void start() {
   take_pace();
   set_check_handler(&throw_broken);
   // Threads do not survive a fork, and the driver does not work in the child either.
-  pthread_atfork(nullptr, nullptr, [] {
+  pthread_atfork(&serve::Runtime::before_fork, &serve::Runtime::after_fork, [] {
     forked.store(true);
     if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
     serve::Runtime::abandon();

@@ -215,6 +215,7 @@ Checkup examine(const Result<const Engine*>& chosen) {
   findings.push_back(check_instructions(machine.cpu));
   check_engines(chosen, findings);
   for (Finding& finding : try_page_guards()) findings.push_back(std::move(finding));
+  findings.push_back(try_read_trap());
   findings.push_back(check_lock_limit(machine));
   findings.push_back(check_swap(machine));
   findings.push_back(check_tee(machine));

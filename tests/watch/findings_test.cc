@@ -70,6 +70,7 @@ What Sealane would like to rely on
   yes        sources can be guarded against writes       100.0 % of 64.0 MiB tried
   yes        sources are the same at their next copy     96 of 96
   yes        copies to the device can be foretold        100.0 % of the bytes, by repetition
+  ?          reads of destinations can be trapped        no copies to the host
 
 What it would have saved, at most (ESTIMATED from the above, 8 workers)
   with                     callers wait   sealing in the way of data

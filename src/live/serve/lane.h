@@ -43,6 +43,7 @@
 #include "live/serve/ahead.h"
 #include "live/serve/crossing.h"
 #include "live/serve/gpu_driver.h"
+#include "live/serve/read_book.h"
 #include "live/serve/stand_in.h"
 
 namespace sealane::serve {
@@ -83,7 +84,8 @@ struct LaneRequest {
   bool staged = false;              // `host` is staging memory, to be given back
   bool drivers = false;             // `host` is memory pinned by the driver
   void* fetch = nullptr;            // to device: staged bytes come from here when the copy may go
-  void* deliver = nullptr;          // to host: staged bytes go here before the gate opens
+  void* deliver = nullptr;          // to host: staged bytes go here before the gate opens, or
+  ReadId read = kNoRead;            //   later: `host` is memory of the DeferredReads'
   ContextHandle context = nullptr;  // of the program
   std::shared_ptr<const EventLease> after;
   std::vector<std::shared_ptr<Ticket>> behind;  // copies of the stream that must have landed

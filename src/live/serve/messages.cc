@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <utility>
 
 #include "live/serve/pace.h"
 #include "seal/stream_copy.h"
@@ -46,6 +47,7 @@ void Message::begin(const Iv& iv) {
   bytes_ = 0;
   written_ = nullptr;
   in_one_piece_ = true;
+  kept_ = false;
   updates_ = 0;
   answer_ = Answer::engine;
   source_ = 0;
@@ -84,6 +86,10 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
 void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
   note_update(in, out, bytes);
   if (updates_ == 1 && bytes_ == 0 && answer_ahead(in, out, bytes, crew)) return;
+  if (!keep(in, out, bytes, crew)) blocks(in, out, bytes, crew);
+}
+
+void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
   const uint64_t begun = bytes_ % kGcmBlockBytes;
   if (begun != 0) {
     const uint64_t head = std::min(bytes, kGcmBlockBytes - begun);
@@ -105,19 +111,7 @@ bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
   taken_ = ahead->take(key_number_, key_, iv_, in, bytes);
   if (taken_.ours) ahead_ = ahead;
   if (taken_.record == nullptr) return false;
-  const uint64_t part = part_bytes(bytes, crew);
-  const auto one = [&](size_t i) {
-    const uint64_t began = pace().begin();
-    const uint64_t offset = i * part;
-    const uint64_t here = std::min(part, bytes - offset);
-    stream_copy({out + offset, here}, {taken_.record + offset, here});
-    pace().end(Pace::host_copy, here, began);
-  };
-  if (part >= bytes) {
-    one(0);
-  } else {
-    crew->each((bytes + part - 1) / part, one);
-  }
+  copy_over(taken_.record, out, bytes, crew);
   const uint64_t whole = bytes / kGcmBlockBytes;
   hash_ = key_->join(hash_, taken_.hash, whole);
   if (const uint64_t tail = bytes % kGcmBlockBytes; tail != 0) {
@@ -128,6 +122,56 @@ bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
   bytes_ += bytes;
   answer_ = taken_.foreseen ? Answer::slot : Answer::worker;
   return true;
+}
+
+void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew) {
+  const uint64_t part = part_bytes(bytes, crew);
+  const auto one = [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t offset = i * part;
+    const uint64_t here = std::min(part, bytes - offset);
+    stream_copy({to + offset, here}, {from + offset, here});
+    pace().end(Pace::host_copy, here, began);
+  };
+  if (part >= bytes) {
+    one(0);
+  } else {
+    crew->each((bytes + part - 1) / part, one);
+  }
+}
+
+// Puts bytes aside that may be opened later. Not without workers, who would open them.
+bool Message::keep(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+  DeferredReads* const reads = DeferredReads::get();
+  if (direction_ != Direction::to_host || bytes == 0 || crew == nullptr) return false;
+  if (reads == nullptr || reads->idle()) return false;
+  const bool goes_on = bytes_ == 0 || (kept_ && in_one_piece_);
+  if (!goes_on || !reads->keep({reinterpret_cast<uint64_t>(out), bytes})) {
+    if (kept_) open_kept(*reads, crew);
+    return false;
+  }
+  copy_over(in, out, bytes, crew);
+  kept_ = true;
+  bytes_ += bytes;
+  answer_ = Answer::deferred;
+  return true;
+}
+
+// The rest of the message must be opened now, and so must what was put aside.
+void Message::open_kept(DeferredReads& reads, Crew* crew) {
+  kept_ = false;
+  answer_ = Answer::engine;
+  const uint64_t bytes = std::exchange(bytes_, 0);
+  reads.recant({reinterpret_cast<uint64_t>(written_), bytes});
+  blocks(written_, const_cast<uint8_t*>(written_), bytes, crew);
+}
+
+void Message::promise(const Tag& tag) {
+  if (DeferredReads* const reads = DeferredReads::get()) {
+    reads->promise(
+        {key_, iv_, hash_, additional_bytes_, const_cast<uint8_t*>(written_), bytes_, tag});
+  }
+  if (watched()) tell();
 }
 
 void Message::finish_turn() {

@@ -19,6 +19,8 @@
 //
 // Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
 // meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
+// Where reads can be trapped (deferred_reads.h) its bytes are put aside instead, as they are, and
+// the tag is compared later.
 //
 // Threads: a Message belongs to one thread at a time, as EVP contexts do. The rest is thread-safe.
 #pragma once
@@ -31,6 +33,7 @@
 #include "core/copy.h"
 #include "live/serve/ahead.h"
 #include "live/serve/crew.h"
+#include "live/serve/deferred_reads.h"
 #include "live/serve/events.h"
 #include "seal/split_gcm.h"
 
@@ -53,14 +56,20 @@ class Message {
   // `crew` null: on this thread alone.
   void update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
-  Tag tag(bool answered);  // ends the message; all zero if libcrypto did it
-  void refuse();           // the tag was wrong: wipes what was written
+  Tag tag(bool answered);              // ends the message; all zero if libcrypto did it
+  void refuse();                       // the tag was wrong: wipes what was written
+  bool kept() const { return kept_; }  // to be opened later: ends with promise()
+  void promise(const Tag& tag);        // this is the tag it must have
 
   uint64_t bytes() const { return bytes_; }
 
  private:
   void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
+  void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew);
+  bool keep(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void open_kept(DeferredReads& reads, Crew* crew);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
   bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void finish_turn();
@@ -78,6 +87,7 @@ class Message {
   uint64_t bytes_ = 0;
   const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
   bool in_one_piece_ = true;
+  bool kept_ = false;
   uint16_t updates_ = 0;
   Instant began_{};
   Answer answer_ = Answer::engine;

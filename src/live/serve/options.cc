@@ -31,7 +31,7 @@ bool flag(Lookup lookup, const char* name) {
 
 void switch_off(Options& options) {
   options.engine = options.async = options.parallel = options.coalesce = false;
-  options.registration = options.pinned = options.speculate = false;
+  options.registration = options.pinned = options.speculate = options.defer = false;
 }
 
 bool switch_on(Options& options, std::string_view part) {
@@ -49,6 +49,8 @@ bool switch_on(Options& options, std::string_view part) {
     options.pinned = true;
   } else if (part == "speculate") {
     options.speculate = true;
+  } else if (part == "defer") {
+    options.defer = true;
   } else {
     return part == "none";
   }
@@ -63,7 +65,7 @@ void read_enable(Options& options, std::string_view list) {
     if (!switch_on(options, part)) {
       std::fprintf(stderr,
                    "sealane: SEALANE_ENABLE knows engine, async, parallel, coalesce, speculate, "
-                   "register, pinned: not %.*s\n",
+                   "register, pinned, defer: not %.*s\n",
                    static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));

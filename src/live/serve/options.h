@@ -23,6 +23,7 @@ struct Options {
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   bool speculate = true;     //   bulk copies are sealed before they are asked for, where it pays
+  bool defer = false;        //   copies to the host are opened after the synchronising call
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
@@ -33,6 +34,7 @@ struct Options {
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 
   const Policy* speculation() const;  // nullptr: nothing is sealed ahead
+  bool defers() const { return engine && async && parallel && defer; }
 };
 
 using Lookup = const char* (*)(const char* name);  // getenv's signature

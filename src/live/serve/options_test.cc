@@ -26,6 +26,9 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   EXPECT_TRUE(all.engine && all.async && all.parallel && all.registration && !all.disabled);
   const Options some = with("SEALANE_ENABLE", "engine,parallel");
   EXPECT_TRUE(some.engine && some.parallel && !some.async && !some.registration && !some.pinned);
+  EXPECT_FALSE(all.defers() || some.defers());
+  EXPECT_FALSE(with("SEALANE_ENABLE", "engine,defer").defers()) << "nothing carries its copies";
+  EXPECT_TRUE(with("SEALANE_ENABLE", "engine,async,parallel,defer").defers());
   const Options none = with("SEALANE_ENABLE", "none");
   EXPECT_FALSE(none.engine || none.async || none.parallel || none.registration || none.coalesce);
   EXPECT_TRUE(all.coalesce && with("SEALANE_ENABLE", "async,coalesce").coalesce);

@@ -48,6 +48,7 @@ Runtime::Runtime(GpuDriver& driver)
       crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
       speculation_(choose_speculation()),
+      reads_(start_reads()),
       unsettled_(driver) {}
 
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
@@ -132,6 +133,7 @@ size_t Runtime::neighbour_of(const CopyAsked& asked, Stream& stream) {
 
 void Runtime::give_back(const Carriage& carriage) {
   if (carriage.request.staged) staging_.give(carriage.request.host);
+  if (carriage.request.read != kNoRead) reads_->cancel(carriage.request.read);
 }
 
 // A pinned source or destination is the program's to keep still. A pageable source may change as
@@ -149,6 +151,10 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   if (pinned && !block->what.registered) {
     request.host = asked.host;
     request.drivers = !block->what.ours;
+    if (reads_ != nullptr && block->what.ours && asked.direction == Direction::to_host) {
+      request.read = reads_->begin(range, request.host);
+      if (request.read != kNoRead) request.deliver = asked.host;
+    }
     return Route::carried;
   }
   // The program can unmap memory it registered: we do not touch it behind its back.
@@ -167,10 +173,17 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
 }
 
 bool Runtime::departs(const LaneRequest& request) {
+  // What would trap the driver's thread anyway is opened by all workers first.
+  if (reads_ != nullptr && request.read == kNoRead) {
+    reads_->settle({reinterpret_cast<uint64_t>(request.host), request.bytes});
+  }
   return request.fetch == nullptr || move(read_memory, request.fetch, request.host, request.bytes);
 }
 
 void Runtime::landed(const LaneRequest& request) {
+  if (request.read != kNoRead) {
+    return reads_->land(request.read, {request.context, request.observer, request.flight});
+  }
   if (request.deliver == nullptr) return;
   if (!move(write_memory, request.host, request.deliver, request.bytes)) {
     SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
@@ -302,7 +315,9 @@ void Runtime::failed(const LaneRequest& request, Direction direction, Code code)
 }
 
 void Runtime::carried(const LaneRequest& request, Code code) {
-  if (request.observer != nullptr) {
+  const bool put_off = request.read != kNoRead && code == kSuccess;
+  if (request.read != kNoRead && !put_off) reads_->cancel(request.read);
+  if (request.observer != nullptr && !put_off) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);
@@ -448,7 +463,7 @@ bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
 
 // Of large copies to the host the core knows that was told of them.
 bool Runtime::settled(const CopyAsked& asked, int device) {
-  if (unsettled_.any()) return false;
+  if (unsettled_.any() || (reads_ != nullptr && !reads_->idle())) return false;
   const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
   const std::lock_guard lock(lanes_mutex_);
   const auto& carrier = lane_at(device, bulk_place(host));

@@ -26,6 +26,7 @@
 
 #include "core/copy.h"
 #include "live/serve/crew.h"
+#include "live/serve/deferred_reads.h"
 #include "live/serve/events.h"
 #include "live/serve/gpu_driver.h"
 #include "live/serve/lane.h"
@@ -45,14 +46,20 @@ struct CopyAsked {
   bool read_now = false;          // nobody may look at the source after the call
 };
 
-class Runtime final : private LaneOwner {
+class Runtime final : private LaneOwner, private ReadOwner {
  public:
   // Called once, when the driver is up and CC mode is on.
   static void start(GpuDriver& driver);
   // nullptr: not started, or stepped aside. One load.
   static Runtime* get() { return current_.load(std::memory_order_acquire); }
   // After fork, in the child: nothing of ours lives there.
-  static void abandon() { current_.store(nullptr); }
+  static void abandon() {
+    current_.store(nullptr);
+    DeferredReads::abandon();
+  }
+  // Around a fork, in the parent: memory whose bytes are to come would be zeros in the child.
+  static void before_fork();
+  static void after_fork();
 
   // An asynchronous copy. carried: it is ours and the call has succeeded; else pass it on.
   Route copy(const CopyAsked& asked);
@@ -86,7 +93,7 @@ class Runtime final : private LaneOwner {
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
-  bool owns_pinned() const { return options().pinned || seals_ahead(); }
+  bool owns_pinned() const { return options().pinned || seals_ahead() || reads_ != nullptr; }
   bool seals_ahead() const { return speculation_ != nullptr; }
 
   void step_aside(const char* why);
@@ -142,6 +149,8 @@ class Runtime final : private LaneOwner {
   void landed(const LaneRequest& request) override;
   void failed(const LaneRequest& request, Direction direction, Code code) override;
   void carried(const LaneRequest& request, Code code) override;
+  void refused(const ReadOwnerData& whose, const Range& destination, const char* why) override;
+  void delivered(const ReadOwnerData& whose, bool verified) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
@@ -159,6 +168,7 @@ class Runtime final : private LaneOwner {
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;
+  DeferredReads* start_reads();
   bool sealed_ahead(const CopyAsked& asked, int device);
   bool settled(const CopyAsked& asked, int device);
   Ahead* make_ahead(int device);
@@ -184,6 +194,7 @@ class Runtime final : private LaneOwner {
   Crew crew_;
   Staging staging_;
   const Policy* const speculation_;  // nullptr: nothing is sealed ahead
+  DeferredReads* const reads_;       // nullptr: copies to the host are opened in the call
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
   Unsettled unsettled_;

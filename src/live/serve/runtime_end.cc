@@ -33,6 +33,7 @@ void Runtime::drain() {
   each_lane(lanes_mutex_, lanes_, [](Lane& lane) {
     if (!lane.idle()) lane.drain([](const LaneRequest&) { return true; });
   });
+  if (reads_ != nullptr) reads_->settle();
 }
 
 void Runtime::drain(Range range) {
@@ -47,6 +48,7 @@ void Runtime::drain(Range range) {
              range.overlaps(deliver);
     });
   });
+  if (reads_ != nullptr) reads_->freed(range);
   std::vector<Ahead*> aheads;
   {
     const std::lock_guard lock(lanes_mutex_);
@@ -105,6 +107,34 @@ bool Runtime::give_up_contexts() {
     gave = true;
   }
   return gave;
+}
+
+// --- copies to the host that are opened later
+
+DeferredReads* Runtime::start_reads() {
+  if (!options().defers()) return nullptr;
+  const auto started = DeferredReads::start(crew_, *this, options().staging_bytes_max);
+  if (started) return *started;
+  std::fprintf(stderr, "sealane: defer is not used: %s\n", started.error().message.c_str());
+  return nullptr;
+}
+
+void Runtime::refused(const ReadOwnerData& whose, const Range& destination, const char* why) {
+  fail(whose.context, kForged);
+  std::fprintf(stderr, "sealane: a copy of %llu bytes to the host failed, they are zeros now: %s\n",
+               static_cast<unsigned long long>(destination.bytes), why);
+}
+
+void Runtime::delivered(const ReadOwnerData& whose, bool verified) {
+  if (whose.observer != nullptr) whose.observer->finish_out(whose.flight, verified);
+}
+
+void Runtime::before_fork() {
+  if (DeferredReads* reads = DeferredReads::get()) reads->hold();
+}
+
+void Runtime::after_fork() {
+  if (DeferredReads* reads = DeferredReads::get()) reads->release();
 }
 
 void Runtime::step_aside(const char* why) {

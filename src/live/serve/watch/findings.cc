@@ -113,6 +113,14 @@ Check guards(const Findings& f) {
   return out;
 }
 
+Check traps(const Findings& f) {
+  Check out{State::unknown, "reads of destinations can be trapped", "no copies to the host"};
+  if (f.to_host.copies == 0) return out;
+  out.found = f.trap_refusal.empty() ? "by this process" : f.trap_refusal;
+  out.state = f.trap_refusal.empty() ? State::holds : State::differs;
+  return out;
+}
+
 Check unchanged(const Findings& f) {
   Check out{State::unknown, "sources are the same at their next copy", "none came twice"};
   const uint64_t asked = f.sources_changed + f.sources_unchanged;
@@ -136,8 +144,8 @@ Check predictable(const Findings& f) {
 }  // namespace
 
 std::vector<Check> check(const Findings& f) {
-  return {seen(f),         iv_law(f),   message_size(f), source(f),    thread(f),     shape(f),
-          own_messages(f), rotation(f), guards(f),       unchanged(f), predictable(f)};
+  return {seen(f),         iv_law(f),   message_size(f), source(f),    thread(f),      shape(f),
+          own_messages(f), rotation(f), guards(f),       unchanged(f), predictable(f), traps(f)};
 }
 
 std::vector<Outlook> outlook(const Findings& f, const StockCosts& costs) {

@@ -54,6 +54,7 @@ struct Findings {
   uint64_t unguardable_bytes = 0;
   uint64_t unguardable_pinned_bytes = 0;  // of them: memory that --enable pinned would replace
   std::string guard_refusal;
+  std::string trap_refusal;  // why reads cannot be trapped here; empty: they can
   uint64_t sources_unchanged = 0;
   uint64_t sources_changed = 0;
   std::string predictor;  // that led at the end

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "live/read_trap.h"
 #include "live/serve/watch/chrome_trace.h"
 #include "live/serve/watch/metrics.h"
 #include "live/serve/watch/observer.h"
@@ -85,6 +86,11 @@ void start_counting(Lookup lookup, const WatchContext& context) {
   told.start(context.metrics_every);
 }
 
+std::string why_no_traps() {
+  const auto trap = ReadTrap::open();
+  return trap ? std::string() : trap.error().message;
+}
+
 }  // namespace
 
 bool is_watching_asked(Lookup lookup) {
@@ -102,7 +108,8 @@ void start_watching(Lookup lookup, const WatchContext& context) {
     add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
   }
   if (is_set(lookup, "SEALANE_OBSERVE")) {
-    add_sink(*new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine}));
+    add_sink(*new Observer(
+        {costs_in(lookup), context.dilation, context.workers, &measure_engine, &why_no_traps}));
   }
 }
 
