@@ -36,6 +36,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
 CUresult cuMemFreeHost(void* memory);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
@@ -86,7 +87,7 @@ template <typename Call>
 CUresult unsettling(serve::StreamHandle stream, Call&& call, const char* name) {
   const CUresult result = ordered(stream, call, name);
   serve::Runtime* runtime = serve::Runtime::get();
-  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->speculates();
+  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->seals_ahead();
   if (matters && !is_capturing(stream)) runtime->unsettle(stream);
   return result;
 }

@@ -131,6 +131,16 @@ class Port final : public serve::GpuDriver {
     return code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream)) : code;
   }
 
+  Code move_within(const LaneContext& lane, std::span<const serve::DeviceMove> moves) override {
+    const Current current(context(lane.context));
+    for (const serve::DeviceMove& move : moves) {
+      const CUresult code =
+          SEALANE_REAL(cuMemcpyDtoDAsync_v2)(move.to, move.from, move.bytes, stream(lane.stream));
+      if (code != CUDA_SUCCESS) return code;
+    }
+    return SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream));
+  }
+
   Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) override {
     const Current current(context(lane.context));
     return SEALANE_REAL(cuMemsetD32Async)(address, value, 1, stream(lane.stream));

@@ -16,6 +16,7 @@
 #include "evp.h"
 #include "live/gpu_probe.h"
 #include "live/serve/ahead.h"
+#include "live/serve/events.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
@@ -40,6 +41,7 @@ void take_pace() {
   find_pace(found.pace, "sealane_emu_pace");
   find_pace(found.answered, "sealane_emu_pace_answered");
   find_pace(found.dilation, "sealane_emu_dilation");
+  find_pace(found.woken, "sealane_emu_woke");
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 
@@ -49,6 +51,15 @@ void throw_broken(const char* file, int line, const char* what) {
   std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: stepping aside there\n", file, line,
                what);
   throw serve::BrokenInvariant();
+}
+
+// What was decided before anybody could watch.
+void tell_decisions() {
+  if (serve::options().speculation() == nullptr || serve::Runtime::get()->seals_ahead()) return;
+  serve::Event event;
+  event.kind = serve::EventKind::note;
+  event.text = "nothing is sealed ahead: it would gain less than it costs on this machine";
+  serve::report(event);
 }
 
 void start() {
@@ -65,13 +76,18 @@ void start() {
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
+    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
     stop_answering();
   });
   serve::Runtime::start(port());
   if (watching) {
-    serve::start_watching(variable, {serve::Runtime::get()->crew().size(), serve::pace().dilation});
+    serve::start_watching(variable,
+                          {.workers = serve::Runtime::get()->crew().size(),
+                           .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
+                           .dilation = serve::pace().dilation});
+    tell_decisions();
   }
   start_answering(serve::Runtime::get()->crew());
 }

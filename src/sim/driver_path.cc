@@ -97,8 +97,9 @@ void DriverPath::start(CallId call, uint32_t thread) {
     channel.key_bytes = 0;
     free = std::max(free, world_.now()) + from_us(platform_.cc.key_rotation_us);
   }
-  free = std::max(free, world_.now()) +
-         stock_copy_time(platform, path, host_memory(copy.memory), copy.host.bytes);
+  // The caller's core is at it, and the caller shares the cores like anybody else.
+  const Duration alone = stock_copy_time(platform, path, host_memory(copy.memory), copy.host.bytes);
+  free = std::max(free, world_.now()) + world_.crowded(alone, 1);
   world_.events.add(free, EventKind::driver_free, thread, call);
   world_.timeline.add({.track = Track::driver,
                        .what = "seal and copy",

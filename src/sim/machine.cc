@@ -152,6 +152,7 @@ void Machine::step(uint32_t id) {
   if (thread.next == thread.operations.size() || world_.error) {
     thread.next = thread.operations.size();
     --running_;
+    ++world_.asleep;
     ended_ = world_.now();
     return;
   }
@@ -314,7 +315,7 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
             allocated_[asked.range.address] = asked.range.bytes;
             world_.memory.write(asked.range);
             world_.oracle.allocates(asked.range);
-            if (runtime_) runtime_->allocated(asked.range);
+            if (runtime_) runtime_->allocated(asked.range, asked.memory);
             return Progress::done;
           },
           [&](const workload::FreeHost& asked) { return free_host(id, asked.address); },
@@ -484,7 +485,7 @@ void Machine::inject_faults(uint32_t id) {
     if (planned && !runtime_->reading(*planned)) {
       world_.log("[{:#x}, +{}) is freed and allocated again", planned->address, planned->bytes);
       world_.memory.write(*planned);
-      runtime_->allocated(*planned);
+      runtime_->allocated(*planned, MemoryKind::pinned);
     }
   }
 }

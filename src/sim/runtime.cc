@@ -285,10 +285,7 @@ void Runtime::run(const Action& action) {
     slot_bytes_ -= std::exchange(slots_[wiped->slot].bytes, 0);
     slots_[wiped->slot].sealed.content = 0;
   } else if (const auto* guard = std::get_if<Guard>(&action)) {
-    guarded_.push_back({guard->range, guard->kind, {}});
-    if (guard->kind == GuardKind::page) {
-      guard_debt_ += guard_arm_time(world_.setup.platform.guard, guard->range.bytes);
-    }
+    arm(*guard);
   } else if (const auto* unguard = std::get_if<Unguard>(&action)) {
     const auto found = std::find_if(guarded_.begin(), guarded_.end(), [&](const Guarded& each) {
       return each.range == unguard->range;
@@ -314,6 +311,26 @@ void Runtime::run(const Action& action) {
   }
 }
 
+// Protecting the driver's pages fails: the core has to be told what serves instead.
+void Runtime::arm(const Guard& guard) {
+  const bool refused = guard.kind == GuardKind::page && unprotectable_.contains(guard.range);
+  guarded_.push_back({guard.range, refused ? GuardKind::digest : guard.kind, {}});
+  if (refused) {
+    pipeline_.handle_guarded(guard.range, GuardKind::digest);
+  } else if (guard.kind == GuardKind::page) {
+    guard_debt_ += guard_arm_time(world_.setup.platform.guard, guard.range.bytes);
+  }
+}
+
+void Runtime::allocated(const Range& range, MemoryKind memory) {
+  pipeline_.handle_allocated(range);
+  if (memory == MemoryKind::managed) {
+    unprotectable_.add(range);
+  } else {
+    unprotectable_.erase(range);
+  }
+}
+
 // --- workers
 
 Runtime::Worker* Runtime::idle_worker(uint32_t& index) {
@@ -332,18 +349,10 @@ uint64_t Runtime::threads_of_ours() const {
 
 // Only what our threads take away: without them too the program's threads share the cores.
 Duration Runtime::shared(Duration think) const {
-  const uint64_t theirs = world_.threads - world_.asleep;
+  const uint64_t theirs = world_.awake();
   const uint64_t before = std::max(theirs, world_.setup.platform.host.cores);
   const uint64_t with_us = std::max(theirs + threads_of_ours(), before);
   return think * static_cast<int64_t>(with_us) / static_cast<int64_t>(before);
-}
-
-// More threads at work than cores: everybody is slower.
-Duration Runtime::crowded(Duration work) const {
-  const uint64_t running = world_.threads - world_.asleep + threads_of_ours();
-  const uint64_t cores = world_.setup.platform.host.cores;
-  return running > cores ? work * static_cast<int64_t>(running) / static_cast<int64_t>(cores)
-                         : work;
 }
 
 Duration Runtime::seal_time(uint64_t bytes) const {
@@ -376,7 +385,8 @@ void Runtime::start_seal(const Seal& seal, bool snapshot) {
   Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
   work += std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
-  occupy(index, seal.flight == kNone ? "seal ahead" : "seal", seal.host.bytes, crowded(work));
+  occupy(index, seal.flight == kNone ? "seal ahead" : "seal", seal.host.bytes,
+         world_.crowded(work, threads_of_ours()));
 }
 
 void Runtime::occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work) {
@@ -491,10 +501,10 @@ void Runtime::start_open(uint64_t index) {
     ++busy_workers_;
     worker->busy = true;
     worker->incoming = index;
-    occupy(worker_index, "open", range.bytes, crowded(work));
+    occupy(worker_index, "open", range.bytes, world_.crowded(work, threads_of_ours()));
     return;
   }
-  opener_free_ = std::max(opener_free_, world_.now()) + crowded(work);
+  opener_free_ = std::max(opener_free_, world_.now()) + world_.crowded(work, threads_of_ours());
   world_.events.add(opener_free_, EventKind::opened_inline, 0, index);
 }
 

@@ -59,7 +59,7 @@ class Runtime {
   bool query(uint32_t stream) const { return order_.done(stream); }
   Duration write(const Range& range);     // the program writes: what guards cost it
   Duration shared(Duration think) const;  // what the program's own work takes beside ours
-  void allocated(const Range& range) { pipeline_.handle_allocated(range); }
+  void allocated(const Range& range, MemoryKind memory);
   void freed(const Range& range);
   bool reading(const Range& range) const { return pipeline_.reading(range); }
 
@@ -138,6 +138,7 @@ class Runtime {
 
   void run(const Action& action);
   void run(const OrderAction& action);
+  void arm(const Guard& guard);
   void start_seal(const Seal& seal, bool snapshot);
   void start_open(uint64_t incoming);
   void occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work);
@@ -157,7 +158,6 @@ class Runtime {
   void fail(std::string what);
   Worker* idle_worker(uint32_t& index);
   uint64_t threads_of_ours() const;
-  Duration crowded(Duration work) const;
   Range part(const Carried& carried, uint32_t message) const;
   uint64_t content_of(const Outgoing& job) const;
   Duration seal_time(uint64_t bytes) const;
@@ -177,6 +177,7 @@ class Runtime {
   std::vector<ProgramCall> calls_;                   // by call
   std::vector<SlotContent> slots_;
   std::vector<Guarded> guarded_;
+  MappedRanges unprotectable_;  // managed memory: its pages are the driver's
   std::vector<Incoming> incoming_;
   uint64_t slot_bytes_ = 0;
   uint32_t busy_workers_ = 0;

@@ -93,7 +93,7 @@ void Runtime::start_lane(uint32_t id) {
       work += kWakeLane;
     if (tamper_next_ && !record.small) job.tampered = std::exchange(tamper_next_, std::nullopt);
   }
-  work = crowded(work);
+  work = world_.crowded(work, threads_of_ours());
   world_.counters.workers_busy += work * lane.helpers;
   world_.timeline.add({.track = Track::lane,
                        .index = id,

@@ -42,6 +42,15 @@ struct World {
                       fmt::format(format, std::forward<Args>(args)...));
   }
 
+  uint64_t awake() const { return threads - asleep; }
+  // More threads at work than cores: everybody is slower. `others` work beside the program's.
+  Duration crowded(Duration work, uint64_t others) const {
+    const uint64_t running = awake() + others;
+    const uint64_t cores = setup.platform.host.cores;
+    if (running <= cores) return work;
+    return work * static_cast<int64_t>(running) / static_cast<int64_t>(cores);
+  }
+
   static constexpr size_t kHistoryLines = 60;
 
   const Setup& setup;
@@ -53,7 +62,7 @@ struct World {
   Device device;
   Counters counters;
   std::optional<std::string> error;  // what every later call of the program is told
-  uint32_t asleep = 0;               // threads that wait inside a call
+  uint32_t asleep = 0;               // threads that need no core: they wait in a call, or are done
   uint32_t threads = 1;
   std::deque<std::string> history;
 };

@@ -85,7 +85,7 @@ class RandomProgram {
 
   void one_step(CUstream stream, Buffer& b) {
     ok(cuStreamWaitEvent(stream, b.used, 0));
-    switch (random_() % 12) {
+    switch (random_() % 13) {
       case 0:
       case 1:
         copy_in_pinned(stream, b);
@@ -110,6 +110,9 @@ class RandomProgram {
         break;
       case 10:
         several(stream, b);
+        break;
+      case 11:
+        batch(stream, b);
         break;
       default:
         if (random_() % 8 == 0) {
@@ -165,6 +168,34 @@ class RandomProgram {
   void several(CUstream stream, Buffer& b) {
     for (int i = 0; i < 4; ++i) copy_in_pageable(stream, b);
     copy_out(stream, b);
+  }
+
+  // Pieces of the buffer, no two the same words, from memory that is gone after the call.
+  void batch(CUstream stream, Buffer& b) {
+    std::vector<uint32_t> source(b.words.size());
+    std::vector<CUdeviceptr> to, from;
+    std::vector<size_t> sizes;
+    for (size_t first = 0; first < b.words.size();) {
+      const size_t most = random_() % 2 == 0 ? 40 : 20000;
+      const size_t count = std::min(1 + random_() % most, b.words.size() - first);
+      if (random_() % 4 != 0) {
+        for (size_t i = first; i < first + count; ++i) {
+          source[i] = b.words[i] = static_cast<uint32_t>(random_());
+        }
+        to.push_back(b.device + first * sizeof(uint32_t));
+        from.push_back(reinterpret_cast<CUdeviceptr>(&source[first]));
+        sizes.push_back(count * sizeof(uint32_t));
+      }
+      first += count;
+      if (to.size() == 100) break;
+    }
+    if (to.empty()) return;
+    CUmemcpyAttributes attributes{};
+    attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    size_t start = 0;
+    ok(cuMemcpyBatchAsync(to.data(), from.data(), sizes.data(), to.size(), &attributes, &start, 1,
+                          stream));
+    std::memset(source.data(), 0xee, bytes(b));
   }
 
   void check(Buffer& b, CUstream stream) {

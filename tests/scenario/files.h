@@ -24,10 +24,15 @@ inline std::vector<std::string> scenario_files() {
   return files;
 }
 
-inline std::string scenario_name(const testing::TestParamInfo<std::string>& tested) {
-  std::string name = std::filesystem::path(tested.param).stem().string();
+// As a test is named.
+inline std::string stem_of(const std::string& file) {
+  std::string name = std::filesystem::path(file).stem().string();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+inline std::string scenario_name(const testing::TestParamInfo<std::string>& tested) {
+  return stem_of(tested.param);
 }
 
 }  // namespace sealane::test

@@ -52,6 +52,25 @@ TEST(ScenarioParser, RepeatsNest) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "launch s1 2000"), 6);
 }
 
+TEST(ScenarioParser, ShufflesKeepAllStatementsAndBlocksTogether) {
+  const std::string shuffle =
+      "shuffle\nkernel 1us\nkernel 2us\nrepeat 1\nkernel 3us\nkernel 4us\nend\nkernel 5us\nend\n";
+  auto lines = program_of("repeat 50\n" + shuffle + "end\n");
+  std::vector<std::vector<std::string>> orders;
+  for (size_t i = 2; i + 5 <= lines.size(); i += 5) {  // behind the context and the stream
+    const auto at = lines.begin() + static_cast<std::ptrdiff_t>(i);
+    orders.emplace_back(at, at + 5);
+    EXPECT_EQ(*(std::find(at, at + 5, "launch s1 3000") + 1), "launch s1 4000");
+    std::sort(at, at + 5);
+    EXPECT_EQ(std::vector<std::string>(at, at + 5),
+              (std::vector<std::string>{"launch s1 1000", "launch s1 2000", "launch s1 3000",
+                                        "launch s1 4000", "launch s1 5000"}));
+  }
+  ASSERT_EQ(orders.size(), 50u);
+  EXPECT_NE(std::count(orders.begin(), orders.end(), orders[0]), 50);
+  EXPECT_EQ(program_of(shuffle), program_of(shuffle)) << "the same in every run";
+}
+
 TEST(ScenarioParser, AFreedBufferIsAllocatedAgainWhenItIsUsed) {
   const auto lines = program_of("touch a 4K\nfree a\ntouch a\n");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "alloc host pinned 0x7f0000000000 4096"), 2);
@@ -69,6 +88,9 @@ TEST(ScenarioParser, Mistakes) {
   EXPECT_EQ(error_of("expect luck 3\n"), "x.txt:2: nothing is counted as 'luck'");
   EXPECT_EQ(error_of("kernel 1us\nworkers 2\n"), "x.txt:3: the setup comes before the program");
   EXPECT_EQ(error_of("free a\n"), "x.txt:2: there is no buffer 'a' to free");
+  EXPECT_EQ(error_of("shuffle\nkernel 1us\n"), "x.txt:2: this 'shuffle' has no 'end'");
+  EXPECT_EQ(error_of("kernel 1us\nexpect hit 3 under pipellm\n"),
+            "x.txt:3: did not expect 'under'");
   EXPECT_EQ(error_of("kernel 1us\nrotate\nexpect ok\n"),
             "x.txt: the last fault is followed by nothing that could suffer");
 }
@@ -104,6 +126,7 @@ class FakeTarget final : public ScenarioTarget {
     Duration time{0};
   };
 
+  bool judges(const Expectation& expected) const override { return !expected.live; }
   Result<std::unique_ptr<Observation>> run(const Scenario& scenario) override {
     auto seen = std::make_unique<Seen>(template_);
     seen->operations = scenario.program.size();
@@ -129,6 +152,18 @@ TEST(ScenarioRunner, CountersAreCountedSinceTheMark) {
   EXPECT_EQ(failures("kernel 1us\nexpect hit 2\nexpect hit at most 2\nexpect hit at least 3\n"),
             (std::vector<std::string>{"x.txt:3: expected hit 2, saw 3",
                                       "x.txt:4: expected hit at most 2, saw 3"}));
+}
+
+TEST(ScenarioRunner, WhatIsExpectedLiveCountsFromTheBeginning) {
+  const auto scenario = parse_scenario(
+      "# title\nkernel 1us\nmark\nkernel 1us\nexpect live hit at least 3 under pipellm\n", "x.txt");
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  ASSERT_EQ(scenario->expectations.size(), 1u);
+  const Expectation& expected = scenario->expectations[0];
+  EXPECT_TRUE(expected.live);
+  EXPECT_EQ(expected.under, "pipellm");
+  EXPECT_EQ(expected.since, 0u);
+  EXPECT_EQ(failures("kernel 1us\nexpect live hit 99\nexpect ok\n"), std::vector<std::string>{});
 }
 
 TEST(ScenarioRunner, WhatATargetCannotSeeIsNotJudged) {

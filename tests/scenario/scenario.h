@@ -46,11 +46,13 @@ struct ScenarioFault {
 struct Expectation {
   enum class Relation : uint8_t { exactly, at_least, at_most };
   size_t line;
-  size_t after;      // operations run before it is looked at
-  size_t since;      // operations run at the last mark
-  std::string what;  // "ok", "error", "as-fast-as-stock", or a counter
+  size_t after;        // operations run before it is looked at
+  size_t since;        // operations run at the last mark
+  std::string what{};  // "ok", "error", "as-fast-as-stock", or a counter
   Relation relation = Relation::exactly;
   uint64_t value = 0;
+  bool live = false;    // of a runtime in a real process only; counted from the beginning
+  std::string under{};  // a policy; empty: under every one that guesses
 };
 
 struct Scenario {

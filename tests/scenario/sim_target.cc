@@ -28,6 +28,7 @@ class SimObservation final : public Observation {
   std::optional<uint64_t> counter(std::string_view name) const override {
     const sim::Counters& counters = outcome_.counters;
     if (name == "hit") return counters.bulk_hits;
+    if (name == "ready") return counters.messages_ready;
     if (name == "voided") return counters.voided;
     if (name == "padded") return counters.padded;
     if (name == "relinquished") return counters.relinquished;

@@ -10,6 +10,7 @@ namespace sealane::test {
 
 class SimTarget final : public ScenarioTarget {
  public:
+  bool judges(const Expectation& expected) const override { return !expected.live; }
   Result<std::unique_ptr<Observation>> run(const Scenario& scenario) override;
 };
 

@@ -36,8 +36,8 @@ class Observation {
 class ScenarioTarget {
  public:
   virtual ~ScenarioTarget() = default;
-  // Whether runs have counters and times at all. If not, nothing is run for their sake.
-  virtual bool sees_inside() const { return true; }
+  // Whether it can judge this. Nothing is run for the sake of what it cannot.
+  virtual bool judges(const Expectation& expected) const = 0;
   virtual Result<std::unique_ptr<Observation>> run(const Scenario& scenario) = 0;
 };
 

@@ -32,6 +32,10 @@ struct Costs {
     return Duration(static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes)));
   }
   Duration seal(uint64_t bytes) const { return bytes_time(seal_ns_per_byte, bytes); }
+  // To ask a guard, in the request.
+  Duration check(bool digest, uint64_t bytes) const {
+    return bytes_time(digest ? digest_ns_per_byte : guard_check_ns_per_byte, bytes);
+  }
 
   // Of the workers this many seal and the others help to publish, whatever moves most bytes. Where
   // all share each message: so many messages at a time, one of them about to begin.
@@ -49,9 +53,12 @@ struct Costs {
   // When nothing that was requested is left to seal.
   uint32_t helpers_most() const { return std::min(workers, helpers_max()); }
   double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
-  // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself.
+  // Whether sending a record sealed elsewhere is cheaper for the lane than sealing it itself, by
+  // enough to be worth waiting for a worker. It is one more pass over the bytes: where cores are
+  // shared, the program's threads pay for that.
   bool slots_pay() const {
-    return publish_ns_per_byte() < (split ? seal_ns_per_byte / (workers + 1) : seal_ns_per_byte);
+    const double alone = split ? seal_ns_per_byte / (workers + 1) : seal_ns_per_byte;
+    return publish_ns_per_byte() + shared_core * copy_ns_per_byte < alone * kWorthWaiting;
   }
 
   // Whether workers that share each message have nearly the time to seal another one while the lane
@@ -70,6 +77,8 @@ struct Costs {
   }
 
  private:
+  static constexpr double kWorthWaiting = 0.875;
+
   // More than a few bring little on a small machine; half of a large one still do.
   uint32_t helpers_max() const { return std::max(3u, workers / 2); }
 

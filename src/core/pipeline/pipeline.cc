@@ -109,7 +109,8 @@ void Pipeline::take_back(FlightId id, Instant) {
   inbound_.push(id);
   LaneState& lane = bulk_lane();
   for (size_t i = lane.planned.size(); i-- > 0;) {
-    if (lane.planned[i].host.overlaps(flights_[id].host)) void_planned(lane, i);
+    if (!lane.planned[i].host.overlaps(flights_[id].host)) continue;
+    void_planned(lane, i, VoidReason::stale);
   }
 }
 
@@ -150,9 +151,7 @@ void Pipeline::credit_hit(const Planned& planned, uint32_t ready, bool intact) {
   if (planned.guard == GuardKind::none) return;  // no worker had begun
   const Costs& costs = options_.costs;
   const uint64_t bytes = planned.host.bytes;
-  const double check =
-      planned.guard == GuardKind::digest ? costs.digest_ns_per_byte : costs.guard_check_ns_per_byte;
-  account_.spend(Costs::bytes_time(check, bytes));
+  account_.spend(costs.check(planned.guard == GuardKind::digest, bytes));
   const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
   account_.earn(gain * ready / planned.messages);
   if (!intact) return;
@@ -172,7 +171,7 @@ void Pipeline::make_room(LaneState& lane) {
       if (lane.at(position++).state == MessageState::hole) ++room;
     }
     if (room >= needed) return;
-    void_planned(lane, 0);
+    void_planned(lane, 0, VoidReason::passed);
   }
 }
 
@@ -319,7 +318,7 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   SlotId slot = slots_.take(message.host, ahead, lane.id, position);
   LaneState& guesses = bulk_lane();
   while (slot == kNone && !ahead && !guesses.planned.empty()) {
-    void_planned(guesses, guesses.planned.size() - 1);  // the one needed last
+    void_planned(guesses, guesses.planned.size() - 1, VoidReason::budget);  // needed last
     slot = slots_.take(message.host, ahead, lane.id, position);
   }
   if (slot == kNone) return false;
@@ -350,12 +349,12 @@ void Pipeline::handle_sealed(SlotId slot, Instant) {
   LaneState& lane = lanes_[slots_[slot].lane];
   Message& message = lane.at(slots_[slot].position);
   if (slots_[slot].orphan) {
-    void_slot(slot);
+    void_slot(slot, slots_[slot].why);
     if (message.state == MessageState::orphaned && message.slot == slot) lane.give_back(message);
     return;
   }
   if (message.state == MessageState::spoiled) {
-    void_slot(slot);
+    void_slot(slot, VoidReason::stale);
     message.slot = kNone;
     message.state = message.flight == kNone ? MessageState::broken : MessageState::waiting;
     lane.wake(slots_[slot].position);
@@ -363,7 +362,7 @@ void Pipeline::handle_sealed(SlotId slot, Instant) {
   }
   message.state = MessageState::ready;
   if (message.reopen != kNone) {
-    void_slot(std::exchange(message.reopen, kNone));
+    void_slot(std::exchange(message.reopen, kNone), VoidReason::passed);
   } else if (message.flight != kNone) {
     --flights_[message.flight].unsealed;
     release_if_sealed(message.flight);
@@ -477,7 +476,7 @@ void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
   lane.under_way.pop();
   if (done.flight == kNone) return;
   if (done.slot != kNone) slots_.give(done.slot);
-  if (done.reopen != kNone) void_slot(done.reopen);
+  if (done.reopen != kNone) void_slot(done.reopen, VoidReason::passed);
   Flight& flight = flights_[done.flight];
   if (done.slot == kNone && done.reopen == kNone) {
     --flight.unsealed;

@@ -16,6 +16,7 @@
 // see memory_bytes().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "core/pipeline/lane_state.h"
 #include "core/pipeline/slot_pool.h"
 #include "core/policy.h"
+#include "core/predict/mapped_ranges.h"
 #include "core/predict/predictor.h"
 #include "core/ring.h"
 #include "core/rules.h"
@@ -43,7 +45,7 @@ struct PipelineOptions {
   uint64_t slot_bytes_max = 256_MiB;  // the budget
   LaneId lanes = 2;
   uint32_t publish_window = 2;  // messages of a lane on their way at a time
-  bool page_guards = true;      // false: digests serve
+  bool page_guards = true;      // false: digests serve everywhere; else see handle_guarded()
 };
 
 struct CopyRequest {
@@ -70,6 +72,10 @@ class Pipeline {
   void handle_allocated(const Range& range);           // may be sealed before it was ever copied
   void handle_freed(const Range& range, Instant now);  // the memory may go when !reading(range)
   void handle_synchronise(Instant now);  // the program waits: nothing earlier will be requested
+  // What the guard of this memory turned out to be. Pages that cannot be protected are digested in
+  // every request, which costs what it costs: from now on the core reckons with it, until they are
+  // freed.
+  void handle_guarded(const Range& range, GuardKind kind);
 
   // --- events: workers, lanes, the device
   void handle_sealed(SlotId slot, Instant now);
@@ -101,12 +107,14 @@ class Pipeline {
   struct Stats {
     uint64_t requests = 0;        // bulk copies to the device
     uint64_t hits = 0;            // of those, foreseen and unchanged: planned, and the guard held
+    uint64_t guesses = 0;         // transfers that were planned
     uint64_t messages = 0;        // of bulk copies to the device
     uint64_t messages_ready = 0;  // of those, sealed before they were asked for
     uint64_t sealed_ahead = 0;    // messages
-    uint64_t voided = 0;          // slots wiped without being published
-    uint64_t padded = 0;          // no-op messages
-    uint64_t relinquished = 0;    // planned transfers given up
+    uint64_t voided = 0;          // slots wiped without being published,
+    std::array<uint64_t, kVoidReasons> voided_for{};  // by reason
+    uint64_t padded = 0;                              // no-op messages
+    uint64_t relinquished = 0;                        // planned transfers given up
     uint64_t held = 0;
     uint64_t resealed = 0;       // requested messages that lost their position
     uint64_t inline_sealed = 0;  // messages the lane sealed itself
@@ -158,7 +166,7 @@ class Pipeline {
   Duration move_cost(const LaneState& lane, uint64_t target) const;
   bool pad(LaneState& lane, uint64_t end);
   void move_to_head(LaneState& lane, FlightId flight);
-  void displace(LaneState& lane, Message& message);
+  void displace(LaneState& lane, Message& message, VoidReason why);
   void displace_all(LaneState& lane, uint64_t first, uint64_t end);
 
   // Plan and give up (pipeline_plan.cc).
@@ -170,10 +178,10 @@ class Pipeline {
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;
-  GuardKind guard_kind() const;
-  void relinquish(LaneState& lane, size_t first_planned);
-  void void_planned(LaneState& lane, size_t index);
-  void void_slot(SlotId slot);
+  GuardKind guard_kind(const Range& host) const;
+  void relinquish(LaneState& lane, size_t first_planned, VoidReason why);
+  void void_planned(LaneState& lane, size_t index, VoidReason why);
+  void void_slot(SlotId slot, VoidReason why);
   void break_guard(LaneState& lane, const Planned& planned, const Range& written);
   void resend_exposed(LaneState& lane, const Range& written);
 
@@ -199,6 +207,7 @@ class Pipeline {
   Account account_;
   Account sharing_;  // what workers bring that seal what was requested, against the lane alone
   ChangingRanges changing_;
+  MappedRanges digested_;  // memory whose pages could not be protected
   Stats stats_;
   bool failed_ = false;
 };

@@ -98,6 +98,13 @@ class PipelineTest : public ::testing::Test {
     published.clear();
   }
 
+  // All that were voided so far were for this reason.
+  void expect_voided(VoidReason why, uint64_t count) const {
+    const Pipeline::Stats& stats = pipeline->stats();
+    EXPECT_EQ(stats.voided, count);
+    EXPECT_EQ(stats.voided_for[static_cast<size_t>(why)], count) << to_string(why);
+  }
+
   Foretold source;
   PipelineOptions options;
   std::optional<Pipeline> pipeline;
@@ -129,6 +136,7 @@ TEST_F(PipelineTest, AWriteVoidsOnlyWhatItTouchedAndItsPositionIsSealedAgain) {
   pipeline->handle_written({buffer(1).address + 1_MiB + 5, 10}, now);
   poll();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::stale, 1);
   request(buffer(1, 3_MiB));
   seal_all();
   land_all();
@@ -151,7 +159,28 @@ TEST_F(PipelineTest, AWriteWhileAWorkerSealsSpoilsTheRecord) {
   seal_all();
   land_all();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::stale, 1);
   EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, AGuessThatChangesItsMindGivesUpWhatItHadSealed) {
+  start();
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->stats().guesses, 1U);
+  source.next = {buffer(2)};
+  request(buffer(101, 256_KiB));
+  seal_all();
+  land_all();
+  EXPECT_EQ(voids, 1);
+  EXPECT_EQ(pipeline->stats().relinquished, 1U);
+  EXPECT_EQ(pipeline->stats().guesses, 2U);
+}
+
+TEST_F(PipelineTest, ACopyToTheHostVoidsWhatWasSealedFromItsRange) {
+  start();
+  look_ahead({buffer(1)});
+  pipeline->handle_copy({.direction = Direction::to_host, .lane = bulk(), .host = buffer(1)}, now);
+  expect_voided(VoidReason::stale, 1);
 }
 
 TEST_F(PipelineTest, OneTransferIsSealedAheadUntilOneHasHeld) {
@@ -280,12 +309,20 @@ TEST_F(PipelineTest, RotationVoidsAllSlotsAndTheLaneGoesOn) {
   EXPECT_EQ(finished.back(), flight);
 }
 
+TEST_F(PipelineTest, SlotsOfAKeyThatIsGoneAreVoided) {
+  start();
+  look_ahead({buffer(1, 2_MiB)});
+  pipeline->handle_rotated(bulk(), now);
+  expect_voided(VoidReason::rotated, 2);
+}
+
 TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
   start();
   look_ahead({buffer(1)});
   pipeline->handle_consumed(bulk(), pipeline->lane(bulk()).head() + 1, now);
   poll();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::passed, 1);
   EXPECT_EQ(pipeline->stats().relinquished, 1U);
   pipeline->handle_consumed(bulk(), 0, now);
   EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
@@ -349,6 +386,7 @@ TEST_F(PipelineTest, FreedMemoryIsNotReadAgain) {
   seal_all();
   EXPECT_FALSE(pipeline->reading(buffer(1)));
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::freed, 1);
 }
 
 TEST_F(PipelineTest, RangesThatKeepChangingAreLeftAlone) {
@@ -419,6 +457,66 @@ TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
   EXPECT_TRUE(pipeline->waits_for_worker(bulk()));
   seal_all();
   EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
+}
+
+TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
+  options.costs.digest_ns_per_byte = 1;
+  start();
+  look_ahead({buffer(1)});
+  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  poll();
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
+  EXPECT_EQ(voids, 1);
+
+  const uint64_t sealed = pipeline->stats().sealed_ahead;
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->stats().sealed_ahead, sealed) << "it is not tried again";
+  look_ahead({buffer(2)});
+  EXPECT_EQ(pipeline->stats().sealed_ahead, sealed + 1) << "other memory is";
+}
+
+TEST_F(PipelineTest, WhatCannotBeProtectedStaysIfItsDigestIsWorthIt) {
+  options.costs.digest_ns_per_byte = 0.0001;
+  start();
+  look_ahead({buffer(1)});
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::digest);
+  request(buffer(1));
+  EXPECT_EQ(pipeline->stats().hits, 1U);
+}
+
+TEST_F(PipelineTest, FreedMemoryIsNewMemoryToItsGuards) {
+  options.costs.digest_ns_per_byte = 1;
+  start();
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  pipeline->handle_freed(buffer(1), now);
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
+}
+
+TEST_F(PipelineTest, ThePaperDoesNotAskWhatAGuardCosts) {
+  options.costs.digest_ns_per_byte = 1;
+  start("pipellm");
+  look_ahead({buffer(1)});
+  pipeline->handle_guarded(buffer(1), GuardKind::digest);
+  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::digest);
+}
+
+TEST(Costs, ASlotIsOnePassMoreWhereCoresAreShared) {
+  Costs costs{.seal_ns_per_byte = 0.147, .copy_ns_per_byte = 0.0935, .workers = 1};
+  EXPECT_TRUE(costs.slots_pay());
+  costs.shared_core = 1;
+  EXPECT_FALSE(costs.slots_pay());
+  costs.seal_ns_per_byte = 0.3;  // an engine so slow that two passes are cheaper for the lane
+  EXPECT_TRUE(costs.slots_pay());
+}
+
+TEST(Costs, ASlotHasToSaveEnoughToBeWorthWaitingFor) {
+  Costs costs{.seal_ns_per_byte = 0.0966, .copy_ns_per_byte = 0.0935, .workers = 1};
+  EXPECT_FALSE(costs.slots_pay());
+  costs.workers = 3;  // one of them helps to send
+  EXPECT_TRUE(costs.slots_pay());
 }
 
 TEST(Leeway, LearnsHowManyPositionsOthersTake) {

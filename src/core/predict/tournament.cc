@@ -16,10 +16,11 @@ namespace {
 
 constexpr double kSlow = 1.0 / 16;  // weight of one copy in a score
 constexpr double kFast = 1.0 / 4;
-constexpr double kBytesDecay = 1.0 / 256;  // and in the mean length
-constexpr double kMargin = 0.1;            // by which a challenger must be better
-constexpr size_t kMore = 16;               // guesses of the second best looked at
-constexpr double kTie = 0.01;              // as good as equal: the one listed first is preferred
+constexpr double kBytesDecay = 1.0 / 8;  // and in the mean length: a program goes on to other work
+constexpr double kWeightMin = 0.25;      // of a copy that is small beside the others
+constexpr double kMargin = 0.1;          // by which a challenger must be better
+constexpr size_t kMore = 16;             // guesses of the second best looked at
+constexpr double kTie = 0.01;            // as good as equal: the one listed first is preferred
 
 }  // namespace
 
@@ -51,7 +52,7 @@ void Tournament::observe(const Transfer& transfer) {
 void Tournament::judge(const Range& requested) {
   const auto bytes = static_cast<double>(requested.bytes);
   bytes_mean_ += (bytes - bytes_mean_) * (bytes_mean_ == 0 ? 1 : kBytesDecay);
-  const double weight = std::min(1.0, bytes / bytes_mean_);
+  const double weight = std::clamp(bytes / bytes_mean_, kWeightMin, 1.0);
   for (size_t i = 0; i < contestants_.size(); ++i) {
     const size_t place = place_of(requested, *contestants_[i]);
     const bool hit = place < kLeeway;

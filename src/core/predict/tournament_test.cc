@@ -94,6 +94,19 @@ TEST(Tournament, FallsSilentWhenAPatternEnds) {
   EXPECT_LE(copies, 64u);
 }
 
+// A model is loaded, then blocks of its cache go out and in again.
+TEST(Tournament, LearnsSmallCopiesAfterLargeOnes) {
+  Tournament tournament(kLimits);
+  for (uint64_t i = 0; i < 3; ++i) {
+    tournament.observe({Direction::to_device, {i * 1_GiB, 64_MiB}});
+  }
+  for (int round = 0; round < 8; ++round) {
+    for (uint64_t i = 4; i < 6; ++i) tournament.observe({Direction::to_host, {i * 1_GiB, 1_MiB}});
+    for (uint64_t i = 4; i < 6; ++i) tournament.observe({Direction::to_device, {i * 1_GiB, 1_MiB}});
+  }
+  EXPECT_EQ(tournament.leader(), "fifo");
+}
+
 TEST(Tournament, NamesWhoIsRight) {
   const auto leader_after = [](const Pattern& pattern) {
     Tournament tournament(kLimits);

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
+#include "live/serve/events.h"
 #include "live/serve/pace.h"
 
 namespace sealane::serve {
@@ -354,7 +355,9 @@ void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough) {
     lock.unlock();
     const bool helped = crew_.help();
     lock.lock();
-    if (!helped) changed_.wait(lock, over);
+    if (helped) continue;
+    changed_.wait(lock, over);
+    pace().woke();
   }
 }
 
@@ -383,6 +386,7 @@ void Ahead::give(const Taken& taken) {
     const bool exposed = taken.record != nullptr;
     if (stopped_) return drop_published(exposed);
     if (exposed) ++answered_;
+    if (taken.foreseen) ++answered_ahead_;
     pass_message(exposed);
   });
 }
@@ -413,6 +417,7 @@ void Ahead::pump() {
     run(*action);
   }
   if (pipeline_.failed()) stop_locked();
+  if (watched()) tell_changes();
 }
 
 void Ahead::run(const Action& action) {
@@ -470,7 +475,9 @@ void Ahead::start(const Seal& seal) {
   const auto work = [](void* context) {
     const std::unique_ptr<Job> mine(static_cast<Job*>(context));
     Slot slot = {};
+    const Instant began = now();
     mine->owner->attempt([&] { mine->owner->fill(*mine, slot); });
+    if (watched() && slot.record != nullptr) mine->owner->tell_sealed(*mine, began);
     mine->owner->sealed(*mine, slot);
   };
   if (crew_.post(work, job.get())) {
@@ -603,9 +610,14 @@ bool Ahead::sealing() {
   return !sealing_.empty();
 }
 
-Ahead::Stats Ahead::stats() {
-  const std::lock_guard lock(mutex_);
-  return {pipeline_.stats(), answered_, pipeline_.slots().bytes_peak(), source_->leader()};
+std::vector<Ahead::Stats> Ahead::stats_of_all() {
+  std::vector<Stats> out;
+  for (auto& entry : all) {
+    Ahead* ahead = entry.load(std::memory_order_acquire);
+    if (ahead == nullptr) break;
+    out.push_back(ahead->stats());
+  }
+  return out;
 }
 
 }  // namespace sealane::serve

@@ -55,6 +55,7 @@ struct AheadOptions {
   Costs costs;
   uint64_t slot_bytes_max = 256_MiB;
   bool page_guards = true;
+  int device = 0;  // the lane's, for those who watch
 };
 
 class Ahead {
@@ -109,13 +110,19 @@ class Ahead {
   bool stopped();
   bool sealing();  // are workers at it?
 
+  // For those who watch.
   struct Stats {
-    Pipeline::Stats pipeline;
-    uint64_t answered = 0;  // messages answered from slots
+    int device = 0;
+    Pipeline::Stats pipeline{};
+    uint64_t answered = 0;        // messages answered from slots,
+    uint64_t answered_ahead = 0;  // of those, sealed before they were asked for
+    uint64_t slot_bytes = 0;
     uint64_t slot_bytes_peak = 0;
-    std::string_view leader;
+    std::string_view leader{};
+    std::vector<PredictorScore> predictors{};  // those it was chosen from
   };
   Stats stats();
+  static std::vector<Stats> stats_of_all();  // in the order they were made
 
  private:
   using Digest = Tag;
@@ -177,6 +184,8 @@ class Ahead {
   void pass_message(bool exposed);
   void reconcile();
   bool reads_for(const Range& host) const;
+  void tell_changes();
+  void tell_sealed(const Job& job, Instant began) const;
   static Instant now() { return SteadyClock().now(); }
 
   Crew& crew_;
@@ -207,6 +216,9 @@ class Ahead {
   bool lost_ = false;                   // the channel went on in a way the law does not explain
   bool stopped_ = false;
   uint64_t answered_ = 0;
+  uint64_t answered_ahead_ = 0;
+  std::string_view told_leader_;  // what those who watch know
+  uint64_t told_slot_bytes_ = 0;
 };
 
 }  // namespace sealane::serve

@@ -224,7 +224,7 @@ TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
 }
 
 // A crew that could not start a thread: nobody seals ahead, and nobody waits for it either.
-TEST_P(AheadTest, WithoutWorkersNobodyWaits) {
+TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
   AheadOptions options = options_;
   options.policy = *find_policy("pipellm");
   ahead_ = new Ahead(*new Crew(0), host_, options);
@@ -240,9 +240,9 @@ TEST_P(AheadTest, WithoutWorkersNobodyWaits) {
       }
       ahead_->end(*turn, true);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a lane that rests
-    ahead_->look();
+    pause();
   }
+  EXPECT_TRUE(ahead_->stopped());
   EXPECT_FALSE(ahead_->sealing());
   for (const Buffer& buffer : buffers_) ahead_->freed(buffer.range());
 }

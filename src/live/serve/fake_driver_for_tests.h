@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -42,6 +43,10 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     lifted_ = true;
   }
+  void hold() {  // obstacles hold again
+    const std::lock_guard lock(mutex_);
+    lifted_ = false;
+  }
   bool done(StreamHandle s) {
     const std::lock_guard lock(mutex_);
     advance(s);
@@ -53,6 +58,10 @@ class FakeDriver final : public GpuDriver {
   size_t copies() {
     const std::lock_guard lock(mutex_);
     return copies_;
+  }
+  size_t moves() {
+    const std::lock_guard lock(mutex_);
+    return moves_;
   }
   int contexts() {
     const std::lock_guard lock(mutex_);
@@ -76,6 +85,7 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     address = next_word_;
     next_word_ += bytes;
+    own_.resize(next_word_ - kOwnBase);
     return kSuccess;
   }
   Code allocate_host(const LaneContext&, uint64_t bytes, void*& out) override {
@@ -87,7 +97,7 @@ class FakeDriver final : public GpuDriver {
             uint64_t bytes) override {
     const std::lock_guard lock(mutex_);
     if (next_copy != kSuccess) return next_copy;
-    uint8_t* there = &device.at(address - kDeviceBase);
+    uint8_t* there = reach(address, bytes);
     if (direction == Direction::to_device) {
       std::memcpy(there, host, bytes);
     } else {
@@ -95,6 +105,14 @@ class FakeDriver final : public GpuDriver {
     }
     ++copies_;
     return kSuccess;
+  }
+  Code move_within(const LaneContext&, std::span<const DeviceMove> moves) override {
+    const std::lock_guard lock(mutex_);
+    for (const DeviceMove& move : moves) {
+      std::memmove(reach(move.to, move.bytes), reach(move.from, move.bytes), move.bytes);
+    }
+    moves_ += moves.size();
+    return next_copy;
   }
   Code set_word(const LaneContext&, uint64_t address, uint32_t value) override {
     const std::lock_guard lock(mutex_);
@@ -154,6 +172,13 @@ class FakeDriver final : public GpuDriver {
   }
 
  private:
+  // The program's memory, or what a lane allocated.
+  uint8_t* reach(uint64_t address, uint64_t bytes) {
+    auto& memory = address >= kDeviceBase ? device : own_;
+    const uint64_t at = address - (address >= kDeviceBase ? kDeviceBase : kOwnBase);
+    static_cast<void>(memory.at(at + bytes - 1));
+    return &memory[at];
+  }
   void advance(StreamHandle s) {
     auto& work = streams_[s];
     while (!work.empty() && work.front()()) work.pop_front();
@@ -163,7 +188,10 @@ class FakeDriver final : public GpuDriver {
   std::map<StreamHandle, std::deque<std::function<bool()>>> streams_;
   std::map<EventHandle, StreamHandle> pending_events_;
   std::map<uint64_t, uint32_t> words_;
-  uint64_t next_word_ = 1 << 20;
+  static constexpr uint64_t kOwnBase = 1 << 20;
+  uint64_t next_word_ = kOwnBase;
+  std::vector<uint8_t> own_;
+  size_t moves_ = 0;
   uintptr_t events_ = 0;
   size_t copies_ = 0;
   int contexts_ = 0;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/copy.h"
 
@@ -35,6 +36,13 @@ struct LaneContext {
   StreamHandle stream = nullptr;
 };
 
+// Bytes that change their place within the device.
+struct DeviceMove {
+  uint64_t to = 0;
+  uint64_t from = 0;
+  uint64_t bytes = 0;
+};
+
 class GpuDriver {
  public:
   // --- contexts of ours
@@ -50,6 +58,8 @@ class GpuDriver {
   // Returns when the copy is done, as copies do in CC mode.
   virtual Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
                     uint64_t bytes) = 0;
+  // In this order, behind everything copied before; returns when all are done.
+  virtual Code move_within(const LaneContext& lane, std::span<const DeviceMove> moves) = 0;
   // Writes `value` to a word of device memory behind everything copied before.
   virtual Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) = 0;
 

@@ -61,6 +61,9 @@ class SealingDriver final : public GpuDriver {
   void enter_thread() override {}
   void drop_lane(const LaneContext&) override {}
   Code allocate(const LaneContext&, uint64_t, uint64_t&) override { return kNotSupported; }
+  Code move_within(const LaneContext&, std::span<const DeviceMove>) override {
+    return kNotSupported;
+  }
   Code set_word(const LaneContext&, uint64_t, uint32_t) override { return kNotSupported; }
   Code context_of(StreamHandle, ContextHandle&) override { return kNotSupported; }
   Code device_of(ContextHandle, int&) override { return kNotSupported; }

@@ -112,7 +112,13 @@ class CheckedDriver {
         consumed(what);
         break;
       case 15:
-        what % 4 == 0 ? rotate(what) : pipeline_.handle_synchronise(now_);
+        if (what % 4 == 0) {
+          rotate(what);
+        } else if (what % 4 == 1) {
+          guarded(buffer(what / 4), what < 128 ? GuardKind::digest : GuardKind::page);
+        } else {
+          pipeline_.handle_synchronise(now_);
+        }
         break;
     }
   }
@@ -184,6 +190,9 @@ class CheckedDriver {
     pipeline_.handle_published(static_cast<LaneId>(which % pipeline_.options().lanes), position,
                                now_);
   }
+
+  // Some guards turn out to be of another kind than the core asked for.
+  void guarded(const Range& range, GuardKind kind) { pipeline_.handle_guarded(range, kind); }
 
   void written(const Range& range) {
     for (const auto& [id, copy] : copies_) {
