@@ -26,8 +26,8 @@ enum class Slots : uint8_t { used, unused, either };
 struct Trouble {
   std::string what;
   Words environment;
-  Slots slots = Slots::used;
-  bool ends_itself = true;  // else nobody is left to say what was seen
+  Slots slots = Slots::either;  // a busy machine may leave no time to seal ahead
+  bool ends_itself = true;      // else nobody is left to say what was seen
   bool attacked = false;
 };
 
@@ -101,7 +101,7 @@ TEST_P(Troubles, LeaveRightBytesOrAnError) {
 INSTANTIATE_TEST_SUITE_P(
     All, Troubles,
     testing::Values(
-        Trouble{"none", {}}, Trouble{"none", {"SEALANE_PAGE_GUARDS=0"}},
+        Trouble{"none", {}, Slots::used}, Trouble{"none", {"SEALANE_PAGE_GUARDS=0"}},
         Trouble{"none", {"SEALANE_SLOT_MB=1"}, Slots::either},
         Trouble{"none", {"SEALANE_WORKERS=1"}, Slots::unused},
         Trouble{"none", {"SEALANE_WORKERS=2"}}, Trouble{"fork", {}},
@@ -112,8 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{"host-function", {"SEALANE_PAGE_GUARDS=0", "SEALANE_EMU_MEMOPS=off"}},
         Trouble{"reset", {}}, Trouble{"crowd", {"SEALANE_EMU_CONTEXTS=8"}}, Trouble{"free", {}},
         Trouble{"free", {"SEALANE_EMU_MEMOPS=off", "SEALANE_PAGE_GUARDS=0"}},
-        Trouble{"exit", {}, Slots::either, false}, Trouble{"attack", {}, Slots::used, true, true},
-        Trouble{"attack", {"SEALANE_EMU_MEMOPS=off"}, Slots::used, true, true},
+        Trouble{"exit", {}, Slots::either, false}, Trouble{"attack", {}, Slots::either, true, true},
+        Trouble{"attack", {"SEALANE_EMU_MEMOPS=off"}, Slots::either, true, true},
         Trouble{"attack", {"SEALANE_EMU_CONTEXTS=2"}, Slots::either, true, true},
         Trouble{"attack", {"SEALANE_EMU_CONTEXTS=4"}, Slots::either, true, true},
         Trouble{"threads", {}, Slots::either}, Trouble{"stall", {}}, Trouble{"parameters", {}, Slots::either},
