@@ -15,7 +15,7 @@
 namespace sealane {
 namespace {
 
-constexpr Duration kSlice = std::chrono::milliseconds(50);  // between looks at the control links
+constexpr Duration kLookInterval = std::chrono::milliseconds(50);  // at the control links
 
 uint32_t communicator_of(const std::string& group) {
   uint32_t hash = 2166136261;  // FNV-1a: names differ, nothing more is asked of it
@@ -153,7 +153,7 @@ Error Runner::fail(const Error& error) {
 
 Status Runner::attempt(Operation& operation, uint64_t number) {
   // Ranks that never wait must hear of trouble, too.
-  if (SteadyClock().now() - last_heard_ >= kSlice) {
+  if (SteadyClock().now() - last_heard_ >= kLookInterval) {
     if (Status status = hear_control(); !status) return status;
   }
   operation.in.locate(in_windows_, options_.self.size);
@@ -209,9 +209,9 @@ Status Runner::wait(Running& running) {
   }
   fabric.prepare_wait();
   if (running.execution.poll(running)) return {};
-  fabric.wait(kSlice);
+  fabric.wait(kLookInterval);
   const Instant now = clock.now();
-  if (now - running.last_look < kSlice) return {};
+  if (now - running.last_look < kLookInterval) return {};
   running.last_look = now;
   if (Status status = check_peers(running); !status) return status;
   const auto peers = running.waiting_for();
