@@ -13,7 +13,7 @@
 namespace sealane::workload {
 namespace {
 
-constexpr size_t kLineBytesMax = 256 << 10;  // names of kernels are long
+constexpr size_t kCsvLineBytesMax = 256 << 10;  // names of kernels are long
 
 bool same(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
@@ -35,7 +35,7 @@ Result<bool> CsvReader::read_line() {
     const int c = in_.rdbuf()->sbumpc();
     if (c == std::istream::traits_type::eof()) return !line_.empty();
     if (c == '\n') return true;
-    if (line_.size() == kLineBytesMax) return error("the line is too long");
+    if (line_.size() == kCsvLineBytesMax) return error("the line is too long");
     if (c != '\r') line_ += static_cast<char>(c);
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "sealane-trace";
 constexpr std::string_view kVersion = "1";
-constexpr size_t kLineBytesMax = 512;
+constexpr size_t kTraceLineBytesMax = 512;
 
 Result<Program> read_all(std::istream& in, std::string_view file) {
   TraceReader reader(in, std::string(file));
@@ -55,7 +55,7 @@ Result<bool> TraceReader::read_line() {
       if (line_.empty()) return false;
       return fail("the trace is cut off in this line");
     }
-    if (line_.size() == kLineBytesMax) return fail("the line is too long for a trace");
+    if (line_.size() == kTraceLineBytesMax) return fail("the line is too long for a trace");
     line_ += static_cast<char>(c);
   }
 }

@@ -84,7 +84,7 @@ constexpr double tflop(double parameters_m, double tokens) {
 
 // Work: convolutions by the usual counts of multiply-adds (4.1 and 15.5 G per image of 224 x 224),
 // transformers by 6 floating-point operations per parameter and token.
-const std::array kModels{
+const std::array kTrainingModels{
     TrainingModel{"resnet-50", "ResNet-50, 224 x 224", 3 * 2 * 4.1e-3, 256, resnet50},
     TrainingModel{"vgg-16", "VGG-16, 224 x 224", 3 * 2 * 15.5e-3, 128, vgg16},
     TrainingModel{"vit-l", "ViT-L/16, 224 x 224", tflop(304.3, 197), 64, vit_large},
@@ -109,10 +109,10 @@ uint64_t TrainingModel::gradient_bytes() const {
   return 4 * std::accumulate(all.begin(), all.end(), uint64_t{0});
 }
 
-std::span<const TrainingModel> training_models() { return kModels; }
+std::span<const TrainingModel> training_models() { return kTrainingModels; }
 
 const TrainingModel* find_training_model(std::string_view name) {
-  for (const TrainingModel& model : kModels) {
+  for (const TrainingModel& model : kTrainingModels) {
     if (model.name == name) return &model;
   }
   return nullptr;

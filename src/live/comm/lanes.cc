@@ -33,7 +33,7 @@ Status check_expected(const RecordHeader& got, RecordHeader expected) {
                            " was due: all ranks must make the same calls"));
 }
 
-Error named(uint32_t origin, const Error& error) {
+Error of_origin(uint32_t origin, const Error& error) {
   return {error.kind, concat("rank ", origin, ": ", error.message)};
 }
 
@@ -71,11 +71,11 @@ class SealedLanes final : public Lanes {
     Peer& peer = *peers_[step.origin];
     RekeyingReceiveLane& lane = step.broadcast_lane ? peer.broadcast : peer.from;
     const auto header = lane.open(record, out);
-    if (!header) return named(step.origin, header.error());
+    if (!header) return of_origin(step.origin, header.error());
     const Status fits = check_expected(*header, expected);
     if (fits) return Bytes(out);
     wipe(out);
-    return named(step.origin, fits.error());
+    return of_origin(step.origin, fits.error());
   }
 
  private:
@@ -107,12 +107,12 @@ class PlainLanes final : public Lanes {
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
                      MutableBytes) override {
     const auto header = RecordHeader::parse(record);
-    if (!header) return named(step.origin, header.error());
+    if (!header) return of_origin(step.origin, header.error());
     if (const Status fits = check_expected(*header, expected); !fits) {
-      return named(step.origin, fits.error());
+      return of_origin(step.origin, fits.error());
     }
     if (record.size() != record_bytes(header->length)) {
-      return named(step.origin, peer_error("record cut short"));
+      return of_origin(step.origin, peer_error("record cut short"));
     }
     return record.subspan(RecordHeader::kBytes, header->length);
   }

@@ -16,7 +16,7 @@
 namespace sealane {
 namespace {
 
-constexpr Duration kSlice = std::chrono::milliseconds(50);  // between looks at the control links
+constexpr Duration kLookInterval = std::chrono::milliseconds(50);  // at the control links
 // A result this long does not stay in a core's cache: stores past it need not read the destination
 // first, which is a third of the memory traffic.
 constexpr uint64_t kStreamedBytesMin = 4_MiB;
@@ -160,7 +160,7 @@ Error Runner::fail(const Error& error) {
 
 Status Runner::attempt(Operation& operation, uint64_t number) {
   // Ranks that never wait must hear of trouble, too.
-  if (SteadyClock().now() - last_heard_ >= kSlice) {
+  if (SteadyClock().now() - last_heard_ >= kLookInterval) {
     if (Status status = hear_control(); !status) return status;
   }
   operation.in.locate(in_windows_, options_.self.size);
@@ -216,9 +216,9 @@ Status Runner::wait(Running& running) {
   }
   fabric.prepare_wait();
   if (running.execution.poll(running)) return {};
-  fabric.wait(kSlice);
+  fabric.wait(kLookInterval);
   const Instant now = clock.now();
-  if (now - running.last_look < kSlice) return {};
+  if (now - running.last_look < kLookInterval) return {};
   running.last_look = now;
   if (Status status = check_peers(running); !status) return status;
   const auto peers = running.waiting_for();

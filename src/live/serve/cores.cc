@@ -17,7 +17,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr unsigned kWorkersMax = 16;
+constexpr unsigned kDefaultWorkersMax = 16;
 constexpr size_t kNodesMax = 64;
 constexpr double kNoQuota = 1e9;
 
@@ -132,7 +132,7 @@ std::string group_of(std::string_view cgroup, std::string_view controller) {
 
 unsigned Cores::workers_max() const {
   const double usable = std::min(static_cast<double>(own.size()), quota);
-  return std::clamp(static_cast<unsigned>(usable / 2), 1u, kWorkersMax);
+  return std::clamp(static_cast<unsigned>(usable / 2), 1u, kDefaultWorkersMax);
 }
 
 Cores read_cores(const KernelFiles& files, const std::vector<unsigned>& allowed, unsigned here) {

@@ -12,7 +12,7 @@
 namespace sealane::workload {
 namespace {
 
-struct Shape {
+struct FlexGenShape {
   uint64_t batch;
   uint64_t batches;
   uint64_t prompt;
@@ -24,7 +24,7 @@ struct Shape {
 
 class FlexGen final : public Engine {
  public:
-  FlexGen(const Model& model, const Roofline& gpu, const Shape& shape)
+  FlexGen(const Model& model, const Roofline& gpu, const FlexGenShape& shape)
       : model_(model), gpu_(gpu), shape_(shape) {}
 
  private:
@@ -108,7 +108,7 @@ class FlexGen final : public Engine {
 
   Model model_;
   Roofline gpu_;
-  Shape shape_;
+  FlexGenShape shape_;
   std::vector<std::vector<Range>> weights_;  // by layer
   std::vector<Range> kv_;                    // by layer and batch
   uint64_t weights_on_device_[2] = {};
@@ -121,13 +121,13 @@ class FlexGen final : public Engine {
 
 Result<std::unique_ptr<Feed>> make_flexgen(const Model& model, const Roofline& gpu,
                                            const ServingOptions& options) {
-  const Shape shape{.batch = options.batch.value_or(32),
-                    .batches = options.gpu_batches.value_or(1),
-                    .prompt = options.prompt.value_or(512),
-                    .generate = options.generate.value_or(32),
-                    .steps = options.steps.value_or(2),
-                    .weights_on_host = 1 - options.weights_on_gpu.value_or(0),
-                    .kv_on_host = 1 - options.kv_on_gpu.value_or(1)};
+  const FlexGenShape shape{.batch = options.batch.value_or(32),
+                           .batches = options.gpu_batches.value_or(1),
+                           .prompt = options.prompt.value_or(512),
+                           .generate = options.generate.value_or(32),
+                           .steps = options.steps.value_or(2),
+                           .weights_on_host = 1 - options.weights_on_gpu.value_or(0),
+                           .kv_on_host = 1 - options.kv_on_gpu.value_or(1)};
   const auto weights = static_cast<double>(model.layers * model.layer_bytes());
   const auto kv = static_cast<double>(shape.batch * shape.batches *
                                       (shape.prompt + shape.generate) * model.kv_bytes_per_token());

@@ -70,7 +70,7 @@ class HostPool {
   std::map<uint64_t, uint64_t> free_;  // first block to number of blocks
 };
 
-struct Shape {
+struct VllmShape {
   double rate;
   Duration time;
   Lengths lengths;
@@ -83,7 +83,7 @@ struct Shape {
 
 class Vllm final : public Engine {
  public:
-  Vllm(const Model& model, const Roofline& gpu, const Shape& shape)
+  Vllm(const Model& model, const Roofline& gpu, const VllmShape& shape)
       : model_(model),
         gpu_(gpu),
         shape_(shape),
@@ -255,7 +255,7 @@ class Vllm final : public Engine {
 
   Model model_;
   Roofline gpu_;
-  Shape shape_;
+  VllmShape shape_;
   Requests requests_;
   std::vector<Request> running_;  // by arrival
   std::vector<Request> swapped_;  // the last one came first
@@ -291,14 +291,14 @@ Result<std::unique_ptr<Feed>> make_vllm(const Model& model, const Roofline& gpu,
   if (Status fits = must_fit_host(model, kHostBlocksFactor * blocks * block_bytes, gpu); !fits) {
     return fits.error();
   }
-  const Shape shape{.rate = options.rate.value_or(0),
-                    .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),
-                    .lengths = options.lengths.value_or(Lengths::sharegpt),
-                    .samples = samples,
-                    .unit = options.swap_unit.value_or(SwapUnit::layer),
-                    .host_time = Duration(std::llround(options.host_us.value_or(1'000) * 1e3)),
-                    .seed = options.seed,
-                    .blocks = blocks};
+  const VllmShape shape{.rate = options.rate.value_or(0),
+                        .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),
+                        .lengths = options.lengths.value_or(Lengths::sharegpt),
+                        .samples = samples,
+                        .unit = options.swap_unit.value_or(SwapUnit::layer),
+                        .host_time = Duration(std::llround(options.host_us.value_or(1'000) * 1e3)),
+                        .seed = options.seed,
+                        .blocks = blocks};
   return std::unique_ptr<Feed>(std::make_unique<Vllm>(model, gpu, shape));
 }
 
