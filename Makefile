@@ -33,7 +33,7 @@ check:
 	@tools/check.sh
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz
+	rm -rf build build-asan build-tsan build-fuzz build-tidy
 
 # Ends a failed step with one line that says what to do.
 advise = { echo "sealane: $(1)" >&2; exit 1; }

@@ -46,18 +46,26 @@ function(sealane_test_headers)
   target_precompile_headers(sealane-test-headers PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h>)
 endfunction()
 
-# sealane_test(NAME SOURCES... [LINK target...] [LABELS...] [TIMEOUT seconds])
+# sealane_test_program(NAME SOURCES... [LINK target...]): a program of tests, and nobody who runs it.
+function(sealane_test_program name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;LINK" ${ARGN})
+  sealane_test_headers()
+  add_executable(${name} ${TEST_SOURCES})
+  # Files of tests are compiled one by one: their helpers have short names, and many the same.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_compile_options(${name} PRIVATE -O1)
+  target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main rapidcheck Threads::Threads)
+  target_precompile_headers(${name} REUSE_FROM sealane-test-headers)
+endfunction()
+
+# sealane_test(NAME SOURCES... [LINK target...] [LABELS...] [TIMEOUT seconds]): and each test in CTest.
 function(sealane_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  sealane_test_headers()
-  add_executable(${name} ${TEST_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  target_compile_options(${name} PRIVATE -O1)
-  target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main rapidcheck Threads::Threads)
-  target_precompile_headers(${name} REUSE_FROM sealane-test-headers)
+  sealane_test_program(${name} SOURCES ${TEST_SOURCES} LINK ${TEST_LINK})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
                        PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
 endfunction()

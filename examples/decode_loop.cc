@@ -24,14 +24,16 @@ struct Settings {
   uint64_t vocabulary = 64;
   uint64_t block_tokens = 16;
   uint64_t steps = 400;
+  uint64_t warmup = 0;
   uint64_t seed = 1;
   std::string json;
 
+  uint64_t all_steps() const { return warmup + steps; }
   // A sequence begins anywhere in its first block, so that not all change blocks at once.
   size_t position(size_t sequence, size_t step) const {
     return Random(seed + sequence).below(block_tokens) + step;
   }
-  size_t table_columns() const { return (steps + block_tokens - 1) / block_tokens + 1; }
+  size_t table_columns() const { return (all_steps() + block_tokens - 1) / block_tokens + 1; }
   int32_t block_number(size_t sequence, size_t column) const {
     return static_cast<int32_t>(Random(seed ^ (sequence << 32 | column)).below(1 << 24));
   }
@@ -48,6 +50,7 @@ Settings parse(int argc, char** argv) {
   options.number("--block-tokens", "tokens per KV block: how often a table entry is sent",
                  &s.block_tokens, 1, 1024);
   options.number("--steps", "tokens per sequence", &s.steps, 1, 100000);
+  options.number("--warmup", "steps before the clock starts", &s.warmup, 0, 100000);
   options.number("--seed", "of first tokens and block numbers", &s.seed, 0, UINT64_MAX);
   options.text("--json", "write the figures to a file ('-': stdout)", &s.json);
   options.parse(argc, argv);
@@ -78,11 +81,21 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Returns device seconds.
+  // Returns device seconds without the warm-up.
   double run(Fetched& fetched) {
     start();
+    run_steps(0, settings_.warmup, fetched);
+    copies_ = 0;
     gpu::Stopwatch watch(stream_);
-    for (size_t step = 0; step < settings_.steps; ++step) {
+    run_steps(settings_.warmup, settings_.all_steps(), fetched);
+    return watch.stop(stream_);
+  }
+
+  uint64_t copies() const { return copies_; }  // since the clock started
+
+ private:
+  void run_steps(size_t first, size_t end, Fetched& fetched) {
+    for (size_t step = first; step < end; ++step) {
       send(step);
       compute();
       gpu::copy_out(host_.logits.data(), logits_.data(), logits_.bytes(), stream_);
@@ -94,12 +107,8 @@ class Decoder {
       const int32_t* const tokens = host_.tokens.data();
       fetched.tokens.insert(fetched.tokens.end(), tokens, tokens + host_.tokens.size());
     }
-    return watch.stop(stream_);
   }
 
-  uint64_t copies() const { return copies_; }
-
- private:
   void start() {
     for (size_t b = 0; b < settings_.batch; ++b) {
       host_.tokens[b] = settings_.first_token(b);
@@ -165,7 +174,7 @@ class Decoder {
 void check(const Settings& settings, const Fetched& fetched, size_t sequence) {
   int32_t token = settings.first_token(sequence);
   uint32_t state = 0;
-  for (size_t step = 0; step < settings.steps; ++step) {
+  for (size_t step = 0; step < settings.all_steps(); ++step) {
     const size_t position = settings.position(sequence, step);
     const int32_t block = settings.block_number(sequence, position / settings.block_tokens);
     state = mix(state, mix(static_cast<uint32_t>(token),
@@ -189,8 +198,8 @@ void check(const Settings& settings, const Fetched& fetched, size_t sequence) {
 void run(const Settings& settings) {
   gpu::init();
   Fetched fetched;
-  fetched.tokens.reserve(settings.steps * settings.batch);
-  fetched.logits.reserve(settings.steps * settings.batch * settings.vocabulary);
+  fetched.tokens.reserve(settings.all_steps() * settings.batch);
+  fetched.logits.reserve(settings.all_steps() * settings.batch * settings.vocabulary);
   double seconds = 0;
   uint64_t copies = 0;
   {
@@ -208,7 +217,7 @@ void run(const Settings& settings) {
   report.add("steps", settings.steps);
   report.add("copies", copies);
   report.add("total_s", seconds);
-  report.add("tokens_per_s", static_cast<double>(fetched.tokens.size()) / seconds);
+  report.add("tokens_per_s", static_cast<double>(settings.steps * settings.batch) / seconds);
   report.add("hash", hash.text());
   report.publish(settings.json);
 }

@@ -27,11 +27,13 @@ struct Settings {
   uint64_t width = 1024;  // a matrix is width x width words
   uint64_t batch = 1;
   uint64_t steps = 8;
+  uint64_t warmup = 0;
   uint64_t rewrite_percent = 0;
   uint64_t seed = 1;
   std::string order = "sequential";
   std::string json;
 
+  uint64_t all_steps() const { return warmup + steps; }
   size_t matrix_words() const { return width * width; }
   size_t layer_words() const { return matrices * matrix_words(); }
   uint64_t bytes_in() const { return steps * layers * layer_words() * sizeof(uint32_t); }
@@ -45,6 +47,7 @@ Settings parse(int argc, char** argv) {
   options.number("--width", "rows and columns of a matrix of 4-byte words", &s.width, 16, 8192);
   options.number("--batch", "vectors that go through the model at once", &s.batch, 1, 256);
   options.number("--steps", "times all layers are streamed", &s.steps, 1, 100000);
+  options.number("--warmup", "steps before the clock starts", &s.warmup, 0, 100000);
   options.number("--rewrite", "percent of copies before which the host changes the weights",
                  &s.rewrite_percent, 0, 100);
   options.number("--seed", "of weights, order and changes", &s.seed, 0, UINT64_MAX);
@@ -127,22 +130,13 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Device seconds; the result of step s goes to results[s].
+  // Device seconds without the warm-up; the result of step s goes to results[s].
   double run(const std::vector<uint32_t>& input, const gpu::PinnedBuffer<uint32_t>& results) {
-    const size_t vector_bytes = vectors_[0].bytes();
-    gpu::copy_in(vectors_[0].data(), input.data(), vector_bytes, compute_);
+    gpu::copy_in(vectors_[0].data(), input.data(), vectors_[0].bytes(), compute_);
     gpu::synchronize(compute_);
+    run_steps(0, settings_.warmup, results);
     gpu::Stopwatch watch(compute_);
-    const size_t turns = settings_.steps * settings_.layers;
-    load(0);
-    for (size_t turn = 0; turn < turns; ++turn) {
-      if (turn + 1 < turns) load(turn + 1);
-      compute(turn);
-      if ((turn + 1) % settings_.layers != 0) continue;
-      uint32_t* const result = results.data() + turn / settings_.layers * vectors_[0].size();
-      gpu::copy_out(result, vectors_[0].data(), vector_bytes, compute_);
-      gpu::synchronize(compute_);
-    }
+    run_steps(settings_.warmup, settings_.all_steps(), results);
     return watch.stop(compute_);
   }
 
@@ -152,6 +146,20 @@ class Device {
     gpu::Event loaded;
     gpu::Event used;
   };
+
+  // Steps [first, end); before and behind them nothing is under way.
+  void run_steps(size_t first, size_t end, const gpu::PinnedBuffer<uint32_t>& results) {
+    const size_t turns = end * settings_.layers;
+    if (first < end) load(first * settings_.layers);
+    for (size_t turn = first * settings_.layers; turn < turns; ++turn) {
+      if (turn + 1 < turns) load(turn + 1);
+      compute(turn);
+      if ((turn + 1) % settings_.layers != 0) continue;
+      uint32_t* const result = results.data() + turn / settings_.layers * vectors_[0].size();
+      gpu::copy_out(result, vectors_[0].data(), vectors_[0].bytes(), compute_);
+      gpu::synchronize(compute_);
+    }
+  }
 
   void load(size_t turn) {
     Slot& slot = slots_[turn % 2];
@@ -200,7 +208,7 @@ void check(const Settings& settings, std::vector<uint32_t> x, const uint32_t* re
   Plan plan(settings);
   std::vector<uint32_t> y(x.size());
   const size_t width = settings.width;
-  for (size_t turn = 0; turn < settings.steps * settings.layers; ++turn) {
+  for (size_t turn = 0; turn < settings.all_steps() * settings.layers; ++turn) {
     uint32_t* const layer = weights.data() + plan.layer_of(turn) * settings.layer_words();
     if (plan.rewrites()) plan.rewrite(layer);
     for (size_t m = 0; m < settings.matrices; ++m) {
@@ -227,7 +235,7 @@ void run(const Settings& settings) {
   gpu::PinnedBuffer<uint32_t> weights(settings.layers * settings.layer_words());
   fill_weights(settings, weights.data());
   const std::vector<uint32_t> input = first_input(settings);
-  gpu::PinnedBuffer<uint32_t> results(settings.steps * input.size());
+  gpu::PinnedBuffer<uint32_t> results(settings.all_steps() * input.size());
   double seconds = 0;
   {
     Device device(settings, weights);

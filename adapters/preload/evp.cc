@@ -12,6 +12,7 @@
 
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
+#include "live/serve/stand_in.h"
 #include "loader.h"
 #include "shadow.h"
 
@@ -167,6 +168,10 @@ bool update_verified(Shadow& shadow, Update* real, Context* context, Byte* out, 
 }
 
 int update(Update* real, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes) {
+  if (bytes > 0) {
+    in = serve::real_source(in, static_cast<uint64_t>(bytes));
+    out = serve::real_destination(out, static_cast<uint64_t>(bytes));
+  }
   const auto shadow = shadows().find(context);
   if (!shadow || in == nullptr || bytes < 0) return real(context, out, out_bytes, in, bytes);
   const auto count = static_cast<size_t>(bytes);

@@ -34,6 +34,8 @@ CUresult cuCtxSynchronize();
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
+CUresult cuMemFreeHost(void* memory);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);

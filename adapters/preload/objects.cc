@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams and events being made and unmade: of interest only to those who watch.
+// Streams and events being made and unmade, and the part of a run that the program calls measured:
+// of interest only to those who watch.
 
 #include "hooks.h"
 
@@ -51,3 +52,16 @@ SEALANE_HOOKED cuEventDestroy_v2(CUevent event) {
   return plain([&] { return next(event); }, "cuEventDestroy",
                as(serve::Call::destroy_event, event));
 }
+
+// What cudaProfilerStart and its twin end in. The driver's answer is the program's, whatever state
+// we are in.
+#define PROFILE(symbol, which)                                                        \
+  SEALANE_HOOKED symbol() {                                                           \
+    const auto next = SEALANE_REAL(symbol);                                           \
+    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;                           \
+    if (serve::Runtime::get() == nullptr) return next();                              \
+    return told(                                                                      \
+        serve::EventKind::call, #symbol, nullptr, [&] { return next(); }, as(which)); \
+  }
+PROFILE(cuProfilerStart, serve::Call::start_profile)
+PROFILE(cuProfilerStop, serve::Call::stop_profile)

@@ -111,6 +111,13 @@ class Port final : public serve::GpuDriver {
     return code;
   }
 
+  Code allocate_host(const LaneContext& lane, uint64_t bytes, void*& out) override {
+    const Current current(context(lane.context));
+    return SEALANE_REAL(cuMemHostAlloc)(&out, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  }
+
+  void free_host(void* memory) override { SEALANE_REAL(cuMemFreeHost)(memory); }
+
   Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
             uint64_t bytes) override {
     const Current current(context(lane.context));

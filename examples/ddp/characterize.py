@@ -33,15 +33,18 @@ WARM_UP = 3  # DDP sorts its buckets after the first iteration
 # amplifies the last bit.
 LOSS_TOLERANCE = 1e-4
 
-# arXiv 2501.11771, emulated GPU TEEs, 4 GPUs. These three are all that is published as numbers.
+# Emulated GPU TEEs. These three are all that is published as numbers.
+_SOURCE = "arXiv 2501.11771"
 PUBLISHED = [
-    {"model": "average", "ranks": 4, "bucket_mb": 25, "slowdown": 8.68},
-    {"model": "GPT-2-XL", "ranks": 4, "bucket_mb": 25, "slowdown": 41.6},
-    {"model": "GPT-2-XL", "ranks": 4, "bucket_mb": None, "slowdown": 3.03},
+    {"model": "average", "ranks": 4, "buckets": None, "slowdown": 8.68, "source": _SOURCE},
+    {"model": "GPT-2-XL", "ranks": 4, "buckets": "25", "slowdown": 41.6, "source": _SOURCE},
+    {"model": "GPT-2-XL", "ranks": 4, "buckets": "large", "slowdown": 3.03, "source": _SOURCE},
 ]
 DIFFERS = (
-    "Measured: CPU ranks of one machine, records through shared memory. Published: GPUs whose "
-    "packages exchange sealed messages. Compare shapes, not numbers."
+    "What differs: measured are CPU ranks of one machine, whose cores compute, seal and copy by turns, "
+    "and whose records pass through shared memory. Published are four GPUs that compute much faster "
+    "than CPUs and whose packages exchange sealed messages in an emulated TEE; the models are larger. "
+    "Compare the shapes (does the number of messages matter? the size of buckets?), not the numbers."
 )
 
 
@@ -88,6 +91,31 @@ class Samples(NamedTuple):
     iteration: Dict[Any, List[float]]
     compute: List[float]
     communication: Dict[Any, List[float]]
+    others: "Others"
+
+
+class Others:
+    """How many cores somebody else took meanwhile, on this machine or from it (steal time)."""
+
+    def __init__(self) -> None:
+        self.cores = 0.0
+        self._start = self._now()
+
+    @staticmethod
+    def _now() -> List[float]:
+        """Seconds: the clock's, of all cores, of this process."""
+        with open("/proc/stat", encoding="ascii") as stat:
+            user, nice, system, _idle, _wait, irq, soft_irq, steal = map(
+                int, stat.readline().split()[1:9]
+            )
+        busy = (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
+        mine = os.times()
+        return [time.perf_counter(), busy, mine.user + mine.system]
+
+    def stop(self, group: Any) -> None:
+        clock, busy, mine = (now - then for now, then in zip(self._now(), self._start))
+        ours = dist.get_world_size(group) * mean_over_ranks([mine], group)[0]
+        self.cores = max(0.0, busy - ours) / clock
 
 
 def all_reduce_alone(buckets: List[torch.Tensor], group: Any) -> float:
@@ -119,7 +147,7 @@ def measure(trainers: Dict[Any, Trainer], gloo: Any, seconds: float) -> Samples:
         trainer.early_loss = trainer.loss
     some = next(iter(trainers.values()))
     buckets = [torch.zeros(count) for count in some.bucket_elements()]
-    samples = Samples({v: [] for v in trainers}, [], {v: [] for v in trainers})
+    samples = Samples({v: [] for v in trainers}, [], {v: [] for v in trainers}, Others())
 
     def one_round(number: int) -> None:
         order = list(trainers)
@@ -137,6 +165,7 @@ def measure(trainers: Dict[Any, Trainer], gloo: Any, seconds: float) -> Samples:
     rounds = agreed(int(min(200, max(5, seconds / (time.perf_counter() - start)))), gloo)
     for number in range(1, rounds):
         one_round(number)
+    samples.others.stop(gloo)
     for times in (*samples.iteration.values(), *samples.communication.values(), samples.compute):
         times[:] = mean_over_ranks(times, gloo)
     return samples
@@ -147,16 +176,22 @@ def percentile(samples: List[float], percent: int) -> float:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
-def ratio(samples: List[float], base: List[float]) -> float:
-    """Median of the ratios within rounds."""
-    return statistics.median(a / b for a, b in zip(samples, base))
+def quartiles(samples: List[float]) -> List[float]:
+    """What a quarter, a half and three quarters of the samples do not exceed."""
+    return statistics.quantiles(samples, n=4, method="inclusive")
+
+
+def slowdown(name: str, samples: List[float], base: List[float]) -> Dict[str, float]:
+    """The ratios within rounds: their median, and the quartiles around it."""
+    low, middle, high = quartiles([a / b for a, b in zip(samples, base)])
+    return {name: round(middle, 3), f"{name}_q1": round(low, 3), f"{name}_q3": round(high, 3)}
 
 
 def row(name: str, ranks: int, bucket_mb: float, variant: Any, trainer: Trainer, samples: Samples):
     times = samples.iteration[variant]
     alone = statistics.median(samples.communication[variant])
     compute = statistics.median(samples.compute)
-    exposed = max(0.0, statistics.median(times) - compute)
+    exposed = max(0.0, quartiles([a - b for a, b in zip(times, samples.compute)])[1])
     sent, last_loss = sealane.torch.Traffic(0, 0), trainer.loss
     if variant == ("sealane", "sealed"):
         before = sealane.torch.traffic(trainer.group)
@@ -173,14 +208,16 @@ def row(name: str, ranks: int, bucket_mb: float, variant: Any, trainer: Trainer,
         "iteration_ms_p10": round(percentile(times, 10), 3),
         "iteration_ms_p90": round(percentile(times, 90), 3),
         "compute_ms": round(compute, 3),
+        "exposed_ms": round(exposed, 3),
         "comm_ms": round(alone, 3),
         "overlap": round(min(1.0, max(0.0, 1 - exposed / alone)), 3) if ranks > 1 else None,
         "sealed_messages": sent.records,
         "sealed_bytes": sent.bytes,
         "rounds": len(times),
         "loss": last_loss,
-        "slowdown_vs_plain": round(ratio(times, samples.iteration[("sealane", "plain")]), 3),
-        "slowdown_vs_gloo": round(ratio(times, samples.iteration[("gloo", "plain")]), 3),
+        **slowdown("slowdown_vs_plain", times, samples.iteration[("sealane", "plain")]),
+        **slowdown("slowdown_vs_gloo", times, samples.iteration[("gloo", "plain")]),
+        "others_cores": round(samples.others.cores, 2),
     }
 
 
@@ -240,9 +277,10 @@ def write(path: str, rows: List[Dict[str, Any]]) -> None:
         "published": PUBLISHED,
         "differs": DIFFERS,
     }
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
+    os.replace(path + ".new", path)
 
 
 def show(entry: Dict[str, Any]) -> None:
@@ -270,16 +308,16 @@ def main() -> None:
         parser.error(f"--ranks {max(sizes)} needs torchrun --nproc_per_node {max(sizes)}")
     for ranks in sizes:
         groups = make_groups(ranks)
-        rows: List[Dict[str, Any]] = []
         for name in options.models.split(","):
             for bucket_mb in (float(text) for text in options.buckets.split(",")):
-                if dist.get_rank() < ranks:
-                    rows += study(name, ranks, bucket_mb, groups, options.seconds)
-                    if dist.get_rank() == 0:
-                        for entry in rows[-len(VARIANTS) :]:
-                            show(entry)
-        if dist.get_rank() == 0 and options.json:
-            write(options.json, rows)
+                if dist.get_rank() >= ranks:
+                    continue
+                rows = study(name, ranks, bucket_mb, groups, options.seconds)
+                if dist.get_rank() == 0:
+                    for entry in rows:
+                        show(entry)
+                    if options.json:
+                        write(options.json, rows)
         dist.barrier()
     dist.destroy_process_group()
 

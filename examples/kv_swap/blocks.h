@@ -21,6 +21,7 @@ struct Settings {
   uint64_t token_words = 0;
   uint64_t prompt = 64;
   uint64_t steps = 0;
+  uint64_t warmup = 0;  // steps before the clock starts
   uint64_t pool_blocks = 16;
   uint64_t seed = 1;
   std::string json;
@@ -34,10 +35,12 @@ struct Settings {
     if (steps == 0) steps = fifo ? 12 : 64;
   }
 
+  // Layer-wise, the warm-up adds tokens to requests; request-wise it is the first of their steps.
+  uint64_t tokens_added() const { return mode == "fifo" ? warmup + steps : steps; }
   size_t block_words() const { return block_tokens * token_words; }
   size_t block_bytes() const { return block_words() * sizeof(uint32_t); }
   size_t blocks_of(size_t tokens) const { return (tokens + block_tokens - 1) / block_tokens; }
-  size_t blocks_max() const { return blocks_of(prompt + steps); }
+  size_t blocks_max() const { return blocks_of(prompt + tokens_added()); }
   // What a block holds is a function of its owner: a request, or a request's part of a layer.
   uint32_t owner(size_t number) const { return static_cast<uint32_t>(seed * 0x10001 + number); }
 };
@@ -48,8 +51,10 @@ struct Reading {
   uint32_t tokens;
 };
 
+// Of what is measured.
 struct Figures {
   double seconds = 0;
+  uint64_t readings = 0;
   uint64_t bytes_in = 0;
   uint64_t bytes_out = 0;
 };
@@ -100,10 +105,10 @@ class Blocks {
     gpu::copy_out(digests_.data() + readings_.size() * settings_.token_words, digest_.data(),
                   digest_.bytes(), compute_);
     readings_.push_back(reading);
+    ++figures_.readings;
   }
 
   Figures& figures() { return figures_; }
-  size_t readings() const { return readings_.size(); }
 
   // Compares every digest with what must have been read; returns a hash of all, or ends the
   // program. An owner's readings are of ever more tokens.

@@ -40,16 +40,11 @@ class LayerWise {
   LayerWise& operator=(const LayerWise&) = delete;
 
   void run() {
+    run_steps(0, settings_.warmup);
+    gpu::synchronize(blocks_.compute());
+    blocks_.figures() = {};
     gpu::Stopwatch watch(blocks_.compute());
-    const size_t turns = settings_.steps * settings_.layers;
-    load(0);
-    for (size_t turn = 0; turn < turns; ++turn) {
-      if (turn + 1 < turns) load(turn + 1);
-      compute(turn);
-      store(turn);
-      if ((turn + 1) % settings_.layers == 0) gpu::synchronize(blocks_.compute());
-    }
-    blocks_.order(out_, blocks_.compute());
+    run_steps(settings_.warmup, settings_.warmup + settings_.steps);
     blocks_.figures().seconds = watch.stop(blocks_.compute());
   }
 
@@ -59,6 +54,19 @@ class LayerWise {
     gpu::Event loaded;
     gpu::Event stored;
   };
+
+  // Steps [first, end); what follows on the compute stream is behind everything.
+  void run_steps(size_t first, size_t end) {
+    const size_t turns = end * settings_.layers;
+    if (first < end) load(first * settings_.layers);
+    for (size_t turn = first * settings_.layers; turn < turns; ++turn) {
+      if (turn + 1 < turns) load(turn + 1);
+      compute(turn);
+      store(turn);
+      if ((turn + 1) % settings_.layers == 0) gpu::synchronize(blocks_.compute());
+    }
+    blocks_.order(out_, blocks_.compute());
+  }
 
   size_t request_blocks() const { return settings_.requests * settings_.blocks_max(); }
   size_t tokens_at(size_t turn) const { return settings_.prompt + turn / settings_.layers; }

@@ -34,6 +34,7 @@ Settings parse(int argc, char** argv) {
                  &s.token_words, 0, 65536);
   options.number("--prompt", "tokens a request begins with", &s.prompt, 1, 65536);
   options.number("--steps", "tokens each request adds; fifo 12, lifo 64", &s.steps, 0, 65536);
+  options.number("--warmup", "steps before the clock starts", &s.warmup, 0, 65536);
   options.number("--pool-blocks", "blocks on the device (lifo)", &s.pool_blocks, 1, 65536);
   options.number("--seed", "of what the blocks hold", &s.seed, 0, UINT32_MAX);
   options.text("--json", "write the figures to a file ('-': stdout)", &s.json);
@@ -52,7 +53,8 @@ Settings parse(int argc, char** argv) {
 void run(const Settings& settings) {
   gpu::init();
   const bool fifo = settings.mode == "fifo";
-  Blocks blocks(settings, settings.requests * settings.steps * (fifo ? settings.layers : 1));
+  Blocks blocks(settings,
+                settings.requests * settings.tokens_added() * (fifo ? settings.layers : 1));
   if (fifo) {
     LayerWise(settings, blocks).run();
   } else {
@@ -61,12 +63,12 @@ void run(const Settings& settings) {
   const std::string hash = blocks.check();
 
   const Figures& figures = blocks.figures();
-  const size_t tokens = blocks.readings() / (fifo ? settings.layers : 1);
+  const uint64_t tokens = figures.readings / (fifo ? settings.layers : 1);
   Report report;
   report.add("example", "kv_swap");
   report.add("api", gpu::api_name());
   report.add("mode", settings.mode);
-  report.add("tokens", static_cast<uint64_t>(tokens));
+  report.add("tokens", tokens);
   report.add("bytes_in", figures.bytes_in);
   report.add("bytes_out", figures.bytes_out);
   report.add("total_s", figures.seconds);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv_swap/blocks.h"
+#include "support/fail.h"
 
 namespace examples {
 
@@ -35,18 +36,28 @@ class RequestWise {
   RequestWise& operator=(const RequestWise&) = delete;
 
   void run() {
-    gpu::Stopwatch watch(blocks_.compute());
-    while (!waiting_.empty() || !running_.empty() || !preempted_.empty()) {
-      resume();
-      admit();
-      make_room();
-      step();
-      retire();
+    uint64_t steps = 0;
+    for (; steps < settings_.warmup && !finished(); ++steps) serve_step();
+    if (finished()) {
+      fail_usage("--warmup: there are %llu steps in all", static_cast<unsigned long long>(steps));
     }
+    blocks_.figures() = {};
+    gpu::Stopwatch watch(blocks_.compute());
+    while (!finished()) serve_step();
     blocks_.figures().seconds = watch.stop(blocks_.compute());
   }
 
  private:
+  bool finished() const { return waiting_.empty() && running_.empty() && preempted_.empty(); }
+
+  void serve_step() {
+    resume();
+    admit();
+    make_room();
+    step();
+    retire();
+  }
+
   struct Request {
     size_t tokens = 0;
     size_t tokens_end = 0;

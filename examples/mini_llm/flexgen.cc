@@ -19,9 +19,10 @@ class FlexGen {
  public:
   FlexGen(const Settings& settings, const Model& model)
       : shape_(model.shape()),
+        warmup_(settings.warmup),
         steps_(settings.steps_or(16)),
         requests_(settings.requests_or(4)),
-        blocks_per_request_(KvCache::blocks_of(settings.prompt + steps_)),
+        blocks_per_request_(KvCache::blocks_of(settings.prompt + warmup_ + steps_)),
         model_(model, compute_),
         layers_(model, compute_),
         activations_(shape_, static_cast<uint32_t>(requests_ * settings.prompt)),
@@ -40,24 +41,32 @@ class FlexGen {
   FlexGen(const FlexGen&) = delete;
   FlexGen& operator=(const FlexGen&) = delete;
 
-  // Device seconds.
+  // Device seconds without the warm-up.
   double run() {
     gpu::synchronize(compute_);
+    run_steps(0, warmup_);
+    warmup_bytes_ = layers_.bytes_sent();
     gpu::Stopwatch watch(compute_);
-    layers_.load(0, 0);
-    const size_t prompt = generations_[0].prompt.size();
-    for (size_t step = 0; step < steps_; ++step) {
-      // The first pass takes whole prompts, later ones the newest token.
-      pass(step, step == 0 ? 0 : prompt + step - 1, prompt + step);
-    }
+    run_steps(warmup_, warmup_ + steps_);
     return watch.stop(compute_);
   }
 
   const std::vector<Generation>& generations() const { return generations_; }
-  uint64_t bytes_in() const { return layers_.bytes_sent(); }
+  uint64_t bytes_in() const { return layers_.bytes_sent() - warmup_bytes_; }
   uint64_t steps() const { return steps_; }
 
  private:
+  // Steps [first, end); before and behind them nothing is under way.
+  void run_steps(size_t first, size_t end) {
+    turns_end_ = end * shape_.layers;
+    if (first < end) layers_.load(first * shape_.layers, 0);
+    const size_t prompt = generations_[0].prompt.size();
+    for (size_t step = first; step < end; ++step) {
+      // The first pass takes whole prompts, later ones the newest token.
+      pass(step, step == 0 ? 0 : prompt + step - 1, prompt + step);
+    }
+  }
+
   // Positions [first, end) of every request go through the model.
   void pass(size_t step, size_t first, size_t end) {
     batch_.clear();
@@ -70,7 +79,7 @@ class FlexGen {
     model_.embed(activations_, rows);
     for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
       const size_t turn = step * shape_.layers + layer;
-      if (turn + 1 < steps_ * shape_.layers) layers_.load(turn + 1, (layer + 1) % shape_.layers);
+      if (turn + 1 < turns_end_) layers_.load(turn + 1, (layer + 1) % shape_.layers);
       const LayerView weights = layers_.take(turn);
       model_.attend(activations_, rows, layer, weights, batch_.kv(kv_, layer));
       model_.mlp(activations_, rows, layer, weights);
@@ -83,6 +92,7 @@ class FlexGen {
   }
 
   const Shape shape_;
+  const size_t warmup_;
   const size_t steps_;
   const size_t requests_;
   const size_t blocks_per_request_;
@@ -94,6 +104,8 @@ class FlexGen {
   Batch batch_;
   std::vector<Generation> generations_;
   std::vector<std::vector<int32_t>> blocks_;
+  size_t turns_end_ = 0;  // loaded ahead of, never beyond
+  uint64_t warmup_bytes_ = 0;
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ Settings parse(int argc, char** argv) {
                  "tokens per request (flexgen 16, vllm up to 48) or training steps (peft 5); "
                  "0: the schedule's own number",
                  &s.steps, 0, 4096);
+  options.number("--warmup", "steps before the clock starts", &s.warmup, 0, 4096);
   options.number("--requests", "flexgen 4, vllm 32; 0: the schedule's own number", &s.requests, 0,
                  256);
   options.number("--prompt",

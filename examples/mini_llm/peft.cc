@@ -71,8 +71,9 @@ struct Gradients {
 
 class Trainer {
  public:
-  Trainer(const Settings& settings, const Model& model, size_t steps)
+  Trainer(const Settings& settings, const Model& model, size_t warmup, size_t steps)
       : shape_(model.shape()),
+        warmup_(warmup),
         steps_(steps),
         count_(static_cast<uint32_t>(2 * settings.prompt)),
         layout_(shape_),
@@ -100,27 +101,22 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on one sequence; the mean loss of every step. Returns device seconds.
+  // Trains on one sequence; the mean loss of every step. Returns device seconds without the
+  // warm-up.
   double run(std::vector<float>& losses) {
     std::vector<int32_t> blocks(KvCache::blocks_of(count_));
     std::iota(blocks.begin(), blocks.end(), 0);
     for (size_t i = 0; i < count_; ++i) batch_.add(text_[i], i, blocks);
     gpu::synchronize(compute_);
+    train(warmup_, losses);
+    gpu::synchronize(compute_);
+    warmup_bytes_ = layers_.bytes_sent();
     gpu::Stopwatch watch(compute_);
-    layers_.load(0, 0);
-    for (size_t step = 0; step < steps_; ++step) {
-      const Rows rows = batch_.send(compute_);
-      forward(rows);
-      losses.push_back(fetch_loss());
-      backward(rows);
-      gpu::launch(
-          SgdStep{adapters_.data(), gradients_.data(), static_cast<uint32_t>(layout_.all()), kRate},
-          compute_);
-    }
+    train(steps_, losses);
     return watch.stop(compute_);
   }
 
-  uint64_t bytes_in() const { return layers_.bytes_sent(); }
+  uint64_t bytes_in() const { return layers_.bytes_sent() - warmup_bytes_; }
   std::vector<int32_t> tokens() const { return {text_.begin(), text_.end() - 1}; }
   std::vector<int32_t> targets() const { return {text_.begin() + 1, text_.end()}; }
   const std::vector<float>& first_adapters() const { return first_adapters_; }
@@ -132,12 +128,28 @@ class Trainer {
   }
 
  private:
+  // The next `steps` steps; no layer of a later one is loaded.
+  void train(size_t steps, std::vector<float>& losses) {
+    turns_end_ = turn_ + steps * turns_per_step();
+    if (steps > 0) layers_.load(turn_, 0);
+    for (size_t step = 0; step < steps; ++step) {
+      const Rows rows = batch_.send(compute_);
+      forward(rows);
+      losses.push_back(fetch_loss());
+      backward(rows);
+      gpu::launch(
+          SgdStep{adapters_.data(), gradients_.data(), static_cast<uint32_t>(layout_.all()), kRate},
+          compute_);
+    }
+  }
+
+  size_t turns_per_step() const { return 2 * size_t{shape_.layers}; }
   size_t x_bytes() const { return size_t{count_} * shape_.hidden * sizeof(float); }
 
   // The next turn's weights; the one after it begins to arrive. A step goes up and down again.
   LayerView next_weights() {
-    const size_t period = 2 * size_t{shape_.layers};
-    if (turn_ + 1 < steps_ * period) {
+    const size_t period = turns_per_step();
+    if (turn_ + 1 < turns_end_) {
       const size_t next = (turn_ + 1) % period;
       layers_.load(turn_ + 1, next < shape_.layers ? next : period - 1 - next);
     }
@@ -271,6 +283,7 @@ class Trainer {
   }
 
   const Shape shape_;
+  const size_t warmup_;
   const size_t steps_;
   const uint32_t count_;  // tokens of the sequence
   const AdapterLayout layout_;
@@ -287,12 +300,14 @@ class Trainer {
   const std::vector<int32_t> text_;
   std::vector<float> first_adapters_;
   size_t turn_ = 0;
+  size_t turns_end_ = 0;
+  uint64_t warmup_bytes_ = 0;
 };
 
 // The first loss must be the host's. And the first step must go down the loss's slope: along
 // change = -rate * gradient the loss changes by -|change|^2 / rate, for the true gradient only.
 void check_first_step(const Settings& settings, const Model& model, float loss) {
-  Trainer trainer(settings, model, 1);
+  Trainer trainer(settings, model, 0, 1);
   std::vector<float> losses;
   trainer.run(losses);
   if (losses[0] != loss) fail("the first loss is %g, then %g", double{loss}, double{losses[0]});
@@ -324,7 +339,7 @@ void run_peft(const Settings& settings, const Model& model, Report& report) {
   uint64_t bytes_in = 0;
   double seconds = 0;
   {
-    Trainer trainer(settings, model, steps);
+    Trainer trainer(settings, model, settings.warmup, steps);
     seconds = trainer.run(losses);
     bytes_in = trainer.bytes_in();
   }

@@ -19,7 +19,8 @@ struct Settings {
   uint64_t layers = 4;
   uint64_t hidden = 384;
   uint64_t steps = 0;     // 0: the schedule's own default
-  uint64_t requests = 0;  // likewise
+  uint64_t warmup = 0;    // steps before the clock starts
+  uint64_t requests = 0;  // 0: likewise
   uint64_t prompt = 8;
   uint64_t pool_blocks = 32;
   uint64_t seed = 1;

@@ -58,27 +58,43 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Device seconds.
-  double run() {
+  // What is measured.
+  struct Figures {
+    double seconds = 0;
+    uint64_t steps = 0;
+    uint64_t tokens = 0;
+    uint64_t preemptions = 0;
+    uint64_t swapped_bytes = 0;
+  };
+
+  Figures run(uint64_t warmup) {
     gpu::synchronize(compute_);
-    gpu::Stopwatch watch(compute_);
-    while (!waiting_.empty() || !running_.empty() || !preempted_.empty()) {
-      resume();
-      admit();
-      make_room();
-      order(swap_, compute_);
-      step();
-      retire();
+    while (figures_.steps < warmup && !finished()) serve_step();
+    if (finished()) {
+      fail_usage("--warmup: there are %llu steps in all",
+                 static_cast<unsigned long long>(figures_.steps));
     }
-    return watch.stop(compute_);
+    figures_ = {};
+    gpu::Stopwatch watch(compute_);
+    while (!finished()) serve_step();
+    figures_.seconds = watch.stop(compute_);
+    return figures_;
   }
 
   const std::vector<Request>& requests() const { return requests_; }
-  uint64_t steps() const { return steps_; }
-  uint64_t preemptions() const { return preemptions_; }
-  uint64_t swapped_bytes() const { return swapped_bytes_; }
 
  private:
+  bool finished() const { return waiting_.empty() && running_.empty() && preempted_.empty(); }
+
+  void serve_step() {
+    resume();
+    admit();
+    make_room();
+    order(swap_, compute_);
+    step();
+    retire();
+  }
+
   static std::vector<Request> make_requests(const Settings& settings, const Shape& shape) {
     std::vector<Request> requests(settings.requests_or(32));
     Random random(settings.seed ^ 0x76c6c6d);
@@ -130,7 +146,7 @@ class Server {
       take_blocks(request, KvCache::blocks_of(request.cached));
       for (size_t i = 0; i < request.blocks.size(); ++i) {
         gpu::copy_in(kv_.block(request.blocks[i]), saved(id, i), kv_.block_bytes(), swap_);
-        swapped_bytes_ += kv_.block_bytes();
+        figures_.swapped_bytes += kv_.block_bytes();
       }
       running_.push_back(id);
     }
@@ -167,12 +183,12 @@ class Server {
     Request& request = requests_[id];
     for (size_t i = 0; i < KvCache::blocks_of(request.cached); ++i) {
       gpu::copy_out(saved(id, i), kv_.block(request.blocks[i]), kv_.block_bytes(), swap_);
-      swapped_bytes_ += kv_.block_bytes();
+      figures_.swapped_bytes += kv_.block_bytes();
     }
     request.was_preempted = true;
     give_blocks(request);
     preempted_.push_back(id);
-    ++preemptions_;
+    ++figures_.preemptions;
   }
 
   // Rows are what each request has not in its cache yet: a prompt, or the newest token.
@@ -199,7 +215,8 @@ class Server {
     for (size_t i = 0; i < running_.size(); ++i) {
       requests_[running_[i]].generation.choices.push_back(batch_.choice(newest_rows[i]));
     }
-    ++steps_;
+    ++figures_.steps;
+    figures_.tokens += running_.size();
   }
 
   void retire() {
@@ -226,9 +243,7 @@ class Server {
   std::vector<size_t> waiting_;    // next one at the back
   std::vector<size_t> running_;    // oldest first
   std::vector<size_t> preempted_;  // a stack
-  uint64_t steps_ = 0;
-  uint64_t preemptions_ = 0;
-  uint64_t swapped_bytes_ = 0;
+  Figures figures_;
 };
 
 // The shortest request that was preempted, if there is one: its keys and values have travelled.
@@ -243,23 +258,19 @@ const Request& most_telling(const std::vector<Request>& requests) {
 
 void run_vllm(const Settings& settings, const Model& model, Report& report) {
   Server server(settings, model);
-  const double seconds = server.run();
+  const Server::Figures figures = server.run(settings.warmup);
   if (settings.verify == "on") {
     const Generation& generation = most_telling(server.requests()).generation;
     check_generation(model, generation, generation.choices.size());
   }
   std::vector<Generation> generations;
-  uint64_t tokens = 0;
-  for (const Request& request : server.requests()) {
-    generations.push_back(request.generation);
-    tokens += request.generation.choices.size();
-  }
-  report.add("steps", server.steps());
-  report.add("tokens", tokens);
-  report.add("preemptions", server.preemptions());
-  report.add("bytes_swapped", server.swapped_bytes());
-  report.add("total_s", seconds);
-  report.add("tokens_per_s", static_cast<double>(tokens) / seconds);
+  for (const Request& request : server.requests()) generations.push_back(request.generation);
+  report.add("steps", figures.steps);
+  report.add("tokens", figures.tokens);
+  report.add("preemptions", figures.preemptions);
+  report.add("bytes_swapped", figures.swapped_bytes);
+  report.add("total_s", figures.seconds);
+  report.add("tokens_per_s", static_cast<double>(figures.tokens) / figures.seconds);
   report.add("hash", hash_of(generations));
 }
 

@@ -42,6 +42,10 @@ void synchronize(Stream stream);
 void synchronize(Event event);
 double seconds_between(Event start, Event end);  // device time
 
+// Tells profilers, and `sealane run --stats`, which part of the run is measured.
+void start_profile();
+void stop_profile();
+
 // Runs the kernel's items, 128 to a block. `parameters` is the kernel's structure.
 void launch(KernelId kernel, size_t items, const void* parameters, Stream stream);
 
@@ -87,10 +91,12 @@ using DeviceBuffer = Buffer<T, allocate, release>;
 template <typename T>
 using PinnedBuffer = Buffer<T, allocate_pinned, release_pinned>;
 
-// Device time from construction to stop().
+// Device time from construction to stop(): the part of the run that is measured. Nothing should be
+// under way on other streams.
 class Stopwatch {
  public:
   explicit Stopwatch(Stream stream) : start_(make_event()), end_(make_event()) {
+    start_profile();
     record(start_, stream);
   }
   ~Stopwatch() {
@@ -104,6 +110,7 @@ class Stopwatch {
   double stop(Stream stream) {
     record(end_, stream);
     synchronize(end_);
+    stop_profile();
     return seconds_between(start_, end_);
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 #include "kernels/emulated.h"
 #include "kernels/image.h"
@@ -93,6 +94,9 @@ double seconds_between(Event start, Event end) {
   SEALANE_TRY(cuEventElapsedTime, &milliseconds, start, end);
   return milliseconds / 1e3;
 }
+
+void start_profile() { SEALANE_TRY(cuProfilerStart); }
+void stop_profile() { SEALANE_TRY(cuProfilerStop); }
 
 void launch(KernelId kernel, size_t items, const void* parameters, Stream stream) {
   void* arguments[] = {const_cast<void*>(parameters)};

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
 #include "kernels/emulated.h"
@@ -88,6 +89,9 @@ double seconds_between(Event start, Event end) {
   SEALANE_TRY(cudaEventElapsedTime, &milliseconds, start, end);
   return milliseconds / 1e3;
 }
+
+void start_profile() { SEALANE_TRY(cudaProfilerStart); }
+void stop_profile() { SEALANE_TRY(cudaProfilerStop); }
 
 void launch(KernelId kernel, size_t items, const void* parameters, Stream stream) {
   void* arguments[] = {const_cast<void*>(parameters)};

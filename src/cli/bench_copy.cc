@@ -3,7 +3,8 @@
 //
 // `sealane bench copy`: the examples on the emulated GPU without CC mode, with it as shipped, and
 // with one part of the runtime after the other. Policies are interleaved: every round runs all of
-// them, example by example, in an order shuffled anew; figures are medians over rounds.
+// them, case by case (an example with a number of workers), in an order shuffled anew; figures are
+// medians over rounds.
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -37,14 +38,25 @@ struct Flags {
   std::string examples_dir;
   std::string platform = "h100-tdx";
   std::string dilation;
-  std::string workers;
+  std::vector<std::string> workers;
   double seconds = 38;
   std::string json;
 };
 
+// An example with a number of workers (empty: as the runtime chooses).
+struct Case {
+  const CopyExample* example;
+  std::string workers;
+
+  bool operator==(const Case&) const = default;
+  std::string name() const {
+    return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
+  }
+};
+
 // One cell of the tables.
 struct Row {
-  const CopyExample* example;
+  Case what;
   const CopyPolicy* policy;
   std::vector<CopyRun> runs;
 
@@ -97,9 +109,12 @@ Result<std::vector<Row>> plan(const Flags& flags) {
   if (!examples) return examples.error();
   const auto policies = choose(copy_policies(), flags.policies, "policy");
   if (!policies) return policies.error();
+  const auto workers = flags.workers.empty() ? std::vector<std::string>{""} : flags.workers;
   std::vector<Row> rows;
   for (const CopyExample* example : *examples) {
-    for (const CopyPolicy* policy : *policies) rows.push_back({example, policy, {}});
+    for (const std::string& count : workers) {
+      for (const CopyPolicy* policy : *policies) rows.push_back({{example, count}, policy, {}});
+    }
   }
   return rows;
 }
@@ -107,22 +122,22 @@ Result<std::vector<Row>> plan(const Flags& flags) {
 // The same bytes, whatever happened to them on their way.
 Status check_hash(const std::vector<Row>& rows, const Row& row) {
   for (const Row& other : rows) {
-    if (other.example != row.example || other.runs.empty()) continue;
+    if (other.what.example != row.what.example || other.runs.empty()) continue;
     if (other.runs.front().hash == row.runs.back().hash) return {};
     return internal_error(fmt::format("{} computed something else under {} than under {}",
-                                      row.example->name, row.policy->name, other.policy->name));
+                                      row.what.name(), row.policy->name, other.policy->name));
   }
   return {};
 }
 
-// All policies of one example after another, so that they meet the same machine.
+// All policies of one case after another, so that they meet the same machine.
 Status run_round(std::vector<Row>& rows, const CopySetting& setting, SeededRandom& random,
                  const std::function<void(const Row&)>& show) {
   std::vector<Row*> order;
   for (Row& row : rows) order.push_back(&row);
   for (auto begin = order.begin(); begin != order.end();) {
-    const auto end = std::find_if(
-        begin, order.end(), [&](const Row* row) { return row->example != (*begin)->example; });
+    const auto end = std::find_if(begin, order.end(),
+                                  [&](const Row* row) { return row->what != (*begin)->what; });
     for (auto at = end; at - begin > 1; --at) {
       std::swap(*(at - 1),
                 *(begin + static_cast<ptrdiff_t>(random.below(static_cast<uint64_t>(at - begin)))));
@@ -130,7 +145,9 @@ Status run_round(std::vector<Row>& rows, const CopySetting& setting, SeededRando
     for (; begin != end; ++begin) {
       Row& row = **begin;
       show(row);
-      auto run = run_copy_example(*row.example, *row.policy, setting);
+      CopySetting here = setting;
+      here.workers = row.what.workers;
+      auto run = run_copy_example(*row.what.example, *row.policy, here);
       if (!run) return run.error();
       row.runs.push_back(*std::move(run));
       if (Status same = check_hash(rows, row); !same) return same;
@@ -149,7 +166,7 @@ Result<size_t> measure(std::vector<Row>& rows, const CopySetting& setting, doubl
   do {
     const Status done = run_round(rows, setting, random, [&](const Row& row) {
       progress.show(
-          fmt::format("round {}: {} under {}", rounds + 1, row.example->name, row.policy->name));
+          fmt::format("round {}: {} under {}", rounds + 1, row.what.name(), row.policy->name));
     });
     if (!done) return done.error();
     ++rounds;
@@ -157,10 +174,9 @@ Result<size_t> measure(std::vector<Row>& rows, const CopySetting& setting, doubl
   return rounds;
 }
 
-const Row* find_row(const std::vector<Row>& rows, const CopyExample* example,
-                    std::string_view policy) {
+const Row* find_row(const std::vector<Row>& rows, const Case& what, std::string_view policy) {
   for (const Row& row : rows) {
-    if (row.example == example && row.policy->name == policy) return &row;
+    if (row.what == what && row.policy->name == policy) return &row;
   }
   return nullptr;
 }
@@ -170,8 +186,8 @@ std::string cell(const std::vector<Row>& rows, const Row& row, double CopyRun::*
                  bool loss_left) {
   const double value = row.median(figure);
   std::string out = fmt::format("{:.2f}", value * 1e3);
-  const Row* off = find_row(rows, row.example, "off");
-  const Row* stock = find_row(rows, row.example, "stock");
+  const Row* off = find_row(rows, row.what, "off");
+  const Row* stock = find_row(rows, row.what, "stock");
   if (off == nullptr || stock == nullptr || !row.policy->ours()) return out;
   const double base = loss_left ? off->median(figure) : 0;
   const double loss = stock->median(figure) - base;
@@ -181,18 +197,40 @@ std::string cell(const std::vector<Row>& rows, const Row& row, double CopyRun::*
 std::string table(const std::vector<Row>& rows, double CopyRun::*figure, bool loss_left) {
   std::vector<report::Table::Column> columns = {{"example", report::Align::left}};
   for (const Row& row : rows) {
-    if (row.example == rows.front().example) columns.push_back({row.policy->name});
+    if (row.what == rows.front().what) columns.push_back({row.policy->name});
   }
   report::Table out(columns);
   std::vector<std::string> cells;
   for (const Row& row : rows) {
-    if (cells.empty()) cells.push_back(row.example->name);
+    if (cells.empty()) cells.push_back(row.what.name());
     cells.push_back(cell(rows, row, figure, loss_left));
     if (cells.size() < columns.size()) continue;
     out.add_row(std::move(cells));
     cells.clear();
   }
   return out.text();
+}
+
+// What the last switch buys, also where it buys nothing. Empty where it was not compared.
+std::string speculation_table(const std::vector<Row>& rows) {
+  report::Table out({{"example", report::Align::left},
+                     {"parallel, ms"},
+                     {"sealane, ms"},
+                     {"faster by"},
+                     {"foreseen"}});
+  bool any = false;
+  for (const Row& row : rows) {
+    const Row* before = find_row(rows, row.what, "parallel");
+    if (row.policy->name != "sealane" || before == nullptr) continue;
+    const double with = row.median(&CopyRun::total_s);
+    const double without = before->median(&CopyRun::total_s);
+    out.add_row({row.what.name(), fmt::format("{:.2f}", without * 1e3),
+                 fmt::format("{:.2f}", with * 1e3),
+                 fmt::format("{:+.1f} %", (without - with) / without * 100),
+                 fmt::format("{:.1f} %", row.median(&CopyRun::hit_rate) * 100)});
+    any = true;
+  }
+  return any ? out.text() : "";
 }
 
 nlohmann::json to_json(const std::vector<Row>& rows, const Flags& flags, size_t rounds) {
@@ -202,7 +240,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, const Flags& flags, size_t 
                         {"rounds", rounds},
                         {"rows", nlohmann::json::array()}};
   for (const Row& row : rows) {
-    out["rows"].push_back({{"example", row.example->name},
+    out["rows"].push_back({{"example", row.what.example->name},
                            {"policy", row.policy->name},
                            {"total_s", row.median(&CopyRun::total_s)},
                            {"blocked_s", row.median(&CopyRun::blocked_s)},
@@ -210,6 +248,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, const Flags& flags, size_t 
                            {"copies", row.runs.front().copies},
                            {"bytes", row.runs.front().bytes},
                            {"tokens_per_s", row.median(&CopyRun::tokens_per_s)}});
+    if (!row.what.workers.empty()) out["rows"].back()["workers"] = row.what.workers;
   }
   return out;
 }
@@ -230,8 +269,7 @@ Status bench_copy(const Flags& flags) {
   const ScratchDirectory scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const auto rounds =
-      measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, flags.workers},
-              flags.seconds);
+      measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, {}}, flags.seconds);
   if (!rounds) return rounds.error();
 
   if (flags.json != "-") {
@@ -241,6 +279,10 @@ Status bench_copy(const Flags& flags) {
                table(*rows, &CopyRun::total_s, true));
     fmt::print("Callers blocked in copies, ms; in brackets as a part of stock\n{}",
                table(*rows, &CopyRun::blocked_s, false));
+    if (const std::string adds = speculation_table(*rows); !adds.empty()) {
+      fmt::print("\nWhat sealing ahead adds to parallel, and how many swaps were foreseen\n{}",
+                 adds);
+    }
   }
   if (flags.json.empty()) return {};
   return report::write_json(flags.json, to_json(*rows, flags, *rounds));
@@ -258,7 +300,10 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
       ->delimiter(',');
   command->add_option("--platform", flags->platform, "The modelled machine (h100-tdx)");
   command->add_option("--dilation", flags->dilation, "K: a modelled second takes K real ones");
-  command->add_option("--workers", flags->workers, "Threads that seal and open");
+  command
+      ->add_option("--workers", flags->workers,
+                   "Threads that seal and open; several, comma-separated, to compare")
+      ->delimiter(',');
   command->add_option("--seconds", flags->seconds, "Whole rounds for about so long (38)")
       ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--examples-dir", flags->examples_dir, "Where the examples are");

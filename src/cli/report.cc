@@ -5,12 +5,13 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "cli/command.h"
 #include "report/output.h"
 #include "report/page.h"
@@ -24,13 +25,21 @@ struct Flags {
   std::string out;
 };
 
+constexpr size_t kFileBytesMax = 64_MiB;
+
 Result<report::RunFile> read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return usage_error(fmt::format("{}: cannot be read or is empty", path));
+  std::string text;
+  std::array<char, 64_KiB> piece;
+  while (text.size() <= kFileBytesMax &&
+         (file.read(piece.data(), piece.size()), file.gcount() > 0)) {
+    text.append(piece.data(), static_cast<size_t>(file.gcount()));
   }
-  return report::RunFile{path, std::move(text).str()};
+  if (text.empty()) return usage_error(fmt::format("{}: cannot be read or is empty", path));
+  if (text.size() > kFileBytesMax) {
+    return usage_error(fmt::format("{}: larger than 64 MiB: no result is", path));
+  }
+  return report::RunFile{path, std::move(text)};
 }
 
 Status report(const Flags& flags) {
@@ -53,7 +62,9 @@ void add_report(CLI::App& root, Invocation& invocation) {
   auto* command = root.add_subcommand(
       "report", "One page with tables and plots, from results of other commands");
   auto flags = std::make_shared<Flags>();
-  command->add_option("runs", flags->runs, "Files that --json of estimate, validate or bench wrote")
+  command
+      ->add_option("runs", flags->runs,
+                   "Files that --json of estimate, validate, bench or the training study wrote")
       ->required()
       ->type_name("RUN.json");
   command->add_option("-o,--output", flags->out, "The page, - is stdout")

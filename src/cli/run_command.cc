@@ -106,7 +106,7 @@ void add_run(CLI::App& root, Invocation& invocation) {
   command->add_flag("--observe", options.observe,
                     "Change nothing: check what Sealane assumes and say what it would save");
   command->add_option("--enable", options.enable,
-                      "engine,async,parallel,register; speculate, pinned; none (the first four; "
+                      "engine,async,parallel,register,speculate; pinned; none (the first five; "
                       "with --emulate none)");
   command
       ->add_option("--policy", options.policy,

@@ -114,7 +114,8 @@ TEST(ServingEstimate, TimelinesEndWithTheRunAndStayShort) {
 // The runs that were recorded with CC off and on, where they are at hand.
 TEST(ServingEstimate, RecordedRunsAreForetold) {
   const std::string data = SEALANE_SHARED_DATA;
-  if (!std::filesystem::exists(data + "/nsys")) GTEST_SKIP() << "no traces in " << data;
+  if (!std::filesystem::exists(std::filesystem::path(data) / "nsys"))
+    GTEST_SKIP() << "no traces in " << data;
   const auto checks = check_traces(data);
   ASSERT_TRUE(checks) << checks.error().message;
   ASSERT_EQ(checks->size(), 4u);

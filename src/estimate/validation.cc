@@ -29,18 +29,12 @@ class Validator {
   explicit Validator(const ValidationOptions& options) : options_(options) {}
 
   Result<Validation> run() {
+    Result<std::vector<Check>> traces = recorded_runs();  // first, for they may be missing
+    if (!traces) return traces.error();
     for (const auto step : {&Validator::copies, &Validator::pipellm, &Validator::small_copies,
                             &Validator::blackwell, &Validator::training}) {
       if (Status status = (this->*step)(); !status) return status.error();
     }
-    if (options_.data.empty()) {
-      result_.notes.emplace_back(
-          "the Nsight traces of four programs were left out: --data DIR says where nsys/ is");
-      return std::move(result_);
-    }
-    tell("recorded runs");
-    auto traces = check_traces(options_.data);
-    if (!traces) return traces.error();
     result_.checks.insert(result_.checks.end(), traces->begin(), traces->end());
     return std::move(result_);
   }
@@ -50,6 +44,16 @@ class Validator {
     if (options_.progress) options_.progress(what);
   }
   void add(Check check) { result_.checks.push_back(std::move(check)); }
+
+  Result<std::vector<Check>> recorded_runs() {
+    if (options_.data.empty()) {
+      result_.notes.emplace_back(
+          "the Nsight traces of four programs were left out: --data DIR says where nsys/ is");
+      return std::vector<Check>{};
+    }
+    tell("recorded runs");
+    return check_traces(options_.data);
+  }
 
   // --- copy micro-benchmarks
 

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "report/page_assets.h"
+#include "report/shape.h"
 #include "report/summary.h"
 
 namespace sealane::report {
@@ -17,28 +18,29 @@ namespace {
 
 using nlohmann::json;
 
-// What the page's script knows how to draw.
-bool can_draw(const json& run) {
-  if (!run.is_object()) return false;
-  const auto has_array = [&](const char* key) {
-    const auto found = run.find(key);
-    return found != run.end() && found->is_array() && !found->empty();
-  };
-  const auto policies = run.find("policies");
-  const bool estimate = policies != run.end() && policies->is_object() && !policies->empty();
-  return estimate || has_array("checks") || has_array("rows") || has_array("results");
-}
+constexpr int kDepthMax = 64;  // of lists in lists; what reads and writes JSON recurses
+
+struct TooDeep {};
 
 Result<json> parse(const RunFile& run) {
+  const auto bounded = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDepthMax) throw TooDeep();
+    return true;
+  };
   try {
-    json value = json::parse(run.content);
-    if (can_draw(value)) return value;
-    return usage_error(concat(run.name, ":1: nothing to draw in it: give files that --json wrote"));
+    json value = json::parse(run.content, bounded);
+    const std::string problem = problem_of(value);
+    if (problem.empty()) return value;
+    return usage_error(concat(run.name, ": ", problem));
   } catch (const json::parse_error& error) {
     const size_t at = std::min<size_t>(error.byte, run.content.size());
     const auto line = 1 + std::count(run.content.begin(),
                                      run.content.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     return usage_error(concat(run.name, ":", line, ": not JSON"));
+  } catch (const json::out_of_range&) {
+    return usage_error(concat(run.name, ": a number in it is too large"));
+  } catch (const TooDeep&) {
+    return usage_error(concat(run.name, ": too many lists in lists"));
   }
 }
 
@@ -60,13 +62,15 @@ Result<Page> make_page(const std::vector<RunFile>& runs, std::string_view versio
     auto value = parse(run);
     if (!value) return value.error();
     values.push_back(*value);
-    all.push_back({{"file", run.name}, {"run", *std::move(value)}});
+    const char* kind = to_string(kind_of(*value));
+    all.push_back({{"file", run.name}, {"kind", kind}, {"run", *std::move(value)}});
   }
   const json data{{"version", std::string(version)}, {"runs", std::move(all)}};
   const std::pair<std::string_view, std::string> parts[] = {
       {"{{style}}", std::string(page_style())},
       {"{{chart}}", std::string(page_chart_library())},
       {"{{data}}", for_script(data)},
+      {"{{study}}", std::string(page_study_script())},
       {"{{script}}", std::string(page_script())},
   };
   std::string page;

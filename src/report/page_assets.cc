@@ -18,6 +18,7 @@
 
 SEALANE_ASSET(page_template, SEALANE_PAGE_DIR "/page.html");
 SEALANE_ASSET(page_style, SEALANE_PAGE_DIR "/page.css");
+SEALANE_ASSET(page_study, SEALANE_PAGE_DIR "/study.js");
 SEALANE_ASSET(page_script, SEALANE_PAGE_DIR "/page.js");
 SEALANE_ASSET(page_chart, SEALANE_CHART_JS);
 // NOLINTEND(hicpp-no-assembler)
@@ -35,6 +36,9 @@ std::string_view page_template() {
   return between(sealane_page_template_begin, sealane_page_template_end);
 }
 std::string_view page_style() { return between(sealane_page_style_begin, sealane_page_style_end); }
+std::string_view page_study_script() {
+  return between(sealane_page_study_begin, sealane_page_study_end);
+}
 std::string_view page_script() {
   return between(sealane_page_script_begin, sealane_page_script_end);
 }

@@ -10,6 +10,7 @@ namespace sealane::report {
 
 std::string_view page_template();
 std::string_view page_style();
+std::string_view page_study_script();
 std::string_view page_script();
 std::string_view page_chart_library();
 

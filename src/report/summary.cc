@@ -5,10 +5,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
 #include <string_view>
+#include <utility>
+
+#include "report/shape.h"
 
 namespace sealane::report {
 namespace {
@@ -21,6 +28,12 @@ std::string number(double value) {
   std::array<char, 32> text{};
   const int digits = std::abs(value) >= 100 ? 0 : (std::abs(value) >= 10 ? 1 : 2);
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string whole(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
   return text.data();
 }
 
@@ -90,17 +103,73 @@ void measured_rows(const json& rows, Lines& measured) {
   }
 }
 
+// "1.02x to 1.10x", over the rows of sealed mode.
+class Range {
+ public:
+  void add(double value) {
+    low_ = std::min(low_, value);
+    high_ = std::max(high_, value);
+  }
+  std::string text() const {
+    return (low_ == high_ ? "" : number(low_) + "x to ") + number(high_) + "x";
+  }
+
+ private:
+  double low_ = std::numeric_limits<double>::max();
+  double high_ = 0;
+};
+
+void training_study(const json& run, Lines& measured, Lines& published) {
+  struct Group {
+    std::set<std::string> models;
+    Range plain, gloo;
+  };
+  std::map<std::pair<double, double>, Group> groups;  // by ranks and bucket size
+  for (const json& row : run["rows"]) {
+    if (text_of(row, "mode") != "sealed") continue;
+    Group& group = groups[{number_of(row, "ranks"), number_of(row, "bucket_mb")}];
+    group.models.insert(text_of(row, "model"));
+    group.plain.add(number_of(row, "slowdown_vs_plain"));
+    group.gloo.add(number_of(row, "slowdown_vs_gloo"));
+  }
+  for (const auto& [key, group] : groups) {
+    const bool one = group.models.size() == 1;
+    measured.push_back(
+        "training, " + whole(key.first) + " ranks, buckets of " + whole(key.second) + " MB, " +
+        (one ? *group.models.begin() : whole(double(group.models.size())) + " models") +
+        ": sealed " + group.plain.text() + " plain, " + group.gloo.text() + " Gloo");
+  }
+  const auto points = run.find("published");
+  if (points == run.end()) return;
+  for (const json& point : *points) {
+    std::string buckets = text_of(point, "buckets");
+    if (!buckets.empty() && buckets[0] >= '0' && buckets[0] <= '9') buckets += " MiB";
+    published.push_back("training on " + whole(number_of(point, "ranks")) + " GPUs, " +
+                        text_of(point, "model") + (buckets.empty() ? "" : ", buckets: " + buckets) +
+                        ": " + number(number_of(point, "slowdown")) + "x");
+  }
+}
+
 }  // namespace
 
 std::string summarize(const std::vector<json>& runs) {
   Lines measured, simulated, published;
   for (const json& run : runs) {
-    if (run.contains("policies")) {
-      estimate(run, simulated);
-    } else if (run.contains("checks")) {
-      validation(run, published);
-    } else {
-      measured_rows(run.contains("rows") ? run["rows"] : run["results"], measured);
+    switch (kind_of(run)) {
+      case RunKind::estimate:
+        estimate(run, simulated);
+        break;
+      case RunKind::validation:
+        validation(run, published);
+        break;
+      case RunKind::study:
+        training_study(run, measured, published);
+        break;
+      case RunKind::rows:
+        measured_rows(rows_of(run), measured);
+        break;
+      case RunKind::unknown:
+        break;
     }
   }
   std::string text;

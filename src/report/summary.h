@@ -11,7 +11,7 @@
 
 namespace sealane::report {
 
-// Fields that are missing or of another type are left out: the files may come from anywhere.
+// The runs have the shape that report/shape.h asks for; what it lets be missing is left out.
 std::string summarize(const std::vector<nlohmann::json>& runs);
 
 }  // namespace sealane::report

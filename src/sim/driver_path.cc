@@ -12,7 +12,6 @@ namespace sealane::sim {
 namespace {
 
 constexpr Duration kEnqueue{1'000};  // an asynchronous copy with CC off
-constexpr Duration kCall{500};
 
 void use_fast_engine(SealedPath& path, double gb_per_s) {
   path.stock_aead_gb_per_s = std::max(path.stock_aead_gb_per_s, gb_per_s);
@@ -55,7 +54,7 @@ Duration DriverPath::call(const ProgramCall& call) {
   }
   const bool cc = world_.setup.policy.confidential;
   if (call.kind == ItemKind::kernel) return launch_time(platform_.gpu, cc);
-  return kCall +
+  return kCallTime +
          (call.kind == ItemKind::record ? record_surcharge(platform_.gpu, cc) : Duration{0});
 }
 

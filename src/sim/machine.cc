@@ -15,7 +15,6 @@ namespace sealane::sim {
 namespace {
 
 constexpr Duration kRetry{5'000};
-constexpr Duration kCall{500};
 
 using FaultKind = ScriptedFault::Kind;
 constexpr std::array kTampering{FaultKind::flip, FaultKind::drop, FaultKind::repeat,
@@ -164,7 +163,7 @@ void Machine::step(uint32_t id) {
     return;
   }
   thread.called = world_.now();
-  thread.cost = kCall;
+  thread.cost = kCallTime;
   thread.woken = false;
   thread.covers.clear();
   follow_script(thread.operations[thread.next]);

@@ -21,6 +21,8 @@
 
 namespace sealane::sim {
 
+inline constexpr Duration kCallTime{500};  // what a call of the driver costs its caller
+
 struct World {
   explicit World(const Setup& with)
       : setup(with),

@@ -258,9 +258,9 @@ Result<Duration> latest_end(CsvReader& csv) {
   }
 }
 
-class Writer {
+class ProgramWriter {
  public:
-  Writer(const std::vector<Call>& calls, const DoneMap& done) : calls_(calls), done_(done) {}
+  ProgramWriter(const std::vector<Call>& calls, const DoneMap& done) : calls_(calls), done_(done) {}
 
   Program write() {
     auto call = std::find_if(calls_.begin(), calls_.end(), begins_work);
@@ -434,7 +434,7 @@ Result<Program> parse_nsys(std::istream& api, const std::string& api_file, std::
   CsvReader gpu_csv(gpu, gpu_file);
   auto done = GpuTable(gpu_csv).read();
   if (!done) return done.error();
-  Program program = Writer(*calls, *done).write();
+  Program program = ProgramWriter(*calls, *done).write();
   if (program.empty()) return usage_error(concat(api_file, ": no copy and no launch in it"));
   return program;
 }

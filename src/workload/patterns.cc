@@ -34,9 +34,9 @@ constexpr uint32_t kDeviceBuffers = 2;
 
 // Writes a program call by call. One thread, one context, two streams, and one pair of events per
 // device buffer: `filled` and `used`.
-class Writer {
+class PatternWriter {
  public:
-  explicit Writer(const PatternOptions& options) : options_(options), random_(options.seed) {
+  explicit PatternWriter(const PatternOptions& options) : options_(options), random_(options.seed) {
     SEALANE_CHECK(options.steps > 0 && options.buffers > 0, "a pattern without copies");
     SEALANE_CHECK(options.buffer_bytes > 0 && options.buffer_bytes % 4096 == 0,
                   "a pattern's buffers are whole pages");
@@ -134,7 +134,8 @@ class Writer {
   uint32_t bulk_copies_ = 0;
 };
 
-void repetition(Writer& out, const PatternOptions& options, uint32_t controls, bool rewrite) {
+void repetition(PatternWriter& out, const PatternOptions& options, uint32_t controls,
+                bool rewrite) {
   out.allocate(options.buffers);
   if (controls > 0) out.allocate_control();
   for (uint32_t step = 0; step < options.steps; ++step) {
@@ -147,7 +148,7 @@ void repetition(Writer& out, const PatternOptions& options, uint32_t controls, b
   }
 }
 
-void forward_backward(Writer& out, const PatternOptions& options) {
+void forward_backward(PatternWriter& out, const PatternOptions& options) {
   out.allocate(options.buffers);
   for (uint32_t step = 0; step < options.steps; ++step) {
     for (uint32_t layer = 0; layer < options.buffers; ++layer) out.bulk_in(out.buffer(layer));
@@ -158,7 +159,7 @@ void forward_backward(Writer& out, const PatternOptions& options) {
 
 // The second loop has about two thirds of the first one's buffers, so the pair repeats only after
 // many rounds.
-void interleaved(Writer& out, const PatternOptions& options) {
+void interleaved(PatternWriter& out, const PatternOptions& options) {
   const uint32_t second = options.buffers * 2 / 3 + 1;
   out.allocate(options.buffers + second);
   const uint64_t turns = uint64_t{options.steps} * options.buffers;
@@ -170,7 +171,7 @@ void interleaved(Writer& out, const PatternOptions& options) {
 }
 
 // Each step swaps some blocks out to places drawn from a pool, computes, and brings them back.
-void swaps(Writer& out, const PatternOptions& options, bool last_first) {
+void swaps(PatternWriter& out, const PatternOptions& options, bool last_first) {
   const uint32_t pool = 4 * options.buffers;
   out.allocate(pool);
   std::vector<uint32_t> places(pool);
@@ -191,7 +192,7 @@ void swaps(Writer& out, const PatternOptions& options, bool last_first) {
   }
 }
 
-void sequential(Writer& out, const PatternOptions& options) {
+void sequential(PatternWriter& out, const PatternOptions& options) {
   const uint32_t chunks = options.steps * options.buffers;
   out.allocate_in_order(chunks);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -200,7 +201,7 @@ void sequential(Writer& out, const PatternOptions& options) {
   }
 }
 
-void random(Writer& out, const PatternOptions& options) {
+void random(PatternWriter& out, const PatternOptions& options) {
   const uint32_t count = 4 * options.buffers;
   out.allocate(count);
   const uint64_t pages = options.buffer_bytes / 4096;
@@ -249,7 +250,7 @@ std::optional<Pattern> find_pattern(std::string_view name) {
 }
 
 Program make_pattern(Pattern pattern, const PatternOptions& options) {
-  Writer out(options);
+  PatternWriter out(options);
   switch (pattern) {
     case Pattern::repetition:
       repetition(out, options, 0, false);

@@ -33,12 +33,15 @@ TEST_F(DriverEntryPoints, AVersionNamesAVariant) {
   EXPECT_EQ(entry("cuMemAlloc", 12000), symbol("cuMemAlloc_v2"));
   EXPECT_EQ(entry("cuMemcpyHtoDAsync", 12000), symbol("cuMemcpyHtoDAsync_v2"));
   EXPECT_EQ(entry("cuStreamSynchronize", 12000), symbol("cuStreamSynchronize"));
+  EXPECT_EQ(entry("cuMemcpyBatchAsync", 12090), symbol("cuMemcpyBatchAsync"));
+  EXPECT_EQ(entry("cuMemcpyBatchAsync", 13000), symbol("cuMemcpyBatchAsync_v2"));
 }
 
 TEST_F(DriverEntryPoints, PerThreadFlagNamesTheTwin) {
   constexpr auto kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   EXPECT_EQ(entry("cuMemcpyHtoD", 12000, kPerThread), symbol("cuMemcpyHtoD_v2_ptds"));
   EXPECT_EQ(entry("cuMemcpyHtoDAsync", 12000, kPerThread), symbol("cuMemcpyHtoDAsync_v2_ptsz"));
+  EXPECT_EQ(entry("cuMemcpyBatchAsync", 12080, kPerThread), symbol("cuMemcpyBatchAsync_ptsz"));
   EXPECT_EQ(entry("cuMemAlloc", 12000, kPerThread), symbol("cuMemAlloc_v2"));
 }
 

@@ -125,6 +125,49 @@ TEST_P(Examples, EndWithOneLineWhenAMessageWasTamperedWith) {
 INSTANTIATE_TEST_SUITE_P(All, Examples, testing::ValuesIn(kExamples),
                          [](const auto& test) { return std::to_string(test.index); });
 
+// Steps before the clock are steps like any other: same results, less of them measured.
+TEST(Warmup, ChangesWhatIsMeasuredAndNotWhatIsComputed) {
+  struct Case {
+    Example all;
+    std::string warmup;
+    std::string steps;  // empty: the warm-up is part of them
+  };
+  const std::vector<Case> cases = {
+      {{"layer_swap", {"--width", "128", "--steps", "5", "--order", "random", "--rewrite", "50"}},
+       "2",
+       "3"},
+      {{"kv_swap", {"--layers", "3", "--steps", "6", "--token-words", "256"}}, "4", "2"},
+      {{"kv_swap", {"--mode", "lifo", "--requests", "8", "--steps", "96", "--token-words", "128"}},
+       "30",
+       ""},
+      {{"decode_loop", {"--steps", "40"}}, "30", "10"},
+      {{"mini_llm", {"--schedule", "flexgen", "--hidden", "64", "--steps", "6"}}, "2", "4"},
+      {{"mini_llm", {"--schedule", "peft", "--hidden", "64", "--steps", "3"}}, "1", "2"},
+      {{"mini_llm",
+        {"--schedule", "vllm", "--hidden", "64", "--requests", "12", "--pool-blocks", "10"}},
+       "20",
+       ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.all.name());
+    Example warmed = one.all;
+    warmed.arguments.insert(warmed.arguments.end(), {"--warmup", one.warmup});
+    if (!one.steps.empty()) {
+      warmed.arguments.insert(warmed.arguments.end(), {"--steps", one.steps});
+    }
+    const Outcome whole = run(one.all, "", "on");
+    const Outcome part = run(warmed, "", "on");
+    ASSERT_EQ(part.result.exit_code, 0) << part.result.err;
+    EXPECT_EQ(part.figures.at("hash"), whole.figures.at("hash"));
+    const auto bytes = [](const Outcome& outcome, const char* range) {
+      return outcome.truth.at(range).at("to_host").at("bytes").get<uint64_t>();
+    };
+    EXPECT_EQ(part.truth.at("to_host").at("bytes"), whole.truth.at("to_host").at("bytes"));
+    EXPECT_LT(bytes(part, "profiled"), bytes(whole, "profiled"));
+    EXPECT_GT(bytes(part, "profiled"), 0u);
+  }
+}
+
 // ---- ddp_ring: a process per GPU ----
 
 // Gradients of 1 MiB, and of 18 MiB, which is more than the windows on GPU memory hold.
@@ -168,7 +211,7 @@ TEST(ExamplesUsage, WrongArgumentsAreOneLineAndExitTwo) {
       {"layer_swap", {"--layers", "many"}}, {"layer_swap", {"--no-such-option", "1"}},
       {"kv_swap", {"--mode", "sideways"}},  {"kv_swap", {"--mode", "lifo", "--pool-blocks", "1"}},
       {"decode_loop", {"--steps"}},         {"mini_llm", {"--hidden", "100"}},
-      {"ddp_ring", {"--algorithm", "bus"}}};
+      {"ddp_ring", {"--algorithm", "bus"}}, {"kv_swap", {"--mode", "lifo", "--warmup", "9999"}}};
   for (const Example& example : wrong) {
     SCOPED_TRACE(example.name());
     std::vector<std::string> argv = {SEALANE_PROGRAM, "run", "--emulate", "--",

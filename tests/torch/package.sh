@@ -11,21 +11,23 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# torchrun looks after its processes every five seconds unless told otherwise.
+torchrun="venv/bin/python -m torch.distributed.run --monitor_interval 0.1 -r 1 -t 1 --nproc_per_node 2"
+
 # A copy, because setuptools leaves its traces in the source.
 mkdir "$scratch/source"
 cp -r "$root/pyproject.toml" "$root/setup.py" "$root/python" "$root/docs" "$scratch/source"
-"$python" -m venv --system-site-packages "$scratch/venv"
+"$python" -m venv --system-site-packages --without-pip "$scratch/venv"
 cd "$scratch"
-SEALANE_BUILD=$build venv/bin/pip install --quiet --no-build-isolation --no-index --no-deps ./source
+SEALANE_BUILD=$build "$python" -m pip --python venv/bin/python install --quiet --no-build-isolation \
+  --no-index --no-deps ./source
 
 venv/bin/sealane keygen job.key
-SEALANE_KEY_FILE=job.key venv/bin/python -m torch.distributed.run -r 1 -t 1 --nproc_per_node 2 \
-  "$root/examples/ddp/train.py" 2>/dev/null | tee out
+SEALANE_KEY_FILE=job.key $torchrun "$root/examples/ddp/train.py" 2>/dev/null | tee out
 grep -Eq 'loss [0-9.]+; sealed [1-9][0-9]* messages' out
 
 # Without a key the program says what to do.
-if venv/bin/python -m torch.distributed.run -r 1 -t 1 --nproc_per_node 2 \
-  "$root/examples/ddp/train.py" >without 2>&1; then
+if $torchrun "$root/examples/ddp/train.py" >without 2>&1; then
   echo "trained without a key" >&2
   exit 1
 fi

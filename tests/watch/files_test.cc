@@ -161,6 +161,29 @@ TEST(Stats, SaysWhatThePartsDid) {
   }
 }
 
+// The clock of an example and the part it profiles are the same, in both APIs and for the driver.
+TEST(Stats, OfTheProfiledPartAreThoseOfTheMeasuredSteps) {
+  const Scratch scratch;
+  for (const std::string suffix : {"", "_drv"}) {
+    const ProgramResult run =
+        sealane({"run", "--emulate", "--stats", scratch.file("s"), "--truth", scratch.file("t")},
+                {"--", example("layer_swap" + suffix), "--width", "256", "--steps", "3", "--warmup",
+                 "2", "--json", scratch.file("f")});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const json stats = read_json(scratch.file("s"));
+    const json figures = read_json(scratch.file("f"));
+    const json& profiled = stats["profiled"];
+    EXPECT_EQ(profiled["to_device"]["bytes"], figures["bytes_in"]);
+    EXPECT_EQ(profiled["to_device"]["copies"], 3 * 8 * 2);
+    EXPECT_EQ(profiled["to_host"]["copies"], 3);
+    EXPECT_EQ(stats["to_host"]["copies"], 5);
+    EXPECT_TRUE(profiled["speculation"].contains("hit_rate"));
+    const json truth = read_json(scratch.file("t"));
+    EXPECT_EQ(truth["profiled"]["to_host"]["bytes"], profiled["to_host"]["bytes"]);
+    EXPECT_LT(truth["profiled"]["to_device"]["blocked_ns"], truth["to_device"]["blocked_ns"]);
+  }
+}
+
 TEST(Trace, ShowsLanesAndWorkersAtWork) {
   const Scratch scratch;
   const ProgramResult run = sealane({"run", "--emulate", "--enable", "engine,async,parallel",

@@ -108,6 +108,56 @@ TEST(Stats, TellsDeviceTime) {
   EXPECT_EQ(found["dilation"], 20.0);
 }
 
+Event profile_event(Call call, int64_t at) {
+  Event event;
+  event.kind = EventKind::call;
+  event.call = call;
+  event.text = call == Call::start_profile ? "cuProfilerStart" : "cuProfilerStop";
+  event.begin = at_us(at);
+  event.end = at_us(at + 1);
+  return event;
+}
+
+TEST(Stats, TellsApartWhatTheProgramProfiles) {
+  Stats stats({.path = {}, .summary = false, .costs = {}});
+  const auto copy = [&](uint64_t bytes, Answer answer, int64_t at) {
+    stats.handle(copy_event(Direction::to_device, Route::carried, bytes, at, at + 10));
+    stats.handle(message_event(Direction::to_device, answer, bytes));
+  };
+  copy(4096, Answer::engine, 1000);
+  EXPECT_FALSE(json::parse(stats.json()).contains("profiled"));
+  EXPECT_EQ(stats.summary().find("profiled"), std::string::npos);
+
+  stats.handle(profile_event(Call::stop_profile, 1500));  // without a start
+  stats.handle(profile_event(Call::start_profile, 2000));
+  copy(1 << 20, Answer::slot, 2100);
+  stats.handle(profile_event(Call::start_profile, 2200));  // goes on
+  copy(1 << 20, Answer::engine, 2300);
+  EXPECT_EQ(json::parse(stats.json())["profiled"]["to_device"]["copies"], 2);  // so far
+  stats.handle(profile_event(Call::stop_profile, 2500));
+  copy(8192, Answer::engine, 3000);
+  stats.handle(profile_event(Call::start_profile, 4000));
+  copy(2 << 20, Answer::slot, 4100);
+  stats.handle(profile_event(Call::stop_profile, 4200));
+
+  const json found = json::parse(stats.json());
+  EXPECT_EQ(found["to_device"]["copies"], 5);
+  const json& profiled = found["profiled"];
+  EXPECT_EQ(profiled["to_device"]["copies"], 3);
+  EXPECT_EQ(profiled["to_device"]["bytes"], 4 << 20);
+  EXPECT_DOUBLE_EQ(profiled["to_device"]["blocked_s"], 30e-6);
+  EXPECT_DOUBLE_EQ(profiled["seconds"], 700e-6);
+  EXPECT_DOUBLE_EQ(profiled["speculation"]["hit_rate"], 0.75);
+  EXPECT_LT(found["speculation"]["hit_rate"], 0.75);
+  EXPECT_EQ(profiled["calls"].value("cuProfilerStart", 0), 1);  // the one in mid-range
+  ASSERT_EQ(profiled["copies"].size(), 1u);
+  EXPECT_EQ(profiled["copies"][0]["copies"], 3);
+  EXPECT_NE(stats.summary().find("  of these, profiled (700 us)\n"
+                                 "  to device          3    4.00 MiB   100.0 %         30.0 us"),
+            std::string::npos)
+      << stats.summary();
+}
+
 TEST(Stats, SaysNothingIfNothingHappened) {
   const Scratch scratch;
   Stats stats({.path = scratch.file("s.json"), .summary = true, .costs = {}});

@@ -19,7 +19,6 @@ struct Costs {
   Duration message{8'000};            // each message, whatever its size
   Duration pad{10'000};               // a no-op message, the crossing included
   Duration toll{20'000};              // a crossing
-  Duration guardable_toll{15'000};    // pageable memory's, over the driver's pinned memory's
   Duration scatter{3'000};            // one more small copy in a coalesced message
   double guard_ns_per_byte = 0.018;   // to arm
   double rewrite_ns_per_byte = 0.16;  // what the program pays to write to guarded pages
@@ -38,16 +37,19 @@ struct Costs {
     return bytes_time(digest ? digest_ns_per_byte : guard_check_ns_per_byte, bytes);
   }
 
-  // Of the workers this many seal and the others help to publish, whatever moves most bytes.
+  // Of the workers this many seal and the others help to publish, whatever moves most bytes. Where
+  // all share each message: so many messages at a time, one of them about to begin.
   uint32_t sealers() const {
-    if (split) return workers;
+    if (split) return 2;
     uint32_t best = 1;
     for (uint32_t sealing = 2; sealing <= workers; ++sealing) {
       if (pace(sealing) < pace(best)) best = sealing;
     }
     return best;
   }
-  uint32_t helpers() const { return std::min(workers - sealers(), helpers_max()); }
+  uint32_t helpers() const {
+    return split ? workers : std::min(workers - sealers(), helpers_max());
+  }
   // When nothing that was requested is left to seal.
   uint32_t helpers_most() const { return std::min(workers, helpers_max()); }
   double publish_ns_per_byte() const { return publish_ns_per_byte(sealers()); }
@@ -59,12 +61,9 @@ struct Costs {
     return publish_ns_per_byte() + shared_core * copy_ns_per_byte < alone * kWorthWaiting;
   }
 
-  // Whether a message sent from a slot gains more than its copy loses by coming from memory that
-  // can be guarded.
-  bool worth_guessing() const {
-    const double gain = (seal_ns_per_byte - copy_ns_per_byte) / (workers + 1);
-    return bytes_time(gain, 1_MiB) > guardable_toll;
-  }
+  // Whether workers that share each message have nearly the time to seal another one while the lane
+  // does what it must do alone. Else sealing ahead would keep pace only at the lane's expense.
+  bool sealing_fits_between() const { return message * (workers + 1) >= seal(1_MiB) * 3 / 4; }
 
   // A copy of `messages` messages, `bytes` in all, sealed now: the first message is sealed alone,
   // then sealing by all workers and publishing overlap.

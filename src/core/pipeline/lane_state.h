@@ -127,6 +127,7 @@ class LaneState {
   uint64_t depth_bytes = 0;  // how much to seal ahead, beyond one transfer
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
+  std::optional<Instant> waits_since;  // for a worker, with the message whose turn it is
   FlightId last_flight = kNone;  // of the message published last
   FlightId early = kNone;        // has positions though it may not go yet
   bool plan_due = false;

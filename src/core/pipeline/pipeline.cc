@@ -258,12 +258,15 @@ void Pipeline::handle_synchronise(Instant) {
 
 // --- 3. seal
 
-bool Pipeline::dispatch(Instant) {
+bool Pipeline::dispatch(Instant now) {
   if (!options_.policy.parallel || !slots_pay_) return false;
   if (sealing_.size() >= sealers_) return false;
-  if (options_.costs.split && sending()) return false;
+  if (!quiet(now)) return false;
+  // While a message is on its way all workers share its sealing and its sending: what was requested
+  // is sealed so when its turn comes.
+  const bool shared = options_.costs.split && sending();
   for (LaneState& lane : lanes_) {
-    if (dispatch_from(lane, false)) return true;
+    if (!shared && sharing_.open(now) && dispatch_from(lane, false)) return true;
   }
   // A worker that has begun cannot be called back: guesses leave free what the lane needs to send
   // what was requested, and wait for what comes from the device.
@@ -274,7 +277,17 @@ bool Pipeline::dispatch(Instant) {
   return sealing_.size() + opening_ < spare && dispatch_from(lane, true);
 }
 
-// While a message is on its way the workers belong to it: they share its sealing and its sending.
+// Where workers share each message they have time for others only between messages, if that is
+// enough, or when the lanes rest. A rest shows by its length: between two copies there is none.
+bool Pipeline::quiet(Instant now) {
+  if (!options_.costs.split || options_.costs.sealing_fits_between()) return true;
+  if (sending() || (quiet_from_ && now < *quiet_from_)) return false;
+  quiet_from_.reset();
+  return true;
+}
+
+void Pipeline::stir(Instant now) { quiet_from_ = now + options_.costs.seal(kMessageBytesMax); }
+
 bool Pipeline::sending() const {
   return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
     return lane.eligible > 0 || !lane.under_way.empty();
@@ -369,7 +382,8 @@ bool Pipeline::awaits_open(const Message& message, bool issued_only) const {
 
 // --- 4. and 5. publish
 
-void Pipeline::handle_ready(FlightId id, Instant) {
+void Pipeline::handle_ready(FlightId id, Instant now) {
+  stir(now);
   Flight& flight = flights_[id];
   SEALANE_CHECK(flight.in_use && !flight.ready, "a copy became ready twice");
   flight.ready = true;
@@ -393,18 +407,33 @@ bool Pipeline::advance(LaneState& lane, Instant now) {
   }
   lane.hold_until.reset();
   if (message.state == MessageState::ready) {
+    judge_worker(lane, message, now);
     publish(lane, message);
     return true;
   }
-  if (message.state != MessageState::waiting || awaits_open(message, true)) return false;
+  if (message.state != MessageState::waiting) {
+    if (!lane.waits_since) lane.waits_since = now;
+    return false;
+  }
+  if (awaits_open(message, true)) return false;
   // No worker has begun. The lane seals it itself, unless it is still busy with the one before and
   // a worker is free.
-  const bool worker_free =
-      options_.policy.parallel && slots_pay_ && !options_.costs.split && sealing_.size() < sealers_;
+  const bool worker_free = options_.policy.parallel && slots_pay_ && !options_.costs.split &&
+                           sealing_.size() < sealers_ && sharing_.open(now);
   if (worker_free && !lane.under_way.empty()) return false;
   ++stats_.inline_sealed;
   publish(lane, message);
   return true;
+}
+
+// A record that a worker has made must still be sent. That pays if the lane did not have to wait
+// for it: else it had better sealed the message itself.
+void Pipeline::judge_worker(LaneState& lane, const Message& message, Instant now) {
+  const Costs& costs = options_.costs;
+  const uint64_t bytes = message.host.bytes;
+  const Duration waited = now - lane.waits_since.value_or(now);
+  lane.waits_since.reset();
+  sharing_.earn(costs.live(bytes, 1) - costs.ready(bytes, 1) - waited);
 }
 
 // From here on the record is exposed: the ledger must know before the driver does.
@@ -434,7 +463,8 @@ void Pipeline::publish(LaneState& lane, Message& message) {
 
 // --- 6. done
 
-void Pipeline::handle_published(LaneId id, uint64_t position, Instant) {
+void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
+  stir(now);
   LaneState& lane = lanes_[id];
   if (!options_.rules.iv_once &&
       (lane.under_way.empty() || lane.under_way.front().position != position)) {
@@ -507,7 +537,7 @@ std::optional<Action> Pipeline::poll(Instant now) {
 }
 
 std::optional<Instant> Pipeline::deadline() const {
-  std::optional<Instant> earliest;
+  std::optional<Instant> earliest = options_.costs.split ? quiet_from_ : std::nullopt;
   for (const LaneState& lane : lanes_) {
     if (lane.hold_until && (!earliest || *lane.hold_until < *earliest)) earliest = lane.hold_until;
   }
@@ -539,6 +569,14 @@ bool Pipeline::reading(const Range& range) const {
     if (flight.in_use && !flight.snapshot && flight.host.overlaps(range)) return true;
   }
   return false;
+}
+
+bool Pipeline::waits_for_worker(LaneId id) const {
+  const LaneState& lane = lanes_[id];
+  if (lane.paused || lane.under_way.full() || lane.eligible == 0) return false;
+  const Message& next = lane.at(lane.head());
+  const bool busy = next.state == MessageState::sealing || next.state == MessageState::spoiled;
+  return busy && next.flight != kNone && flights_[next.flight].ready;
 }
 
 uint32_t Pipeline::following(LaneId id) const {

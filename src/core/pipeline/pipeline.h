@@ -97,6 +97,8 @@ class Pipeline {
   // A copy to the host is going to write here: what is there now must not be taken for a snapshot.
   bool inbound(const Range& range) const;
   bool reading(const Range& range) const;  // a worker or a lane may be reading it now
+  // The message whose turn it is may go, but a worker is at it still.
+  bool waits_for_worker(LaneId lane) const;
   // How many messages of the same copy follow the one published last without a gap: they can travel
   // in one crossing with it.
   uint32_t following(LaneId lane) const;
@@ -137,8 +139,11 @@ class Pipeline {
   // Publish (pipeline.cc).
   bool advance(LaneState& lane, Instant now);
   void publish(LaneState& lane, Message& message);
+  void judge_worker(LaneState& lane, const Message& message, Instant now);
   bool dispatch(Instant now);
   bool sending() const;
+  bool quiet(Instant now);
+  void stir(Instant now);
   bool dispatch_from(LaneState& lane, bool ahead);
   bool seal(LaneState& lane, uint64_t position);
   bool awaits_open(const Message& message, bool issued_only) const;
@@ -188,14 +193,16 @@ class Pipeline {
   SlotPool slots_;
   std::vector<Flight> flights_;
   Ring<FlightId> flights_free_;
-  Ring<FlightId> inbound_;  // copies to the host that are not done
-  Ring<SlotId> sealing_;    // with workers
-  uint32_t opening_ = 0;    // messages from the device with workers
+  Ring<FlightId> inbound_;             // copies to the host that are not done
+  Ring<SlotId> sealing_;               // with workers
+  uint32_t opening_ = 0;               // messages from the device with workers
+  std::optional<Instant> quiet_from_;  // until then the lanes need the workers for themselves
   Ring<Action> actions_;
   const uint32_t sealers_;
   const uint32_t helpers_;
   const bool slots_pay_;
   Account account_;
+  Account sharing_;  // what workers bring that seal what was requested, against the lane alone
   ChangingRanges changing_;
   MappedRanges digested_;  // memory whose pages could not be protected
   Stats stats_;

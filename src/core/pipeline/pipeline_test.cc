@@ -449,6 +449,54 @@ TEST(Costs, ASlotHasToSaveEnoughToBeWorthWaitingFor) {
   EXPECT_TRUE(costs.slots_pay());
 }
 
+// Workers that share each message: few of them have no time to spare while the lane sends.
+TEST_F(PipelineTest, FewSharedWorkersSealAheadOnlyWhenTheLaneRests) {
+  options.costs.split = true;
+  options.costs.workers = 1;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 2_MiB));
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_EQ(published[0].slot, kNone);  // all seal it together when its turn comes
+  EXPECT_TRUE(seals.empty());
+  land_all();
+  EXPECT_TRUE(seals.empty());  // the next copy may come at once
+  const auto rest = pipeline->deadline();
+  ASSERT_TRUE(rest);
+  now = *rest;
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+  EXPECT_FALSE(pipeline->deadline());
+}
+
+TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 2_MiB));
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_EQ(published[0].slot, kNone);
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+}
+
+TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 256_KiB));
+  land_all();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
+  request(buffer(1));
+  EXPECT_TRUE(pipeline->waits_for_worker(bulk()));
+  seal_all();
+  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
+}
+
 TEST(Leeway, LearnsHowManyPositionsOthersTake) {
   Leeway leeway;
   const Duration pad{20'000};

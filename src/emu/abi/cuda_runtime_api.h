@@ -372,9 +372,6 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
-cudaError_t cudaProfilerStart(void);
-cudaError_t cudaProfilerStop(void);
-
 #if defined(__cplusplus)
 }
 #endif

@@ -42,54 +42,6 @@ CUresult copy_peer(CUstream stream, DefaultStream mode, CUdeviceptr to, CUcontex
   });
 }
 
-CUresult copy_batch(CUstream stream, DefaultStream mode, const CUdeviceptr* to,
-                    const CUdeviceptr* from, const size_t* bytes, size_t count, size_t* failed) {
-  return on_stream(stream, mode, [&](Driver& d, ResolvedStream& s) {
-    if (to == nullptr || from == nullptr || bytes == nullptr || count == 0) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    // The null stream has no place for a batch.
-    if (!s.object && stream == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; ++i) {
-      const CUresult result = submit(
-          d, s, CopyOperation::flat(to[i], Side::any, from[i], Side::any, bytes[i]), kReturn);
-      if (result == CUDA_SUCCESS) continue;
-      if (failed != nullptr) *failed = i;
-      return result;
-    }
-    return CUDA_SUCCESS;
-  });
-}
-
-bool read_operand(const CUmemcpy3DOperand& operand, const CUextent3D& extent, CopySide& out) {
-  if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return false;
-  const auto& p = operand.op.ptr;
-  const uint64_t pitch = p.rowLength != 0 ? p.rowLength : extent.width;
-  const uint64_t height = p.layerHeight != 0 ? p.layerHeight : extent.height;
-  out = {p.ptr, pitch, pitch * height, Side::any};
-  return true;
-}
-
-CUresult copy_batch_3d(CUstream stream, DefaultStream mode, size_t count,
-                       const CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed) {
-  return on_stream(stream, mode, [&](Driver& d, ResolvedStream& s) {
-    if (copies == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; ++i) {
-      CopyOperation copy;
-      copy.width = copies[i].extent.width;
-      copy.height = copies[i].extent.height;
-      copy.depth = copies[i].extent.depth;
-      const bool pointers = read_operand(copies[i].src, copies[i].extent, copy.from) &&
-                            read_operand(copies[i].dst, copies[i].extent, copy.to);
-      const CUresult result = pointers ? submit(d, s, copy, kReturn) : CUDA_ERROR_NOT_SUPPORTED;
-      if (result == CUDA_SUCCESS) continue;
-      if (failed != nullptr) *failed = i;
-      return result;
-    }
-    return CUDA_SUCCESS;
-  });
-}
-
 }  // namespace
 
 EMU_TWINS(cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
@@ -133,20 +85,3 @@ EMU_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* copy),
           copy_shaped(nullptr, mode, copy, kWait))
 EMU_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* copy, CUstream stream),
           copy_shaped(stream, mode, copy, kReturn))
-
-// CUDA 12.8 also wanted to know which copy of a batch failed.
-EMU_TWINS(cuMemcpyBatchAsync, _ptsz,
-          (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*,
-           size_t*, size_t, size_t* failed, CUstream stream),
-          copy_batch(stream, mode, to, from, bytes, count, failed))
-EMU_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
-          (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*,
-           size_t*, size_t, CUstream stream),
-          copy_batch(stream, mode, to, from, bytes, count, nullptr))
-EMU_TWINS(cuMemcpy3DBatchAsync, _ptsz,
-          (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed, unsigned long long,
-           CUstream stream),
-          copy_batch_3d(stream, mode, count, copies, failed))
-EMU_TWINS(cuMemcpy3DBatchAsync_v2, _ptsz,
-          (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long, CUstream stream),
-          copy_batch_3d(stream, mode, count, copies, nullptr))

@@ -27,6 +27,3 @@ EMU_API cuGetExportTable(const void** table, const CUuuid* id) {
   *table = nullptr;
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-
-EMU_API cuProfilerStart() { return CUDA_SUCCESS; }
-EMU_API cuProfilerStop() { return CUDA_SUCCESS; }

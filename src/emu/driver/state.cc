@@ -12,7 +12,7 @@
 namespace sealane::emu {
 namespace {
 
-std::atomic<Driver*> started{nullptr};
+std::atomic<Driver*> the_driver{nullptr};
 
 // A byte that is 1 here and 0 in the child of a fork: device threads do not survive one.
 volatile uint8_t* make_here() {
@@ -52,7 +52,7 @@ CUresult start_once() {
   const CUresult added = add_gpus(*made);
   if (added != CUDA_SUCCESS) return added;
   here.store(make_here());
-  started.store(made);
+  the_driver.store(made);
   return CUDA_SUCCESS;
 }
 
@@ -65,7 +65,7 @@ __attribute__((destructor)) void at_end() {
 }  // namespace
 
 Driver* driver() {
-  Driver* made = started.load(std::memory_order_acquire);
+  Driver* made = the_driver.load(std::memory_order_acquire);
   const volatile uint8_t* mark = here.load(std::memory_order_relaxed);
   return made != nullptr && (mark == nullptr || *mark == 1) ? made : nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "emu/abi/cuda_profiler_api.h"
 #include "emu/runtime/runtime.h"
 
 using namespace sealane::emu::runtime;
@@ -224,5 +225,10 @@ EMU_RUNTIME cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   return with_driver([&](const Calls& calls) { return calls.cuDeviceSetMemPool(device, pool); });
 }
 
-EMU_RUNTIME cudaProfilerStart() { return cudaSuccess; }
-EMU_RUNTIME cudaProfilerStop() { return cudaSuccess; }
+EMU_RUNTIME cudaProfilerStart() {
+  return with_driver([](const Calls& calls) { return calls.cuProfilerStart(); });
+}
+
+EMU_RUNTIME cudaProfilerStop() {
+  return with_driver([](const Calls& calls) { return calls.cuProfilerStop(); });
+}

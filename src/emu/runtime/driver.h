@@ -7,6 +7,7 @@
 #pragma once
 
 #include "emu/abi/cuda.h"
+#include "emu/abi/cudaProfiler.h"
 #include "emu/abi/cuda_runtime_api.h"
 
 namespace sealane::emu::runtime {
@@ -115,7 +116,9 @@ namespace sealane::emu::runtime {
   X(cuGraphGetNodes, 10000)                            \
   X(cuGraphUpload, 11010)                              \
   X(cuGraphLaunch, 10000)                              \
-  X(cuGraphExecDestroy, 10000)
+  X(cuGraphExecDestroy, 10000)                         \
+  X(cuProfilerStart, 4000)                             \
+  X(cuProfilerStop, 4000)
 
 struct Calls {
 #define SEALANE_EMU_FIELD(call, version) decltype(&::call) call = nullptr;

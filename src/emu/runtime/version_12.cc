@@ -52,16 +52,37 @@ EMU_RUNTIME cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   });
 }
 
+namespace {
+
+using BatchWithIndex = CUresult(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*,
+                                size_t*, size_t, size_t*, CUstream);
+
+// CUDA 12.8's variant of the driver's call.
+BatchWithIndex* find_batch(unsigned long long flags) {
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+  find_call("cuMemcpyBatchAsync", &found, 12080, flags, &status);
+  return reinterpret_cast<BatchWithIndex*>(found);
+}
+
+BatchWithIndex* batch_of(Streams mode) {
+  static BatchWithIndex* const legacy = find_batch(CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+  static BatchWithIndex* const per_thread =
+      find_batch(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+  return mode == Streams::legacy ? legacy : per_thread;
+}
+
+}  // namespace
+
 EMU_RUNTIME_TWINS(cudaMemcpyBatchAsync, _ptsz,
                   (void** to, void** from, size_t* bytes, size_t count,
                    cudaMemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
                    size_t* failed, cudaStream_t stream),
-                  with_context(mode, [&](const Calls& c) {
-                    const CUresult result = c.cuMemcpyBatchAsync(
-                        reinterpret_cast<CUdeviceptr*>(to), reinterpret_cast<CUdeviceptr*>(from),
-                        bytes, count, reinterpret_cast<CUmemcpyAttributes*>(attributes), starts,
-                        attribute_count, stream);
-                    // SIZE_MAX: not of one copy, or not known.
-                    if (failed != nullptr && result != CUDA_SUCCESS) *failed = SIZE_MAX;
-                    return result;
+                  with_context(mode, [&](const Calls&) {
+                    BatchWithIndex* const batch = batch_of(mode);
+                    if (batch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+                    return batch(reinterpret_cast<CUdeviceptr*>(to),
+                                 reinterpret_cast<CUdeviceptr*>(from), bytes, count,
+                                 reinterpret_cast<CUmemcpyAttributes*>(attributes), starts,
+                                 attribute_count, failed, stream);
                   }))

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "base/text.h"
@@ -37,6 +38,49 @@ std::string direction_json(const DirectionCounters& d) {
   return out + "}";
 }
 
+// What is told of the part that a program profiles.
+struct Measured {
+  uint64_t copies = 0;
+  uint64_t bytes = 0;
+  uint64_t blocked_ns = 0;
+
+  static Measured now(const DirectionCounters& d) { return {d.copies, d.bytes, d.blocked_ns}; }
+  void add_since(const Measured& start, const Measured& end) {
+    copies += end.copies - start.copies;
+    bytes += end.bytes - start.bytes;
+    blocked_ns += end.blocked_ns - start.blocked_ns;
+  }
+};
+
+struct Profile {
+  std::mutex mutex;
+  bool running = false;
+  bool ever = false;
+  Measured to_device_start, to_host_start;
+  Measured to_device, to_host;  // of all ranges that have ended
+};
+
+Profile& profile() {
+  static Profile& made = *new Profile;
+  return made;
+}
+
+std::string measured_json(const Measured& measured) {
+  std::string out = "{";
+  field(out, "copies", measured.copies);
+  field(out, "bytes", measured.bytes);
+  field(out, "blocked_ns", measured.blocked_ns);
+  field(out, "blocked_device_ns", static_cast<uint64_t>(device_ns_of(measured.blocked_ns)));
+  return out + "}";
+}
+
+std::string profile_json() {
+  const std::lock_guard lock(profile().mutex);
+  if (!profile().ever) return {};
+  return concat(", \"profiled\": {\"to_device\": ", measured_json(profile().to_device),
+                ", \"to_host\": ", measured_json(profile().to_host), "}");
+}
+
 struct Start {
   RealNs real = monotonic_ns();
   RealNs clock = clock_ns();
@@ -54,7 +98,24 @@ Counters& counters() {
   return made;
 }
 
+void start_profile() {
+  const std::lock_guard lock(profile().mutex);
+  if (profile().running) return;
+  profile().running = profile().ever = true;
+  profile().to_device_start = Measured::now(counters().to_device);
+  profile().to_host_start = Measured::now(counters().to_host);
+}
+
+void stop_profile() {
+  const std::lock_guard lock(profile().mutex);
+  if (!profile().running) return;
+  profile().running = false;
+  profile().to_device.add_since(profile().to_device_start, Measured::now(counters().to_device));
+  profile().to_host.add_since(profile().to_host_start, Measured::now(counters().to_host));
+}
+
 std::string counters_json() {
+  stop_profile();
   const Counters& c = counters();
   std::string out = "{";
   out += concat("\"emulated\": true, \"cc\": ", config()->cc ? "true" : "false");
@@ -77,6 +138,7 @@ std::string counters_json() {
   field(out, "contexts", c.contexts);
   field(out, "contexts_failed", c.contexts_failed);
   field(out, "attacks", c.attacks);
+  out += profile_json();
   return out + "}\n";
 }
 

@@ -47,6 +47,11 @@ struct Counters {
 
 Counters& counters();
 
+// The program says what it measures (cuProfilerStart, cuProfilerStop): copies, bytes and blocked
+// time of that part are told apart. A second start, or a stop without one, does nothing.
+void start_profile();
+void stop_profile();
+
 std::string counters_json();
 
 // To SEALANE_EMU_STATS, if set and if the driver was used. A file that cannot be written is one

@@ -4,6 +4,7 @@
 #include "live/serve/ahead.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr LaneId kLane = 0;
 constexpr size_t kTransfersKnown = size_t{1} << 15;
 constexpr size_t kLanesMax = 64;
+constexpr uint64_t kPartBytes = 64_KiB;  // sealed without a break
 
 std::atomic<Ahead*> all[kLanesMax];
 thread_local Ahead* carrying = nullptr;  // whose turn this thread has handed to the driver
@@ -34,7 +36,7 @@ PipelineOptions pipeline_options(const AheadOptions& options) {
   made.slot_bytes_max = options.slot_bytes_max;
   made.lanes = 1;
   made.publish_window = 1;
-  made.costs.split = true;
+  made.costs.split = true;  // messages.h
   return made;
 }
 
@@ -196,10 +198,9 @@ void Ahead::ready(FlightId flight) {
 
 std::optional<Ahead::Turn> Ahead::next() {
   return attempt([&]() -> std::optional<Turn> {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return std::nullopt;
-    pump();
-    if (turns_.empty()) return std::nullopt;
+    std::unique_lock lock(mutex_);
+    await_turn(lock, [&] { return !pipeline_.waits_for_worker(kLane); });
+    if (stopped_ || turns_.empty()) return std::nullopt;
     const auto front = turns_.front();
     turns_.pop_front();
     if (const Pad* pad = std::get_if<Pad>(&front)) {
@@ -214,6 +215,18 @@ std::optional<Ahead::Turn> Ahead::next() {
     turn.messages = 1 + pipeline_.following(kLane);
     turn.bytes = std::min(turn.messages * kMessageBytesMax, host.bytes - turn.offset);
     return turn;
+  });
+}
+
+std::optional<Instant> Ahead::deadline() {
+  const std::lock_guard lock(mutex_);
+  return stopped_ ? std::nullopt : pipeline_.deadline();
+}
+
+void Ahead::look() {
+  attempt([&] {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) pump();
   });
 }
 
@@ -286,6 +299,7 @@ Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& sc
     if (!fits) return taken;
     taken.record = slot.record;
     taken.hash = slot.hash;
+    taken.foreseen = slot.ahead;
     return taken;
   });
 }
@@ -311,15 +325,26 @@ bool Ahead::is_next(const uint8_t* in, uint64_t bytes) const {
   return !named || in == copy.source + turn.offset + at;
 }
 
-// Until the core has given the turn's next message its turn. Workers make that happen, or nobody
-// has to.
+// Until the core has something for the lane to do, or `enough`. Only workers can be what it waits
+// for, so this thread works with them.
+template <typename Enough>
+void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough) {
+  const auto over = [&] {
+    if (!stopped_) pump();
+    return stopped_ || !turns_.empty() || enough();
+  };
+  while (!over()) {
+    lock.unlock();
+    const bool helped = crew_.help();
+    lock.lock();
+    if (!helped) changed_.wait(lock, over);
+  }
+}
+
+// Until the core has given the turn's next message its turn.
 bool Ahead::wait_for_turn(std::unique_lock<std::mutex>& lock) {
   if (publication_) return true;
-  changed_.wait(lock, [&] {
-    if (stopped_) return true;
-    pump();
-    return stopped_ || !turns_.empty();
-  });
+  await_turn(lock, [] { return false; });
   if (stopped_) return false;
   const Publish* next = std::get_if<Publish>(&turns_.front());
   const bool mine =
@@ -450,17 +475,36 @@ void Ahead::fill(Job& job, Slot& slot) {
     memory_.give(record);
     return;
   }
-  const uint64_t began = pace().begin();
-  const uint64_t whole = host.bytes & ~uint64_t{kGcmBlockBytes - 1};
-  slot.hash = job.schedule->seal_part(job.iv, 0, from, record, whole);
-  if (whole != host.bytes) {
-    job.schedule->seal_part(job.iv, whole / kGcmBlockBytes, from + whole, record + whole,
-                            host.bytes - whole);
-  }
-  pace().end(Pace::aead_fast, host.bytes, began);
+  slot.hash = seal_in_parts(job, from, record);
   slot.record = record;
   slot.iv = job.iv;
   slot.key = job.key;
+}
+
+// In parts that give way to whatever is asked for now, and that all workers share: what is needed
+// first is ready first.
+GcmHash Ahead::seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const {
+  const uint64_t bytes = job.seal.host.bytes;
+  const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
+  std::array<GcmHash, kMessageBytesMax / kPartBytes> hashes;
+  const auto length = [&](size_t i) { return std::min(kPartBytes, whole - i * kPartBytes); };
+  const size_t parts = (whole + kPartBytes - 1) / kPartBytes;
+  crew_.each_behind(parts, [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t at = i * kPartBytes;
+    hashes[i] =
+        job.schedule->seal_part(job.iv, at / kGcmBlockBytes, from + at, record + at, length(i));
+    pace().end(Pace::aead_fast, length(i), began);
+  });
+  GcmHash hash;
+  for (size_t i = 0; i < parts; ++i) {
+    hash = job.schedule->join(hash, hashes[i], length(i) / kGcmBlockBytes);
+  }
+  if (whole != bytes) {
+    job.schedule->seal_part(job.iv, whole / kGcmBlockBytes, from + whole, record + whole,
+                            bytes - whole);
+  }
+  return hash;
 }
 
 bool Ahead::take_digest(const uint8_t* snapshot, Slot& slot) {

@@ -69,6 +69,7 @@ class Ahead {
     bool ours = false;  // of the copy in flight: give() it back
     const uint8_t* record = nullptr;
     GcmHash hash{};
+    bool foreseen = false;  // sealed before it was asked for
   };
 
   Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options);
@@ -87,6 +88,8 @@ class Ahead {
   // --- the lane's thread
   void ready(FlightId flight);
   std::optional<Turn> next();
+  std::optional<Instant> deadline();  // look() then, even if nothing else happens
+  void look();
   void begin(const Turn& turn);
   void end(const Turn& turn, bool succeeded);
 
@@ -154,12 +157,15 @@ class Ahead {
   void run(const Action& action);
   void start(const Seal& seal);
   void fill(Job& job, Slot& slot);
+  GcmHash seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const;
   void sealed(const Job& job, const Slot& slot);
   void disarm_later(const Range& range);
   void stop_locked();
   void drop(SlotId slot, bool exposed);
   void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
   bool is_next(const uint8_t* in, uint64_t bytes) const;
+  template <typename Enough>
+  void await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough);
   bool wait_for_turn(std::unique_lock<std::mutex>& lock);
   void pass_message(bool exposed);
   void reconcile();

@@ -124,7 +124,8 @@ class AheadTest : public testing::TestWithParam<bool> {
   void pause() {
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    } while (ahead_->sealing());
+      ahead_->look();
+    } while (ahead_->sealing() || ahead_->deadline());
   }
 
   void rounds(int count) {

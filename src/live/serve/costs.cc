@@ -75,7 +75,6 @@ Costs measure() {
   slow(costs.pad);
   slow(costs.toll);
   slow(costs.scatter);
-  slow(costs.guardable_toll);
   void* memory =
       mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return costs;
@@ -99,6 +98,7 @@ Costs measure_costs(unsigned threads) {
   static const Costs measured = measure();
   Costs costs = measured;
   costs.workers = std::max(1u, threads - 1);
+  costs.split = true;
   return costs;
 }
 

@@ -46,6 +46,96 @@ TEST(Crew, JobsAreDoneWhenNoLoopWantsAWorker) {
   while (done < 20) std::this_thread::yield();
 }
 
+// A job with a loop that cannot end before it is let go.
+struct Slow {
+  Crew& crew;
+  std::atomic<bool> go{false};
+  std::atomic<int> begun{0};
+  std::atomic<int> done{0};
+
+  void post() {
+    ASSERT_TRUE(crew.post(
+        [](void* context) {
+          auto& slow = *static_cast<Slow*>(context);
+          slow.crew.each_behind(8, [&](size_t) {
+            ++slow.begun;
+            while (!slow.go) std::this_thread::yield();
+          });
+          ++slow.done;
+        },
+        this));
+  }
+};
+
+TEST(Crew, ALoopDoesNotWaitForJobs) {
+  Crew& crew = *new Crew(2);
+  auto& slow = *new Slow{crew};
+  slow.post();
+  while (slow.begun < 2) std::this_thread::yield();  // all workers are in it
+  std::atomic<int> steps{0};
+  crew.each(50, [&](size_t) { ++steps; });
+  EXPECT_EQ(steps, 50);
+  EXPECT_EQ(slow.done, 0);
+  slow.go = true;
+  while (slow.done < 1) std::this_thread::yield();
+  EXPECT_EQ(slow.begun, 8);
+}
+
+TEST(Crew, AJobsLoopGivesWayToALoop) {
+  Crew& crew = *new Crew(1);
+  auto& slow = *new Slow{crew};
+  slow.post();
+  while (slow.begun < 1) std::this_thread::yield();
+  std::atomic<bool> the_worker_came{false};
+  std::thread caller([&] {
+    const auto me = std::this_thread::get_id();
+    crew.each(2, [&](size_t) {
+      if (std::this_thread::get_id() != me) the_worker_came = true;
+      while (!the_worker_came) std::this_thread::yield();
+    });
+  });
+  slow.go = true;  // the worker leaves its job for the loop and comes back
+  caller.join();
+  while (slow.done < 1) std::this_thread::yield();
+  EXPECT_EQ(slow.begun, 8);
+}
+
+TEST(Crew, WhoeverWaitsForAJobCanDoIt) {
+  Crew& crew = *new Crew(1);
+  auto& stuck = *new std::atomic<int>(0);
+  ASSERT_TRUE(crew.post(
+      [](void* context) {
+        auto& state = *static_cast<std::atomic<int>*>(context);
+        state = 1;
+        while (state != 2) std::this_thread::yield();
+      },
+      &stuck));
+  while (stuck != 1) std::this_thread::yield();  // the only worker
+  auto& slow = *new Slow{crew};
+  slow.go = true;
+  slow.post();
+  EXPECT_TRUE(crew.help());
+  EXPECT_EQ(slow.done, 1);
+  EXPECT_EQ(slow.begun, 8);
+  EXPECT_FALSE(crew.help());
+  stuck = 2;
+}
+
+TEST(Crew, WhoeverWaitsForALoopOfAJobTakesPartInIt) {
+  Crew& crew = *new Crew(1);
+  auto& slow = *new Slow{crew};
+  slow.post();
+  while (slow.begun < 1) std::this_thread::yield();
+  std::thread letting_go([&] {
+    while (slow.begun < 2) std::this_thread::yield();
+    slow.go = true;
+  });
+  EXPECT_TRUE(crew.help());  // the second index: the worker is in the first
+  letting_go.join();
+  while (slow.done < 1) std::this_thread::yield();
+  EXPECT_EQ(slow.begun, 8);
+}
+
 TEST(Crew, WithoutWorkersNobodyTakesAJob) {
   Crew& crew = *new Crew(0);
   EXPECT_FALSE(crew.post([](void*) {}, nullptr));

@@ -73,6 +73,8 @@ enum class Call : uint8_t {
   free_device,      // device_address
   allocate_host,    // host, bytes; pinned
   free_host,        // host
+  start_profile,    // what the program measures begins
+  stop_profile,     //   and ends
   sync_context,     // wait: context
   sync_stream,      // wait: stream
   sync_event,       // wait: object

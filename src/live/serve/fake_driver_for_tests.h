@@ -77,6 +77,11 @@ class FakeDriver final : public GpuDriver {
     next_word_ += bytes;
     return kSuccess;
   }
+  Code allocate_host(const LaneContext&, uint64_t bytes, void*& out) override {
+    out = new uint8_t[bytes]();
+    return kSuccess;
+  }
+  void free_host(void* memory) override { delete[] static_cast<uint8_t*>(memory); }
   Code copy(const LaneContext&, Direction direction, uint64_t address, void* host,
             uint64_t bytes) override {
     const std::lock_guard lock(mutex_);

@@ -44,6 +44,9 @@ class GpuDriver {
   virtual void enter_thread() = 0;
   virtual void drop_lane(const LaneContext& lane) = 0;
   virtual Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) = 0;
+  // Host memory pinned by the driver, for all contexts.
+  virtual Code allocate_host(const LaneContext& lane, uint64_t bytes, void*& out) = 0;
+  virtual void free_host(void* memory) = 0;
   // Returns when the copy is done, as copies do in CC mode.
   virtual Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
                     uint64_t bytes) = 0;

@@ -97,7 +97,7 @@ void Lane::work() {
   driver_.enter_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
-    asked_.wait(lock, [&] { return closing_ || !requests_.empty(); });
+    await_requests(lock);
     if (requests_.empty()) return;
     // Requests are added at the end and removed by us alone, so these positions stay valid.
     const auto first = requests_.begin();
@@ -113,6 +113,20 @@ void Lane::work() {
     requests_.erase(done);
     pending_.fetch_sub(1);
     changed_.notify_all();
+  }
+}
+
+// Meanwhile the core may have something for the workers: it says when to ask it again.
+void Lane::await_requests(std::unique_lock<std::mutex>& lock) {
+  const auto over = [&] { return closing_ || !requests_.empty(); };
+  while (!over()) {
+    const auto until = ahead_ != nullptr ? ahead_->deadline() : std::nullopt;
+    if (!until) return asked_.wait(lock, over);
+    const auto rest = *until - SteadyClock().now();
+    if (rest > Duration{0} && asked_.wait_for(lock, rest, over)) return;
+    lock.unlock();
+    ahead_->look();
+    lock.lock();
   }
 }
 
@@ -157,7 +171,7 @@ Code Lane::pad(uint64_t count) {
   if (pad_word_.address == 0 && !take_word(pad_word_)) return kNotSupported;
   uint8_t nothing = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const Code code = driver_.copy(context_, direction_, pad_word_.address, &nothing, 1);
+    const Code code = stand_in_.copy(context_, pad_word_.address, &nothing, 1);
     if (code != kSuccess) return code;
   }
   return kSuccess;
@@ -169,10 +183,12 @@ Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
   if (timed) event.begin = SteadyClock().now();
   uint8_t* const host = static_cast<uint8_t*>(request.host) + offset;
   copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(host), bytes}};
-  const Code code =
-      owner_.departs(request)
-          ? driver_.copy(context_, direction_, request.device_address + offset, host, bytes)
-          : kIllegalAddress;
+  const uint64_t there = request.device_address + offset;
+  Code code = kIllegalAddress;
+  if (owner_.departs(request)) {
+    code = request.drivers ? driver_.copy(context_, direction_, there, host, bytes)
+                           : stand_in_.copy(context_, there, host, bytes);
+  }
   copy_in_flight() = {};
   if (timed) {
     event.kind = EventKind::carried;
@@ -182,7 +198,7 @@ Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
     event.id = request.id;
     event.bytes = bytes;
     event.host = reinterpret_cast<uint64_t>(host);
-    event.device_address = request.device_address + offset;
+    event.device_address = there;
     event.end = SteadyClock().now();
     report(event);
   }
@@ -210,6 +226,7 @@ void Lane::close() {
     closing_ = true;
   }
   asked_.notify_one();
+  stand_in_.drop();
   driver_.drop_lane(context_);
 }
 

@@ -36,6 +36,7 @@
 #include "core/copy.h"
 #include "live/serve/ahead.h"
 #include "live/serve/gpu_driver.h"
+#include "live/serve/stand_in.h"
 
 namespace sealane::serve {
 
@@ -73,6 +74,7 @@ struct LaneRequest {
   void* host = nullptr;
   uint64_t bytes = 0;
   bool staged = false;              // `host` is staging memory, to be given back
+  bool drivers = false;             // `host` is memory pinned by the driver
   void* fetch = nullptr;            // to device: staged bytes come from here when the copy may go
   void* deliver = nullptr;          // to host: staged bytes go here before the gate opens
   ContextHandle context = nullptr;  // of the program
@@ -144,10 +146,12 @@ class Lane {
         device_(device),
         direction_(direction),
         context_(context),
-        ahead_(ahead) {}
+        ahead_(ahead),
+        stand_in_(driver, direction) {}
 
   bool start();
   void work();
+  void await_requests(std::unique_lock<std::mutex>& lock);
   bool may_go(const LaneRequest& request);
   // Carry one of the first `count` requests. end(): none may go.
   Requests::iterator carry_first(Requests::iterator next, size_t count);
@@ -164,6 +168,7 @@ class Lane {
   const Direction direction_;
   LaneContext context_;  // the lane's thread may replace a failed one
   Ahead* const ahead_;
+  StandIn stand_in_;
   GateWord pad_word_;  // what pads write to
 
   std::mutex mutex_;

@@ -21,7 +21,7 @@ struct Options {
   bool parallel = true;      //   a message's parts on all workers
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
-  bool speculate = false;    //   bulk copies are sealed before they are asked for, where it pays
+  bool speculate = true;     //   bulk copies are sealed before they are asked for, where it pays
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead

@@ -57,7 +57,7 @@ Runtime::Runtime(GpuDriver& driver)
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
 const Policy* Runtime::choose_speculation() const {
   const Policy* asked = options().speculation();
-  if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).worth_guessing()) {
+  if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).slots_pay()) {
     return asked;
   }
   SEALANE_LOG(info, "sealing ahead would gain less than it costs here");
@@ -83,9 +83,12 @@ Route Runtime::copy(const CopyAsked& asked) {
 
   const std::shared_lock carrying(carrying_);
   if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
-  size_t place = kBulkLane;
+  size_t place = 0;
   Lane* carrier = nullptr;
-  if (sealed_ahead(asked)) carrier = bulk_lane(state->device, asked.device_address);
+  if (sealed_ahead(asked)) {
+    const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+    carrier = bulk_lane(state->device, host, asked.device_address, place);
+  }
   if (carrier == nullptr) {
     carrier = lane(state->device, asked.direction, asked.device_address, place);
   }
@@ -116,6 +119,7 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   const bool pinned = block && block->range.contains(range);
   if (pinned && !block->what.registered) {
     request.host = asked.host;
+    request.drivers = !block->what.ours;
     return Route::carried;
   }
   // The program can unmap memory it registered: we do not touch it behind its back.
@@ -344,10 +348,18 @@ std::unique_ptr<Lane>& Runtime::lane_at(int device, size_t place) {
   return lanes_[first + place];
 }
 
+// The same memory always travels in the same lane, or nobody could foresee what a lane is asked for
+// next. Neighbours of the same size travel in different ones.
+size_t Runtime::bulk_place(const Range& host) const {
+  const size_t lanes = speculation_->by_cost ? kBulkLanes : 1;  // the paper has one
+  return kBulkLane + host.address / host.bytes % lanes;
+}
+
 // Where there is no room for it copies go with the others.
-Lane* Runtime::bulk_lane(int device, uint64_t reachable) {
+Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place) {
   const std::lock_guard lock(lanes_mutex_);
-  auto& one = lane_at(device, kBulkLane);
+  place = bulk_place(host);
+  auto& one = lane_at(device, place);
   if (!one && room_for_more_.load()) {
     one.reset(open_lane(device, Direction::to_device, reachable, make_ahead()));
     if (!one) room_for_more_.store(false);
@@ -367,7 +379,7 @@ Ahead* Runtime::make_ahead() {
   AheadOptions made;
   made.policy = *speculation_;
   made.costs = measure_costs(crew_.size());
-  made.slot_bytes_max = options().slot_bytes_max;
+  made.slot_bytes_max = options().slot_bytes_max / (speculation_->by_cost ? kBulkLanes : 1);
   made.page_guards = options().page_guards;
   aheads_.push_back(new Ahead(crew_, host_memory_, made));
   host_memory_.each([&](const auto& entry) { aheads_.back()->allocated(entry.range); });
@@ -397,7 +409,7 @@ void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneReq
   Ahead* ahead = nullptr;
   {
     const std::lock_guard lock(lanes_mutex_);
-    if (const auto& bulk = lane_at(device, kBulkLane)) ahead = bulk->ahead();
+    if (const auto& bulk = lane_at(device, bulk_place(host))) ahead = bulk->ahead();
   }
   if (ahead == nullptr) return;
   if (const auto flight = ahead->request_out(host)) {

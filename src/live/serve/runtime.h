@@ -90,7 +90,8 @@ class Runtime final : private LaneOwner {
   // Bulk copies to the device travel apart where they are sealed ahead, so that nothing else uses
   // the positions planned for them.
   static constexpr size_t kBulkLane = 2 * kLanesPerDirection;
-  static constexpr size_t kLanesPerDevice = kBulkLane + 1;
+  static constexpr size_t kBulkLanes = 2;  // the same reason; each has its part of the memory
+  static constexpr size_t kLanesPerDevice = kBulkLane + kBulkLanes;
 
   struct Copied {
     Range device;
@@ -125,7 +126,8 @@ class Runtime final : private LaneOwner {
   // The lane with the least to do, and its place among the device's; nullptr: there is none.
   Lane* lane(int device, Direction direction, uint64_t reachable, size_t& place);
   void no_room(bool at_all);
-  Lane* bulk_lane(int device, uint64_t reachable);
+  Lane* bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place);
+  size_t bulk_place(const Range& host) const;
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;

@@ -6,6 +6,7 @@
   const style = getComputedStyle(document.documentElement);
   const colour = name => style.getPropertyValue('--' + name).trim() || style.getPropertyValue('--off').trim();
   const spare = ['parallel', 'sealane', 'pipellm', 'engine', 'stock', 'async', 'off'];
+  for (const each of runs) each.run.kind = each.kind;  // whatever the file says of itself
   const of = kind => runs.filter(each => kind(each.run));
 
   // --- small helpers
@@ -34,7 +35,7 @@
     const full = rows.filter(row => row.length > 1);
     const text = cell => cell instanceof Node ? cell.textContent : short(cell);
     const shown = titles.map((_, i) => i).filter(i => full.some(row => text(row[i]) !== ''));
-    const numeric = i => full.every(row => /^([-+]?\d[\d,.]* ?\S*( to .*)?|holds|inside|)$/.test(text(row[i])));
+    const numeric = i => full.every(row => /^([-+]?\d[\d,.]* ?\S*( to .*| \/ .*| \(.*)?|holds|inside|)$/.test(text(row[i])));
     const alike = i => numeric(i) ? {class: 'number'} : {};
     return make('div', {class: 'scroll'}, make('table', {},
       make('thead', {}, make('tr', {}, ...shown.map(i => make('th', alike(i), titles[i])))),
@@ -224,10 +225,12 @@
   }
 
   // --- what was measured here
-  const rowsOf = run => run.rows ?? run.results ?? [];
-  for (const {file, run} of of(run => !run.kind && rowsOf(run).length)) {
-    const rows = rowsOf(run);
-    const at = section(run.study ? 'Training study: ' + file : 'Measured: ' + file, 'measured', run.label ?? '');
+  for (const {file, run} of of(run => run.kind === 'study')) {
+    drawStudy({make, section, tag, short, table, chart, bars, axis, colour}, file, run);
+  }
+  for (const {file, run} of of(run => run.kind === 'rows')) {
+    const rows = run.rows?.length ? run.rows : run.results;
+    const at = section('Measured: ' + file, 'measured', run.label ?? '');
     const grid = make('div', {class: 'grid'});
     at.append(grid);
     const has = key => rows.every(row => row[key] !== undefined);
@@ -235,10 +238,6 @@
     if (has('busbw_gb_s')) {
       chart(grid, `${rows[0].op ?? 'collective'}: bus bandwidth by size`, lines(by(row => row.system + ' ' + row.mode).map(({label, rows}) => ({
         label, data: rows.map(row => ({x: row.bytes, y: row.busbw_gb_s}))})), 'bytes', 'GB/s', {tick: size, y: {min: 0}}));
-    } else if (has('iteration_ms')) {
-      const names = [...new Set(rows.map(row => `${row.model}, ${row.ranks} ranks, ${row.bucket_mb} MB`))];
-      chart(grid, 'Iteration by backend', bars(names, by(row => row.backend + ' ' + row.mode).map(({label, rows}) => ({
-        label, data: names.map(name => rows.find(row => `${row.model}, ${row.ranks} ranks, ${row.bucket_mb} MB` === name)?.iteration_ms ?? null)})), 'ms'));
     } else if (has('example') && has('policy')) {
       const examples = [...new Set(rows.map(row => row.example))];
       chart(grid, 'Time by policy', bars(examples, by(row => row.policy).map(({label, rows}) => ({
@@ -263,7 +262,7 @@
       const [low, high] = check.published;
       const holds = check.unit === 'holds';
       const error = make('span', Math.abs(check.error) > 25 ? {class: 'far'} : {},
-        holds ? '' : low !== high && check.error === 0 ? 'inside' : (check.error > 0 ? '+' : '') + check.error.toFixed(1) + (check.error_unit === 'points' ? ' pts' : ' %'));
+        holds || check.error == null ? '' : low !== high && check.error === 0 ? 'inside' : (check.error > 0 ? '+' : '') + check.error.toFixed(1) + (check.error_unit === 'points' ? ' pts' : ' %'));
       rows.push([check.what + (check.note ? ` (${check.note})` : ''), holds ? 'holds' : (low === high ? short(low) : short(low) + ' to ' + short(high)) + ' ' + check.unit,
         holds ? (check.predicted === 1 ? 'holds' : 'does not hold') : short(check.predicted) + ' ' + check.unit, error, check.calibrated ? 'calibrated' : '', check.source]);
     }
@@ -272,7 +271,7 @@
   }
 
   // --- provenance
-  const platforms = new Map(runs.filter(each => each.run.parameters).map(each => [each.run.platform, each.run]));
+  const platforms = new Map(of(run => run.kind === 'estimate' && run.parameters).map(each => [each.run.platform, each.run]));
   if (platforms.size) {
     const at = section('Where the numbers come from', null, 'Every parameter of the platforms used above. Sources that begin with “assumed” are nobody’s measurement.');
     for (const [name, run] of platforms) {

@@ -13,10 +13,10 @@
 namespace sealane::workload {
 namespace {
 
-constexpr uint64_t kWarmUp = 5;
-
 class Decode final : public Engine {
  public:
+  static constexpr uint64_t kWarmUp = 5;  // steps
+
   Decode(const Model& model, const Roofline& gpu, uint64_t concurrency, uint64_t prompt,
          uint64_t steps, Duration host_time)
       : model_(model),
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gp
   const uint64_t concurrency = options.concurrency.value_or(16);
   const uint64_t prompt = options.prompt.value_or(256);
   const uint64_t steps = options.steps.value_or(400);
-  const uint64_t kv = concurrency * (prompt + steps + kWarmUp) * model.kv_bytes_per_token();
+  const uint64_t kv = concurrency * (prompt + steps + Decode::kWarmUp) * model.kv_bytes_per_token();
   if (Status fits = must_fit_gpu("the model with its KV cache", model.bytes() + kv, gpu); !fits) {
     return fits.error();
   }

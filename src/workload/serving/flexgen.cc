@@ -12,8 +12,6 @@
 namespace sealane::workload {
 namespace {
 
-constexpr uint32_t kWarmUp = 2;
-
 struct Shape {
   uint64_t batch;
   uint64_t batches;
@@ -30,6 +28,8 @@ class FlexGen final : public Engine {
       : model_(model), gpu_(gpu), shape_(shape) {}
 
  private:
+  static constexpr uint32_t kWarmUp = 2;  // passes
+
   void set_up() override {
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       weights_.emplace_back();

@@ -11,8 +11,6 @@
 namespace sealane::workload {
 namespace {
 
-constexpr uint32_t kWarmUp = 2;
-
 class Peft final : public Engine {
  public:
   Peft(const Model& model, const Roofline& gpu, uint64_t batch, uint64_t length, uint64_t steps,
@@ -25,6 +23,8 @@ class Peft final : public Engine {
         on_host_(on_host) {}
 
  private:
+  static constexpr uint32_t kWarmUp = 2;  // steps
+
   void set_up() override {
     for (uint32_t layer = 0; layer < model_.layers; ++layer) {
       weights_.emplace_back();

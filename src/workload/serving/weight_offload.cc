@@ -12,14 +12,14 @@
 namespace sealane::workload {
 namespace {
 
-constexpr uint64_t kWarmUp = 3;
-
 class WeightOffload final : public Engine {
  public:
   WeightOffload(const Model& model, uint64_t bytes, Duration step_time, uint64_t steps)
       : layers_(model.layers), bytes_(bytes), step_time_(step_time), steps_(steps) {}
 
  private:
+  static constexpr uint64_t kWarmUp = 3;  // steps
+
   void set_up() override {
     for (uint32_t layer = 0; layer < layers_; ++layer) {
       weights_.push_back(host_memory(bytes_ / layers_));

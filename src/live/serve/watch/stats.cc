@@ -24,97 +24,70 @@ uint64_t took_ns(const Event& event) {
 }
 
 // The entry that holds `text`, or a free one, taken. Null: none is left.
-template <typename Entries, typename Name>
-auto* find_or_take(Entries& entries, const char* text, Name&& name) {
+template <size_t count>
+const std::atomic<const char*>* find_or_take(std::array<std::atomic<const char*>, count>& entries,
+                                             const char* text) {
   for (auto& entry : entries) {
-    const char* held = name(entry).load(std::memory_order_acquire);
-    if (held == nullptr && name(entry).compare_exchange_strong(held, text)) return &entry;
+    const char* held = entry.load(std::memory_order_acquire);
+    if (held == nullptr && entry.compare_exchange_strong(held, text)) return &entry;
     if (held == text) return &entry;
   }
-  return static_cast<decltype(&entries[0])>(nullptr);
+  return nullptr;
 }
 
 }  // namespace
 
-std::string_view to_string(Route route) {
-  switch (route) {
-    case Route::carried:
-      return "carried";
-    case Route::passed:
-      return "passed";
-    case Route::passed_capture:
-      return "passed_capture";
-    case Route::passed_shape:
-      return "passed_shape";
-    case Route::passed_memory:
-      return "passed_memory";
-    case Route::passed_pageable:
-      return "passed_pageable";
-    case Route::passed_too_large:
-      return "passed_too_large";
-    case Route::passed_aside:
-      return "passed_aside";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Answer answer) {
-  switch (answer) {
-    case Answer::real:
-      return "libcrypto";
-    case Answer::engine:
-      return "engine";
-    case Answer::parallel:
-      return "parallel";
-    case Answer::slot:
-      return "slot";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Direction direction) {
-  return direction == Direction::to_device ? "to_device" : "to_host";
-}
-
 void Stats::handle(const Event& event) noexcept {
   const Actor& actor = actor_of(event);
   note_time(event);
-  const auto count = [&](Tally& tally) {
-    add(tally.count, 1);
-    add(tally.bytes, event.bytes);
-    add(tally.ns, took_ns(event));
-    if (event.code != 0) add(tally.failed, 1);
-  };
   switch (event.kind) {
     case EventKind::copy:
       count_copy(event);
       break;
     case EventKind::carried:
-      count(carried_[at(event.direction)]);
+      count(counts_.carried[at(event.direction)], event);
       break;
     case EventKind::message:
-      count(messages_[at(event.direction)][static_cast<size_t>(event.answer)]);
+      count(counts_.messages[at(event.direction)][static_cast<size_t>(event.answer)], event);
       break;
     case EventKind::part:
-      count(parts_);
+      count(counts_.parts, event);
       break;
     case EventKind::wait:
-      count(waits_);
+      count(counts_.waits, event);
       break;
     case EventKind::key:
-      add(keys_, 1);
+      add(counts_.keys, 1);
       break;
     case EventKind::call:
-      if (event.call != Call::launch_time) count_name(event.text);
+      count_call(event);
       break;
     case EventKind::note:
-      find_or_take(
-          notes_, event.text, [](auto& entry) -> auto& { return entry; });
+      find_or_take(notes_, event.text);
       break;
     case EventKind::memory:
       break;
   }
   if (actor.role == Role::worker || actor.role == Role::lane) count_cpu(actor.number);
+}
+
+Counts Stats::counts() const {
+  Counts out{};
+  auto* to = reinterpret_cast<uint64_t*>(&out);
+  auto* from = reinterpret_cast<uint64_t*>(&counts_);
+  for (size_t i = 0; i < sizeof out / sizeof *to; ++i) {
+    to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
+  }
+  const uint64_t first = first_ns_.load(std::memory_order_relaxed);
+  out.elapsed_ns = std::max(first, last_ns_.load(std::memory_order_relaxed)) - first;
+  return out;
+}
+
+std::optional<Counts> Stats::profiled() const {
+  const std::lock_guard lock(profile_mutex_);
+  if (!profile_start_) return profiled_;
+  Counts sum = profiled_.value_or(Counts{});
+  return sum += counts() - *profile_start_;
 }
 
 void Stats::finish() noexcept {
@@ -123,22 +96,40 @@ void Stats::finish() noexcept {
   if (options_.summary) say(summary());
 }
 
-void Stats::count_copy(const Event& event) {
-  Tally& tally = copies_[at(event.direction)][event.asynchronous ? 1 : 0][event.pinned ? 1 : 0]
-                        [static_cast<size_t>(event.route)];
+void Stats::count(Tally& tally, const Event& event) {
   add(tally.count, 1);
   add(tally.bytes, event.bytes);
   add(tally.ns, took_ns(event));
   if (event.code != 0) add(tally.failed, 1);
-  const double stock = options_.costs.copy_ns(event.direction, event.pinned, event.bytes);
-  add(stock_ns_[at(event.direction)], static_cast<uint64_t>(stock));
 }
 
-void Stats::count_name(const char* name) {
-  if (name == nullptr) return;
-  auto* entry = find_or_take(
-      calls_, name, [](auto& call) -> auto& { return call.name; });
-  if (entry != nullptr) add(entry->count, 1);
+void Stats::count_copy(const Event& event) {
+  count(counts_.copies[at(event.direction)][event.asynchronous ? 1 : 0][event.pinned ? 1 : 0]
+                      [static_cast<size_t>(event.route)],
+        event);
+  const double stock = options_.costs.copy_ns(event.direction, event.pinned, event.bytes);
+  add(counts_.stock_ns[at(event.direction)], static_cast<uint64_t>(stock));
+}
+
+void Stats::count_call(const Event& event) {
+  if (event.call == Call::launch_time || event.text == nullptr) return;
+  if (event.call == Call::stop_profile) stop_profile();
+  const auto* name = find_or_take(names_, event.text);
+  if (name != nullptr) add(counts_.calls[name - names_.data()], 1);
+  if (event.call == Call::start_profile) start_profile();
+}
+
+void Stats::start_profile() {
+  const std::lock_guard lock(profile_mutex_);
+  if (!profile_start_) profile_start_ = counts();
+}
+
+void Stats::stop_profile() {
+  const std::lock_guard lock(profile_mutex_);
+  if (!profile_start_) return;
+  if (!profiled_) profiled_.emplace();
+  *profiled_ += counts() - *profile_start_;
+  profile_start_.reset();
 }
 
 void Stats::count_cpu(uint32_t thread) {
@@ -146,7 +137,8 @@ void Stats::count_cpu(uint32_t thread) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   const auto ns =
       static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
-  cpu_[thread % kThreadsMax].store(ns, std::memory_order_relaxed);
+  const uint64_t known = cpu_[thread % kThreadsMax].exchange(ns, std::memory_order_relaxed);
+  if (ns > known) add(counts_.cpu_ns, ns - known);
 }
 
 void Stats::note_time(const Event& event) {
@@ -159,13 +151,6 @@ void Stats::note_time(const Event& event) {
   known = last_ns_.load(std::memory_order_relaxed);
   while (end > known && !last_ns_.compare_exchange_weak(known, end, std::memory_order_relaxed)) {
   }
-}
-
-void Stats::Sum::add(const Tally& tally) {
-  count += tally.count.load(std::memory_order_relaxed);
-  bytes += tally.bytes.load(std::memory_order_relaxed);
-  ns += tally.ns.load(std::memory_order_relaxed);
-  failed += tally.failed.load(std::memory_order_relaxed);
 }
 
 }  // namespace sealane::serve

@@ -6,27 +6,27 @@
 //
 // Times are device time: on the emulated GPU real time divided by its dilation, elsewhere the same.
 //
+// Next to the figures of the whole run it tells those of what the program profiles, that is between
+// cuProfilerStart and cuProfilerStop: the warm-up and the set-up are not in them.
+//
 // Thread-safe: relaxed atomics, exact once the threads that count have finished.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "live/serve/ahead.h"
 #include "live/serve/events.h"
+#include "live/serve/watch/counts.h"
 #include "live/serve/watch/stock_costs.h"
 
 namespace sealane::serve {
-
-constexpr size_t kRoutes = static_cast<size_t>(Route::passed_aside) + 1;
-constexpr size_t kAnswers = static_cast<size_t>(Answer::slot) + 1;
-std::string_view to_string(Route route);
-std::string_view to_string(Answer answer);
-std::string_view to_string(Direction direction);
 
 struct StatsOptions {
   std::string path;     // of the JSON file; empty: none
@@ -43,69 +43,48 @@ class Stats final : public EventSink {
   void handle(const Event& event) noexcept override;
   void finish() noexcept override;
 
+  Counts counts() const;                   // of the whole run
+  std::optional<Counts> profiled() const;  // of what the program profiled, if it did
   std::string json() const;
   std::string summary() const;
   bool has_seen_anything() const { return first_ns_.load(std::memory_order_relaxed) != 0; }
 
  private:
   using Counter = std::atomic<uint64_t>;
-  static void add(Counter& counter, uint64_t amount) {
-    counter.fetch_add(amount, std::memory_order_relaxed);
+  static void add(uint64_t& word, uint64_t amount) {
+    std::atomic_ref(word).fetch_add(amount, std::memory_order_relaxed);
   }
 
-  // Everything that can be said of a group of copies, messages, waits.
-  struct Tally {
-    Counter count{0};
-    Counter bytes{0};
-    Counter ns{0};
-    Counter failed{0};
-  };
-  struct Sum {
-    uint64_t count = 0;
-    uint64_t bytes = 0;
-    uint64_t ns = 0;
-    uint64_t failed = 0;
-    void add(const Tally& tally);
-  };
-  struct NamedCalls {
-    std::atomic<const char*> name{nullptr};
-    Counter count{0};
-  };
-  static constexpr size_t kNamesMax = 64;
   static constexpr size_t kThreadsMax = 256;
   // CPU time of one thread of ours, as of its latest event.
   using CpuTimes = std::array<Counter, kThreadsMax>;
 
+  static void count(Tally& tally, const Event& event);
   void count_copy(const Event& event);
-  void count_name(const char* name);
+  void count_call(const Event& event);
   void count_cpu(uint32_t thread);
   void note_time(const Event& event);
+  void start_profile();
+  void stop_profile();
 
-  double seconds(double real_ns) const;
-  Sum copies_of(Direction direction) const;
-  Sum carried_of(Direction direction) const;
-  double hit_rate() const;
-  double own_cpu_seconds() const;
-  void write_direction(JsonWriter& json, Direction direction) const;
-  void write_copies(JsonWriter& json) const;
-  void write_speculation(JsonWriter& json) const;
+  double seconds(uint64_t real_ns) const;
+  void write_counts(JsonWriter& json, const Counts& counts,
+                    const std::vector<Ahead::Stats>& lanes) const;
   std::vector<Ahead::Stats> lanes() const;
-  std::string copy_line(Direction direction) const;
+  void write_direction(JsonWriter& json, const Counts& counts, Direction direction) const;
+  void write_copies(JsonWriter& json, const Counts& counts) const;
+  std::string copy_line(const Counts& counts, Direction direction) const;
 
   const StatsOptions options_;
-  // By direction, asynchronous, pinned, route.
-  Tally copies_[2][2][2][kRoutes];
-  Tally messages_[2][kAnswers];
-  Tally parts_;
-  Tally carried_[2];
-  Tally waits_;
-  Counter stock_ns_[2] = {};  // estimated, see StockCosts
-  Counter keys_{0};
-  NamedCalls calls_[kNamesMax];
+  mutable Counts counts_{};  // added to and read word by word, atomically
+  std::array<std::atomic<const char*>, Counts::kNamesMax> names_{};
   std::array<std::atomic<const char*>, 16> notes_{};
   CpuTimes cpu_{};
   Counter first_ns_{0};
   Counter last_ns_{0};
+  mutable std::mutex profile_mutex_;  // what follows, of which little happens
+  std::optional<Counts> profile_start_;
+  std::optional<Counts> profiled_;  // ranges that have ended
 };
 
 }  // namespace sealane::serve

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a program's thread pays for the request of a copy that was sealed ahead, MEASURED here: the
+// guard is asked whether the source was written, the slots are claimed. us_per_MiB is the figure.
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "core/lane/iv_law.h"
+#include "live/serve/ahead.h"
+
+namespace sealane::serve {
+namespace {
+
+constexpr size_t kBuffers = 4;
+
+// A driver with one channel that copies the same buffers again and again.
+class Driver {
+ public:
+  Driver(uint64_t bytes, bool page_guards) : bytes_(bytes) {
+    SystemRandom random;
+    schedule_ = SplitGcm::make(Key::random(random).secret());
+    random.fill(law_.mask);
+    for (uint8_t*& buffer : buffers_) {
+      buffer = static_cast<uint8_t*>(
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      std::memset(buffer, 1, bytes);
+      host_.add(range(buffer), {.ours = true});
+    }
+    AheadOptions options;
+    options.policy = *find_policy("sealane");
+    options.page_guards = page_guards;
+    ahead_ = new Ahead(crew_, host_, options);
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  ~Driver() {
+    ahead_->stop();
+    for (uint8_t* buffer : buffers_) {
+      ahead_->freed(range(buffer));
+      munmap(buffer, bytes_);
+    }
+  }
+
+  bool able() const { return schedule_ != nullptr; }
+  uint64_t hits() const { return ahead_->stats().pipeline.hits; }
+
+  // Returns what the request took.
+  Duration copy() {
+    uint8_t* const buffer = buffers_[next_++ % kBuffers];
+    do {
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      ahead_->look();
+    } while (ahead_->sealing() || ahead_->deadline());
+    const Instant began = SteadyClock().now();
+    const auto flight = ahead_->request(range(buffer), buffer);
+    const Duration took = SteadyClock().now() - began;
+    if (flight) carry(*flight, buffer);
+    return took;
+  }
+
+ private:
+  Range range(const uint8_t* buffer) const { return {reinterpret_cast<uint64_t>(buffer), bytes_}; }
+
+  void carry(FlightId flight, const uint8_t* buffer) {
+    ahead_->ready(flight);
+    for (uint64_t carried = 0; carried < bytes_;) {
+      const auto turn = ahead_->next();
+      if (!turn) continue;
+      ahead_->begin(*turn);
+      const uint64_t bytes = turn->flight == kNone ? turn->messages : turn->bytes;
+      const uint64_t message = turn->flight == kNone ? 1 : kMessageBytesMax;
+      for (uint64_t at = 0; at < bytes; at += message) {
+        const auto taken = ahead_->take(1, schedule_, law_.iv(position_++),
+                                        buffer + turn->offset + at, std::min(message, bytes - at));
+        if (taken.ours) ahead_->give(taken);
+      }
+      if (turn->flight != kNone) carried += turn->bytes;
+      ahead_->end(*turn, true);
+    }
+  }
+
+  const uint64_t bytes_;
+  Crew& crew_ = *new Crew(1);  // its thread never ends
+  RangeMap<HostBlock>& host_ = *new RangeMap<HostBlock>;
+  std::shared_ptr<const SplitGcm> schedule_;
+  IvLaw law_;
+  uint64_t position_ = 0;
+  size_t next_ = 0;
+  uint8_t* buffers_[kBuffers] = {};
+  Ahead* ahead_ = nullptr;  // never deleted, as in the runtime
+};
+
+void claim(benchmark::State& state, bool page_guards) {
+  const auto bytes = static_cast<uint64_t>(state.range(0)) * 1_MiB;
+  Driver driver(bytes, page_guards);
+  if (!driver.able()) return state.SkipWithError("no engine that seals in parts on this CPU");
+  for (size_t i = 0; i < 8 * kBuffers; ++i) driver.copy();
+  const uint64_t hits = driver.hits();
+  Duration all{0};
+  for (auto _ : state) {
+    const Duration took = driver.copy();
+    all += took;
+    state.SetIterationTime(std::chrono::duration<double>(took).count());
+  }
+  const auto copies = static_cast<double>(state.iterations());
+  state.counters["us_per_MiB"] = std::chrono::duration<double, std::micro>(all).count() / copies /
+                                 static_cast<double>(state.range(0));
+  state.counters["hit_rate"] = static_cast<double>(driver.hits() - hits) / copies;
+}
+
+BENCHMARK_CAPTURE(claim, page_guards, true)
+    ->RangeMultiplier(4)
+    ->Range(1, 16)
+    ->UseManualTime()
+    ->Iterations(200);
+BENCHMARK_CAPTURE(claim, digests, false)
+    ->RangeMultiplier(4)
+    ->Range(1, 16)
+    ->UseManualTime()
+    ->Iterations(100);
+
+}  // namespace
+}  // namespace sealane::serve
+
+BENCHMARK_MAIN();
