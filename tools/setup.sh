@@ -13,9 +13,9 @@ case $(uname -m) in
   x86_64) build="$build libipsec-mb-dev" ;;  # elsewhere the OpenSSL engine serves
 esac
 torch="python3-torch libtorch-dev pybind11-dev libopenblas0-pthread"
-test="binutils libgtest-dev librapidcheck-dev libbenchmark-dev valgrind $torch
+test="binutils iproute2 libgtest-dev librapidcheck-dev libbenchmark-dev valgrind $torch
   python3-venv python3-pip python3-setuptools python3-wheel"
-check="clang clang-format clang-tidy"
+check="clang libclang-rt-14-dev clang-format clang-tidy" # the second: libFuzzer and the sanitizers
 
 case ${1:-} in
   build) wanted=$build ;;

@@ -4,9 +4,7 @@
 // Which copy is this? Copies of a range between host and device are offered to the runtime; every
 // other shape is counted and passed.
 
-#include <atomic>
-#include <optional>
-
+#include "asked.h"
 #include "hooks.h"
 #include "live/serve/messages.h"
 
@@ -15,21 +13,8 @@ namespace serve = sealane::serve;
 using sealane::Direction;
 using sealane::SteadyClock;
 
-namespace {
+namespace sealane::preload {
 
-constexpr bool kAsync = true;
-constexpr bool kSync = false;
-
-struct Asked {
-  std::optional<Direction> direction;  // nothing: not between host and device
-  uint64_t device = 0;
-  void* host = nullptr;
-  uint64_t bytes = 0;
-  bool whole = true;  // one range
-  uint64_t id = 0;
-};
-
-// A copy whose direction only its pointers tell.
 Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   const bool to_device = runtime.device_memory().find(to).has_value();
   const bool from_device = runtime.device_memory().find(from).has_value();
@@ -37,6 +22,40 @@ Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, siz
   if (to_device) return {Direction::to_device, to, reinterpret_cast<void*>(from), bytes};
   return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
 }
+
+void tell_copy(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
+               serve::Route route, CUresult code, Instant begin, Instant end) {
+  if (!asked.direction) return;
+  serve::Event event;
+  event.kind = serve::EventKind::copy;
+  event.direction = *asked.direction;
+  event.route = route;
+  event.asynchronous = async;
+  event.pinned = runtime.host_memory().find(reinterpret_cast<uint64_t>(asked.host)).has_value();
+  event.code = code;
+  event.id = asked.id;
+  event.bytes = asked.bytes;
+  event.host = reinterpret_cast<uint64_t>(asked.host);
+  event.device_address = asked.device;
+  event.stream = reinterpret_cast<uint64_t>(stream);
+  event.begin = begin;
+  event.end = end;
+  serve::ContextHandle context = nullptr;
+  if (port().context_of(stream, context) == serve::kSuccess) {
+    event.context = reinterpret_cast<uint64_t>(context);
+  }
+  const auto block = runtime.device_memory().find(asked.device);
+  if (block) event.device = static_cast<uint8_t>(block->what.device);
+  serve::report(event);
+  collect_launch_times();
+}
+
+}  // namespace sealane::preload
+
+namespace {
+
+constexpr bool kAsync = true;
+constexpr bool kSync = false;
 
 uint64_t slices(const CUDA_MEMCPY2D&) { return 1; }
 template <typename Shape>
@@ -62,45 +81,6 @@ Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
   return asked;
 }
 
-// Several copies in one call, told as one by the direction of the first.
-Asked by_list(serve::Runtime& runtime, const CUdeviceptr* to, const CUdeviceptr* from,
-              const size_t* bytes, size_t count) {
-  if (to == nullptr || from == nullptr || bytes == nullptr || count == 0) {
-    return {std::nullopt, 0, nullptr, 0, false};
-  }
-  Asked asked = by_pointers(runtime, to[0], from[0], bytes[0]);
-  for (size_t i = 1; i < count; ++i) asked.bytes += bytes[i];
-  asked.whole = false;
-  return asked;
-}
-
-void tell(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
-          serve::Route route, CUresult code, sealane::Instant begin) {
-  if (!asked.direction) return;
-  serve::Event event;
-  event.kind = serve::EventKind::copy;
-  event.direction = *asked.direction;
-  event.route = route;
-  event.asynchronous = async;
-  event.pinned = runtime.host_memory().find(reinterpret_cast<uint64_t>(asked.host)).has_value();
-  event.code = code;
-  event.id = asked.id;
-  event.bytes = asked.bytes;
-  event.host = reinterpret_cast<uint64_t>(asked.host);
-  event.device_address = asked.device;
-  event.stream = reinterpret_cast<uint64_t>(stream);
-  event.begin = begin;
-  event.end = SteadyClock().now();
-  serve::ContextHandle context = nullptr;
-  if (port().context_of(stream, context) == serve::kSuccess) {
-    event.context = reinterpret_cast<uint64_t>(context);
-  }
-  const auto block = runtime.device_memory().find(asked.device);
-  if (block) event.device = static_cast<uint8_t>(block->what.device);
-  serve::report(event);
-  collect_launch_times();
-}
-
 auto on_device(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return [=](serve::Event& event) {
     event.call = serve::Call::device_copy;
@@ -115,7 +95,7 @@ template <typename Describe, typename Pass>
 CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&& pass) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return pass();
-  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   const bool timed = serve::watched();
   const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
   Asked asked = describe(*runtime);
@@ -131,9 +111,16 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
     result = pass();
     serve::copy_in_flight() = {};
-    if (result == CUDA_SUCCESS) result = left_error(*runtime);
+    // A driver that did not wait for it will write host memory later.
+    const bool unsettled = async && asked.direction != Direction::to_device;
+    if (unsettled && result == CUDA_SUCCESS && runtime->seals_ahead() && !is_capturing(stream)) {
+      runtime->unsettle(stream);
+    }
+    if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);
   }
-  if (timed) tell(*runtime, asked, stream, async, route, result, begin);
+  if (timed) {
+    tell_copy(*runtime, asked, stream, async, route, result, begin, SteadyClock().now());
+  }
   return result;
 }
 
@@ -173,19 +160,6 @@ SEALANE_TWINS(cuMemcpyAsync, _ptsz,
               COPY(stream, kAsync, by_pointers(runtime, to, from, bytes),
                    (to, from, bytes, stream)))
 
-SEALANE_TWINS(cuMemcpyBatchAsync, _ptsz,
-              (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
-               CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
-               size_t* failed, CUstream stream),
-              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
-                   (to, from, bytes, count, attributes, starts, attribute_count, failed, stream)))
-SEALANE_TWINS(cuMemcpyBatchAsync_v2, _ptsz,
-              (CUdeviceptr * to, CUdeviceptr* from, size_t* bytes, size_t count,
-               CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count,
-               CUstream stream),
-              COPY(stream, kAsync, by_list(runtime, to, from, bytes, count),
-                   (to, from, bytes, count, attributes, starts, attribute_count, stream)))
-
 SEALANE_TWINS(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
               ON_DEVICE(nullptr, (to, from, bytes)))
 SEALANE_TWINS(cuMemcpyDtoDAsync_v2, _ptsz,
@@ -212,14 +186,6 @@ SEALANE_TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* shape, CUstream s
 SEALANE_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* shape), OTHER(nullptr, (shape)))
 SEALANE_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* shape, CUstream stream),
               OTHER(stream, (shape, stream)))
-SEALANE_TWINS(cuMemcpy3DBatchAsync, _ptsz,
-              (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
-               unsigned long long flags, CUstream stream),
-              OTHER(stream, (count, copies, failed, flags, stream)))
-SEALANE_TWINS(cuMemcpy3DBatchAsync_v2, _ptsz,
-              (size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
-               CUstream stream),
-              OTHER(stream, (count, copies, flags, stream)))
 SEALANE_TWINS(cuMemcpyAtoA_v2, _ptds,
               (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes),
               OTHER(nullptr, (to, to_offset, from, from_offset, bytes)))

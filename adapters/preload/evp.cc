@@ -23,6 +23,13 @@ struct engine_st;
 using Context = evp_cipher_ctx_st;
 using Cipher = evp_cipher_st;
 using Byte = unsigned char;
+struct Parameter {  // OSSL_PARAM, an array of which ends with one without a key
+  const char* key;
+  unsigned type;
+  void* data;
+  size_t data_bytes;
+  size_t returned_bytes;
+};
 
 namespace sealane::preload {
 namespace {
@@ -33,10 +40,10 @@ constexpr int kGetTag = 0x10;      // EVP_CTRL_AEAD_GET_TAG
 constexpr int kSetTag = 0x11;      // EVP_CTRL_AEAD_SET_TAG
 
 using InitEx = int(Context*, const Cipher*, engine_st*, const Byte*, const Byte*);
-using InitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, const void*);
+using InitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, const Parameter*);
 using Init = int(Context*, const Cipher*, const Byte*, const Byte*);
 using CipherInitEx = int(Context*, const Cipher*, engine_st*, const Byte*, const Byte*, int);
-using CipherInitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, int, const void*);
+using CipherInitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, int, const Parameter*);
 using CipherInit = int(Context*, const Cipher*, const Byte*, const Byte*, int);
 using Update = int(Context*, Byte*, int*, const Byte*, int);
 using Final = int(Context*, Byte*, int*);
@@ -53,6 +60,8 @@ struct Libcrypto {
   Final *encrypt_final_ex, *decrypt_final_ex, *cipher_final_ex;
   Final *encrypt_final, *decrypt_final, *cipher_final;
   int (*ctrl)(Context*, int, int, void*);
+  int (*get_params)(Context*, Parameter*);
+  int (*set_params)(Context*, const Parameter*);
   void (*free)(Context*);
   int (*reset)(Context*);
   int (*copy)(Context*, const Context*);
@@ -87,6 +96,8 @@ struct Libcrypto {
     find(decrypt_final, "EVP_DecryptFinal");
     find(cipher_final, "EVP_CipherFinal");
     find(ctrl, "EVP_CIPHER_CTX_ctrl");
+    find(get_params, "EVP_CIPHER_CTX_get_params");
+    find(set_params, "EVP_CIPHER_CTX_set_params");
     find(free, "EVP_CIPHER_CTX_free");
     find(reset, "EVP_CIPHER_CTX_reset");
     find(copy, "EVP_CIPHER_CTX_copy");
@@ -110,17 +121,26 @@ Shadows& shadows() {
   return all;
 }
 
+// In the child of a fork there are none: a lock of the table may be held by a thread that is gone.
+std::shared_ptr<Shadow> find_shadow(const Context* context) {
+  return crew.load(std::memory_order_acquire) != nullptr ? shadows().find(context) : nullptr;
+}
+
+void drop_shadow(const Context* context) {
+  if (crew.load(std::memory_order_acquire) != nullptr) shadows().drop(context);
+}
+
 // --- key and IV
 
 // After the real call has set something: a cipher, a key, an IV, in any combination.
 void after_init(Context* context, const Byte* key, const Byte* iv, const void* caller) {
   if (crew.load(std::memory_order_acquire) == nullptr) return;
-  auto shadow = shadows().find(context);
+  auto shadow = find_shadow(context);
   if (key != nullptr) {
     const Cipher* cipher = libcrypto().cipher_of(context);
     const bool gcm = cipher != nullptr && libcrypto().nid_of(cipher) == kNidAes256Gcm;
     if (!gcm || !in_driver(caller)) {
-      shadows().drop(context);
+      drop_shadow(context);
       return;
     }
     if (!shadow) shadow = shadows().make(context);
@@ -135,6 +155,7 @@ void after_init(Context* context, const Byte* key, const Byte* iv, const void* c
   std::copy_n(iv, bytes.size(), bytes.begin());
   shadow->message.begin(bytes);
   shadow->begun = shadow->finished = shadow->has_tag = false;
+  if (distrusted.load(std::memory_order_relaxed)) shadow->answers = false;
   shadow->verifying =
       shadow->answers && verified.load(std::memory_order_relaxed) < serve::options().verify;
 }
@@ -149,21 +170,22 @@ void distrust(Shadow& shadow) {
   shadow.answers = false;
 }
 
-// Both compute; libcrypto is believed. False: libcrypto refused.
+// Both compute in private memory; libcrypto is believed. Only one answer is ever seen: a second
+// ciphertext under the same IV would give both away. False: libcrypto refused.
 bool update_verified(Shadow& shadow, Update* real, Context* context, Byte* out, int* out_bytes,
                      const Byte* in, int bytes) {
   const auto count = static_cast<size_t>(bytes);
   shadow.input.assign(in, in + count);
   shadow.expected.resize(count + kGcmBlockBytes);
+  shadow.ours.resize(count);
   if (real(context, shadow.expected.data(), out_bytes, shadow.input.data(), bytes) != 1)
     return false;
-  shadow.message.update(shadow.input.data(), out, count, nullptr);
-  if (std::memcmp(shadow.expected.data(), out, count) != 0) {
-    std::memcpy(out, shadow.expected.data(), count);
-    distrust(shadow);
-  }
+  shadow.message.update(shadow.input.data(), shadow.ours.data(), count, nullptr);
+  std::memcpy(out, shadow.expected.data(), count);
+  if (!constant_time_equal(Bytes(shadow.expected).first(count), shadow.ours)) distrust(shadow);
   wipe(shadow.input);
   wipe(shadow.expected);
+  wipe(shadow.ours);
   return true;
 }
 
@@ -172,7 +194,7 @@ int update(Update* real, Context* context, Byte* out, int* out_bytes, const Byte
     in = serve::real_source(in, static_cast<uint64_t>(bytes));
     out = serve::real_destination(out, static_cast<uint64_t>(bytes));
   }
-  const auto shadow = shadows().find(context);
+  const auto shadow = find_shadow(context);
   if (!shadow || in == nullptr || bytes < 0) return real(context, out, out_bytes, in, bytes);
   const auto count = static_cast<size_t>(bytes);
   if (out == nullptr) {  // additional data
@@ -197,7 +219,7 @@ int update(Update* real, Context* context, Byte* out, int* out_bytes, const Byte
 // --- tag
 
 int final(Final* real, Context* context, Byte* out, int* out_bytes) {
-  const auto shadow = shadows().find(context);
+  const auto shadow = find_shadow(context);
   if (!shadow || !shadow->begun) return real(context, out, out_bytes);
   const Tag mine = shadow->message.tag(shadow->answers);
   shadow->finished = true;
@@ -227,7 +249,7 @@ int final(Final* real, Context* context, Byte* out, int* out_bytes) {
 }
 
 int control(Context* context, int type, int size, void* data) {
-  const auto shadow = shadows().find(context);
+  const auto shadow = find_shadow(context);
   if (!shadow) return libcrypto().ctrl(context, type, size, data);
   const bool ours = shadow->answers && shadow->begun;
   if (type == kGetTag && ours && shadow->finished && data != nullptr && size >= 1 && size <= 16) {
@@ -243,6 +265,40 @@ int control(Context* context, int type, int size, void* data) {
       type == kGetTag || (type == kSetIvLength && size == static_cast<int>(kIvBytes));
   if (!known && !shadow->begun) shadow->answers = false;  // libcrypto knows what that means
   return libcrypto().ctrl(context, type, size, data);
+}
+
+// --- the same by OpenSSL 3's parameters
+
+bool is_tag(const Parameter& one) {
+  return std::strcmp(one.key, "tag") == 0 && one.data != nullptr;
+}
+
+// After the real call has taken them.
+void after_parameters(Context* context, const Parameter* list) {
+  const auto shadow = list != nullptr ? find_shadow(context) : nullptr;
+  for (; shadow && list->key != nullptr; ++list) {
+    if (is_tag(*list) && list->data_bytes == kTagBytes) {
+      std::memcpy(shadow->tag.data(), list->data, kTagBytes);
+      shadow->has_tag = true;
+    } else if (!shadow->begun) {
+      shadow->answers = false;  // libcrypto knows what that means
+    }
+  }
+}
+
+int get_parameters(Context* context, Parameter* list) {
+  const auto shadow = find_shadow(context);
+  const bool ours = shadow && shadow->answers && shadow->begun && shadow->finished;
+  bool only_tags = list != nullptr;
+  for (Parameter* one = list; only_tags && one->key != nullptr; ++one) {
+    only_tags = is_tag(*one) && one->data_bytes >= 1 && one->data_bytes <= kTagBytes;
+  }
+  if (!ours || !only_tags) return libcrypto().get_params(context, list);
+  for (Parameter* one = list; one->key != nullptr; ++one) {
+    std::memcpy(one->data, shadow->tag.data(), one->data_bytes);
+    one->returned_bytes = one->data_bytes;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -272,9 +328,10 @@ INIT_EX(EVP_DecryptInit_ex, decrypt_init_ex)
 
 #define INIT_EX2(symbol, member)                                                                  \
   SEALANE_EVP int symbol(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, \
-                         const void* parameters) {                                                \
+                         const Parameter* parameters) {                                           \
     const int result = libcrypto().member(context, cipher, key, iv, parameters);                  \
     if (result == 1) after_init(context, key, iv, CALLER);                                        \
+    if (result == 1) after_parameters(context, parameters);                                       \
     return result;                                                                                \
   }
 INIT_EX2(EVP_EncryptInit_ex2, encrypt_init_ex2)
@@ -297,9 +354,10 @@ SEALANE_EVP int EVP_CipherInit_ex(Context* context, const Cipher* cipher, engine
   return result;
 }
 SEALANE_EVP int EVP_CipherInit_ex2(Context* context, const Cipher* cipher, const Byte* key,
-                                   const Byte* iv, int encrypt, const void* parameters) {
+                                   const Byte* iv, int encrypt, const Parameter* parameters) {
   const int result = libcrypto().cipher_init_ex2(context, cipher, key, iv, encrypt, parameters);
   if (result == 1) after_init(context, key, iv, CALLER);
+  if (result == 1) after_parameters(context, parameters);
   return result;
 }
 SEALANE_EVP int EVP_CipherInit(Context* context, const Cipher* cipher, const Byte* key,
@@ -331,18 +389,26 @@ FINAL(EVP_CipherFinal, cipher_final)
 SEALANE_EVP int EVP_CIPHER_CTX_ctrl(Context* context, int type, int size, void* data) {
   return control(context, type, size, data);
 }
+SEALANE_EVP int EVP_CIPHER_CTX_get_params(Context* context, Parameter* list) {
+  return get_parameters(context, list);
+}
+SEALANE_EVP int EVP_CIPHER_CTX_set_params(Context* context, const Parameter* list) {
+  const int result = libcrypto().set_params(context, list);
+  if (result == 1) after_parameters(context, list);
+  return result;
+}
 SEALANE_EVP void EVP_CIPHER_CTX_free(Context* context) {
-  shadows().drop(context);
+  drop_shadow(context);
   libcrypto().free(context);
 }
 SEALANE_EVP int EVP_CIPHER_CTX_reset(Context* context) {
-  shadows().drop(context);
+  drop_shadow(context);
   return libcrypto().reset(context);
 }
 // A copy of a context whose bytes we answered has nothing to go on with.
 SEALANE_EVP int EVP_CIPHER_CTX_copy(Context* to, const Context* from) {
-  shadows().drop(to);
-  const auto shadow = shadows().find(from);
+  drop_shadow(to);
+  const auto shadow = find_shadow(from);
   if (shadow && shadow->answers && shadow->begun && !shadow->finished) return 0;
   return libcrypto().copy(to, from);
 }
@@ -356,14 +422,30 @@ void* hook_for_libcrypto(void* handle, const char* name) {
     const char* name;
     void* function;
   } kHooks[] = {
-      ENTRY(EVP_EncryptInit_ex),  ENTRY(EVP_DecryptInit_ex),  ENTRY(EVP_EncryptInit_ex2),
-      ENTRY(EVP_DecryptInit_ex2), ENTRY(EVP_EncryptInit),     ENTRY(EVP_DecryptInit),
-      ENTRY(EVP_CipherInit_ex),   ENTRY(EVP_CipherInit_ex2),  ENTRY(EVP_CipherInit),
-      ENTRY(EVP_EncryptUpdate),   ENTRY(EVP_DecryptUpdate),   ENTRY(EVP_CipherUpdate),
-      ENTRY(EVP_EncryptFinal_ex), ENTRY(EVP_DecryptFinal_ex), ENTRY(EVP_CipherFinal_ex),
-      ENTRY(EVP_EncryptFinal),    ENTRY(EVP_DecryptFinal),    ENTRY(EVP_CipherFinal),
-      ENTRY(EVP_CIPHER_CTX_ctrl), ENTRY(EVP_CIPHER_CTX_free), ENTRY(EVP_CIPHER_CTX_reset),
+      ENTRY(EVP_EncryptInit_ex),
+      ENTRY(EVP_DecryptInit_ex),
+      ENTRY(EVP_EncryptInit_ex2),
+      ENTRY(EVP_DecryptInit_ex2),
+      ENTRY(EVP_EncryptInit),
+      ENTRY(EVP_DecryptInit),
+      ENTRY(EVP_CipherInit_ex),
+      ENTRY(EVP_CipherInit_ex2),
+      ENTRY(EVP_CipherInit),
+      ENTRY(EVP_EncryptUpdate),
+      ENTRY(EVP_DecryptUpdate),
+      ENTRY(EVP_CipherUpdate),
+      ENTRY(EVP_EncryptFinal_ex),
+      ENTRY(EVP_DecryptFinal_ex),
+      ENTRY(EVP_CipherFinal_ex),
+      ENTRY(EVP_EncryptFinal),
+      ENTRY(EVP_DecryptFinal),
+      ENTRY(EVP_CipherFinal),
+      ENTRY(EVP_CIPHER_CTX_ctrl),
+      ENTRY(EVP_CIPHER_CTX_free),
+      ENTRY(EVP_CIPHER_CTX_reset),
       ENTRY(EVP_CIPHER_CTX_copy),
+      ENTRY(EVP_CIPHER_CTX_get_params),
+      ENTRY(EVP_CIPHER_CTX_set_params),
   };
 #undef ENTRY
   for (const auto& hook : kHooks) {

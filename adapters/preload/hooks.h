@@ -36,6 +36,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
 CUresult cuMemFreeHost(void* memory);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
@@ -60,10 +61,15 @@ inline serve::StreamHandle named(CUstream stream, DefaultStream mode) {
       mode == DefaultStream::legacy ? serve::kLegacyStream : serve::kPerThreadStream);
 }
 
-// The error that a copy of ours left on the calling thread's context.
-inline CUresult left_error(serve::Runtime& runtime) {
+// The error that a copy of ours left on the calling thread's context, or on the stream's.
+inline CUresult left_error(serve::Runtime& runtime, serve::StreamHandle stream = nullptr) {
   if (!runtime.any_failed()) return CUDA_SUCCESS;
-  return static_cast<CUresult>(runtime.failure_of(handle(current_context())));
+  const serve::Code here = runtime.failure_of(handle(current_context()));
+  serve::ContextHandle there = nullptr;
+  if (here != serve::kSuccess || port().context_of(stream, there) != serve::kSuccess) {
+    return static_cast<CUresult>(here);
+  }
+  return static_cast<CUresult>(runtime.failure_of(there));
 }
 
 // A call that goes into a stream.
@@ -71,9 +77,19 @@ template <typename Call, typename Add = NothingToAdd>
 CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&& add = {}) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
-  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   runtime->touch(stream);
   return told(serve::EventKind::call, name, stream, call, add);
+}
+
+// The same for work that may write host memory, or let the host do so, when its turn comes.
+template <typename Call>
+CUresult unsettling(serve::StreamHandle stream, Call&& call, const char* name) {
+  const CUresult result = ordered(stream, call, name);
+  serve::Runtime* runtime = serve::Runtime::get();
+  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->seals_ahead();
+  if (matters && !is_capturing(stream)) runtime->unsettle(stream);
+  return result;
 }
 
 // A call that neither goes into a stream nor waits.
@@ -98,9 +114,9 @@ CUresult waiting(Call&& call, const char* name, Add&& add = {},
                  serve::StreamHandle stream = nullptr) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
-  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   const CUresult result = told(serve::EventKind::wait, name, stream, call, add);
-  return result == CUDA_SUCCESS ? left_error(*runtime) : result;
+  return result == CUDA_SUCCESS ? left_error(*runtime, stream) : result;
 }
 
 }  // namespace sealane::preload

@@ -124,20 +124,21 @@ using namespace sealane::preload;
 
 extern "C" {
 // Read by the assembly in loader_x86_64.S, after the functions below have filled them.
-__attribute__((visibility("hidden"))) void* sealane_real_dlsym = nullptr;
-__attribute__((visibility("hidden"))) void* sealane_real_dlopen = nullptr;
+__attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlsym{nullptr};
+__attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlopen{nullptr};
+static_assert(sizeof(std::atomic<void*>) == sizeof(void*));
 
 // What dlsym answers in our place; nullptr: the real one answers, to its own caller.
 __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void* handle, const char* name) {
   if (sealane_real_dlsym == nullptr) sealane_real_dlsym = versioned("dlsym");
-  if (name == nullptr || disabled()) return nullptr;
+  if (name == nullptr) return nullptr;
   const bool special = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
   if (special) return nullptr;  // our exports are in the global scope already
-  if (name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z') {
-    return hook_for_driver(handle, name);
-  }
-  if (std::strncmp(name, "EVP_", 4) == 0) return hook_for_libcrypto(handle, name);
-  return nullptr;
+  const bool drivers = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+  const bool libcryptos = std::strncmp(name, "EVP_", 4) == 0;
+  // Nothing of ours is looked at for other names: an allocator asks before it can allocate.
+  if ((!drivers && !libcryptos) || disabled()) return nullptr;
+  return drivers ? hook_for_driver(handle, name) : hook_for_libcrypto(handle, name);
 }
 
 // The flags dlopen is called with. A driver that binds its helper to the helper's own libraries
@@ -155,12 +156,12 @@ namespace sealane::preload {
 
 void* real_dlsym(void* handle, const char* name) {
   if (sealane_real_dlsym == nullptr) sealane_real_dlsym = versioned("dlsym");
-  return reinterpret_cast<void* (*)(void*, const char*)>(sealane_real_dlsym)(handle, name);
+  return reinterpret_cast<void* (*)(void*, const char*)>(sealane_real_dlsym.load())(handle, name);
 }
 
 void* real_dlopen(const char* file, int flags) {
   if (sealane_real_dlopen == nullptr) sealane_real_dlopen = versioned("dlopen");
-  return reinterpret_cast<void* (*)(const char*, int)>(sealane_real_dlopen)(file, flags);
+  return reinterpret_cast<void* (*)(const char*, int)>(sealane_real_dlopen.load())(file, flags);
 }
 
 }  // namespace sealane::preload

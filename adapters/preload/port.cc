@@ -26,6 +26,7 @@ struct Calls {
   CUresult (*ctx_pop)(CUcontext*);
   CUresult (*ctx_get_device)(CUdevice*);
   CUresult (*stream_create)(CUstream*, unsigned);
+  CUresult (*stream_destroy)(CUstream);
   CUresult (*stream_get_ctx)(CUstream, CUcontext*);
   CUresult (*event_create)(CUevent*, unsigned);
   CUresult (*event_destroy)(CUevent);
@@ -39,6 +40,7 @@ struct Calls {
     find(ctx_pop, "cuCtxPopCurrent_v2");
     find(ctx_get_device, "cuCtxGetDevice");
     find(stream_create, "cuStreamCreate");
+    find(stream_destroy, "cuStreamDestroy_v2");
     find(stream_get_ctx, "cuStreamGetCtx");
     find(event_create, "cuEventCreate");
     find(event_destroy, "cuEventDestroy_v2");
@@ -129,6 +131,16 @@ class Port final : public serve::GpuDriver {
     return code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream)) : code;
   }
 
+  Code move_within(const LaneContext& lane, std::span<const serve::DeviceMove> moves) override {
+    const Current current(context(lane.context));
+    for (const serve::DeviceMove& move : moves) {
+      const CUresult code =
+          SEALANE_REAL(cuMemcpyDtoDAsync_v2)(move.to, move.from, move.bytes, stream(lane.stream));
+      if (code != CUDA_SUCCESS) return code;
+    }
+    return SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream));
+  }
+
   Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) override {
     const Current current(context(lane.context));
     return SEALANE_REAL(cuMemsetD32Async)(address, value, 1, stream(lane.stream));
@@ -176,6 +188,16 @@ class Port final : public serve::GpuDriver {
   Code synchronise(ContextHandle h) override {
     const Current current(context(h));
     return current.ok() ? SEALANE_REAL(cuCtxSynchronize)() : CUDA_ERROR_INVALID_CONTEXT;
+  }
+
+  Code set_word_there(ContextHandle h, uint64_t address, uint32_t value) override {
+    const Current current(context(h));
+    CUstream other = nullptr;
+    const CUresult made = calls().stream_create(&other, CU_STREAM_NON_BLOCKING);
+    if (made != CUDA_SUCCESS) return made;
+    const CUresult code = SEALANE_REAL(cuMemsetD32Async)(address, value, 1, other);
+    calls().stream_destroy(other);  // goes when its work is done
+    return code;
   }
 };
 

@@ -25,6 +25,7 @@ struct Shadow {
   Tag tag{};
   std::vector<uint8_t> input;     // verifying: a private copy
   std::vector<uint8_t> expected;  // verifying: libcrypto's output
+  std::vector<uint8_t> ours;      // verifying: what is compared with it
 };
 
 class Shadows {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 
 #include "base/check.h"
@@ -15,6 +16,7 @@
 #include "evp.h"
 #include "live/gpu_probe.h"
 #include "live/serve/ahead.h"
+#include "live/serve/events.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
@@ -39,15 +41,25 @@ void take_pace() {
   find_pace(found.pace, "sealane_emu_pace");
   find_pace(found.answered, "sealane_emu_pace_answered");
   find_pace(found.dilation, "sealane_emu_dilation");
+  find_pace(found.woken, "sealane_emu_woke");
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 
 const char* variable(const char* name) { return std::getenv(name); }
 
 void throw_broken(const char* file, int line, const char* what) {
-  std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: nothing is sealed ahead any more\n",
-               file, line, what);
+  std::fprintf(stderr, "sealane: broken invariant at %s:%d %s: stepping aside there\n", file, line,
+               what);
   throw serve::BrokenInvariant();
+}
+
+// What was decided before anybody could watch.
+void tell_decisions() {
+  if (serve::options().speculation() == nullptr || serve::Runtime::get()->seals_ahead()) return;
+  serve::Event event;
+  event.kind = serve::EventKind::note;
+  event.text = "nothing is sealed ahead: it would gain less than it costs on this machine";
+  serve::report(event);
 }
 
 void start() {
@@ -64,20 +76,28 @@ void start() {
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
+    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
     stop_answering();
   });
   serve::Runtime::start(port());
   if (watching) {
-    const auto lanes = [] {
-      serve::Runtime* const runtime = serve::Runtime::get();
-      return runtime != nullptr ? runtime->speculation() : std::vector<serve::Ahead::Stats>();
-    };
     serve::start_watching(variable,
-                          {serve::Runtime::get()->crew().size(), serve::pace().dilation, lanes});
+                          {.workers = serve::Runtime::get()->crew().size(),
+                           .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
+                           .dilation = serve::pace().dilation});
+    tell_decisions();
   }
   start_answering(serve::Runtime::get()->crew());
+}
+
+void start_or_not() {
+  try {
+    start();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "sealane: does nothing, it could not start: %s\n", problem.what());
+  }
 }
 
 // The last of ours that runs in a process: later events are counted but no more told.
@@ -89,7 +109,7 @@ bool disabled() { return serve::options().disabled || forked.load(std::memory_or
 
 void driver_is_up() {
   static std::once_flag once;
-  if (!disabled()) std::call_once(once, start);
+  if (!disabled()) std::call_once(once, start_or_not);
 }
 
 }  // namespace sealane::preload

@@ -12,6 +12,9 @@ namespace serve = sealane::serve;
 #define ORDERED(stream, arguments) \
   ordered(                         \
       named(stream, mode), [&] { return next arguments; }, called)
+#define UNSETTLING(stream, arguments) \
+  unsettling(                         \
+      named(stream, mode), [&] { return next arguments; }, called)
 #define LAUNCH(stream, arguments) \
   launch(                         \
       named(stream, mode), [&] { return next arguments; }, called)
@@ -52,12 +55,12 @@ SEALANE_TWINS(cuLaunchCooperativeKernel, _ptsz,
                unsigned bz, unsigned shared, CUstream stream, void** arguments),
               LAUNCH(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments)))
 SEALANE_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void* data),
-              ORDERED(stream, (stream, function, data)))
+              UNSETTLING(stream, (stream, function, data)))
 SEALANE_TWINS(cuStreamAddCallback, _ptsz,
               (CUstream stream, CUstreamCallback callback, void* data, unsigned flags),
-              ORDERED(stream, (stream, callback, data, flags)))
+              UNSETTLING(stream, (stream, callback, data, flags)))
 SEALANE_TWINS(cuGraphLaunch, _ptsz, (CUgraphExec graph, CUstream stream),
-              ORDERED(stream, (graph, stream)))
+              UNSETTLING(stream, (graph, stream)))
 SEALANE_TWINS(cuGraphUpload, _ptsz, (CUgraphExec graph, CUstream stream),
               ORDERED(stream, (graph, stream)))
 
@@ -87,10 +90,10 @@ FILLS_2D(D2D32, unsigned)
 #define MEMORY_OPERATIONS(version)                                                                 \
   SEALANE_TWINS(cuStreamWaitValue32##version, _ptsz,                                               \
                 (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),          \
-                ORDERED(stream, (stream, address, value, flags)))                                  \
+                UNSETTLING(stream, (stream, address, value, flags)))                               \
   SEALANE_TWINS(cuStreamWaitValue64##version, _ptsz,                                               \
                 (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),          \
-                ORDERED(stream, (stream, address, value, flags)))                                  \
+                UNSETTLING(stream, (stream, address, value, flags)))                               \
   SEALANE_TWINS(cuStreamWriteValue32##version, _ptsz,                                              \
                 (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),          \
                 ORDERED(stream, (stream, address, value, flags)))                                  \
@@ -99,7 +102,7 @@ FILLS_2D(D2D32, unsigned)
                 ORDERED(stream, (stream, address, value, flags)))                                  \
   SEALANE_TWINS(cuStreamBatchMemOp##version, _ptsz,                                                \
                 (CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, unsigned flags), \
-                ORDERED(stream, (stream, count, list, flags)))
+                UNSETTLING(stream, (stream, count, list, flags)))
 MEMORY_OPERATIONS()
 MEMORY_OPERATIONS(_v2)
 
@@ -126,7 +129,7 @@ SEALANE_TWINS(cuSignalExternalSemaphoresAsync, _ptsz,
 SEALANE_TWINS(cuWaitExternalSemaphoresAsync, _ptsz,
               (const void* const* semaphores, const void* parameters, unsigned count,
                CUstream stream),
-              ORDERED(stream, (semaphores, parameters, count, stream)))
+              UNSETTLING(stream, (semaphores, parameters, count, stream)))
 SEALANE_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
               ordered(
                   named(stream, mode), [&] { return next(stream, event, flags); }, called,
@@ -142,17 +145,14 @@ SEALANE_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, un
 SEALANE_TWINS(cuStreamSynchronize, _ptsz, (CUstream stream),
               waiting([&] { return next(stream); }, called, as(serve::Call::sync_stream),
                       named(stream, mode)))
-SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
-              plain([&] { return next(stream); }, called, as(serve::Call::query_stream),
-                    named(stream, mode)))
 
 namespace {
 
 // A question is no wait, though an error may come up in its answer too.
-auto asks_event(CUevent event) {
+auto asks(serve::Call call, CUevent event = nullptr) {
   return [=](serve::Event& told_event) {
     told_event.kind = serve::EventKind::call;
-    as(serve::Call::query_event, event)(told_event);
+    as(call, event)(told_event);
   };
 }
 
@@ -165,6 +165,10 @@ auto waits_for(CUcontext context) {
 
 }  // namespace
 
+SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
+              waiting([&] { return next(stream); }, called, asks(serve::Call::query_stream),
+                      named(stream, mode)))
+
 #define WAITING(symbol, parameters, arguments, add)               \
   SEALANE_HOOKED symbol parameters {                              \
     const auto next = SEALANE_REAL(symbol);                       \
@@ -172,7 +176,7 @@ auto waits_for(CUcontext context) {
     return waiting([&] { return next arguments; }, #symbol, add); \
   }
 WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event))
-WAITING(cuEventQuery, (CUevent event), (event), asks_event(event))
+WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, event))
 WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
 WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 

@@ -49,7 +49,7 @@ std::string in_world_ranks(const std::string& text, const std::vector<int>& worl
 
 class Pairs::Lane {
  public:
-  Lane(CommOptions options, std::vector<int> world_ranks)
+  Lane(SecretOptions options, std::vector<int> world_ranks)
       : options_(std::move(options)),
         world_ranks_(std::move(world_ranks)),
         worker_([this] { work(); }) {}
@@ -131,7 +131,7 @@ class Pairs::Lane {
     comm_->receive(message.data, message.bytes, DataType::uint8, kSender);
   }
 
-  const CommOptions options_;
+  const SecretOptions options_;
   const std::vector<int> world_ranks_;
   std::optional<Comm> comm_;  // the thread's; others look at it under the mutex
   std::string failure_;       // the thread's
@@ -143,7 +143,7 @@ class Pairs::Lane {
   std::thread worker_;  // last: everything it uses is there before it
 };
 
-Pairs::Pairs(CommOptions group, std::vector<int> world_ranks)
+Pairs::Pairs(SecretOptions group, std::vector<int> world_ranks)
     : group_(std::move(group)), world_ranks_(std::move(world_ranks)) {
   // A lane that still waits for its peer's address is told when the group ends.
   group_.store_get = [get = group_.store_get, ending = ending_](const std::string& key,
@@ -170,7 +170,7 @@ Pairs::Lane& Pairs::lane(int from, int to) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& lane = lanes_[{from, to}];
   if (lane == nullptr) {
-    CommOptions options = group_;
+    SecretOptions options = group_;
     options.group += ".pair." + std::to_string(from) + "." + std::to_string(to);
     options.size = 2;
     options.rank = group_.rank == from ? kSender : kReceiver;

@@ -11,23 +11,35 @@
 //              met its peer yet and finishes the rest.
 #pragma once
 
+#include <string.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sealane/comm.h"
 
 namespace sealane::adapter {
 
+// How to join, with the secret to join by, which is wiped with it.
+struct SecretOptions : CommOptions {
+  explicit SecretOptions(CommOptions options) : CommOptions(std::move(options)) {}
+  SecretOptions(const SecretOptions&) = default;
+  SecretOptions(SecretOptions&&) = default;
+  SecretOptions& operator=(const SecretOptions&) = delete;
+  ~SecretOptions() { explicit_bzero(key.data(), key.size()); }
+};
+
 class Pairs {
  public:
   // `group` is how the ranks would join a group of all; `world_ranks` are the names for errors.
-  Pairs(CommOptions group, std::vector<int> world_ranks);
+  Pairs(SecretOptions group, std::vector<int> world_ranks);
   ~Pairs();
   Pairs(const Pairs&) = delete;
   Pairs& operator=(const Pairs&) = delete;
@@ -43,7 +55,7 @@ class Pairs {
 
   Lane& lane(int from, int to);
 
-  CommOptions group_;
+  SecretOptions group_;
   std::vector<int> world_ranks_;
   std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   mutable std::mutex mutex_;

@@ -7,7 +7,6 @@
 #include "process_group.h"
 
 #include <pybind11/chrono.h>
-#include <string.h>
 #include <sys/random.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -52,8 +51,6 @@ CommOptions with_store(CommOptions options, const c10::intrusive_ptr<c10d::Store
   return options;
 }
 
-void wipe(std::string& secret) { explicit_bzero(secret.data(), secret.size()); }
-
 }  // namespace
 
 ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& store,
@@ -62,15 +59,13 @@ ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& 
     : BackendBase(options.rank, options.size),
       options_(with_store(std::move(options), store)),
       world_ranks_(std::move(world_ranks)) {
-  if (parent != nullptr) options_.key = parent->secret_;
+  if (parent != nullptr) options_.key = parent->options_.key;
   try {
     comm_ = std::make_unique<Comm>(options_);
     if (sealed()) agree_on_secret();
   } catch (const CommError& error) {
     throw std::runtime_error("sealane: " + in_world_ranks(error.what(), world_ranks_));
   }
-  wipe(options_.key);
-  options_.key = secret_;
   pairs_ = std::make_unique<Pairs>(options_, world_ranks_);
 }
 
@@ -80,16 +75,15 @@ ProcessGroupSealane::~ProcessGroupSealane() {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release.emplace();
   pairs_.reset();
   comm_.reset();
-  wipe(secret_);
-  wipe(options_.key);
 }
 
 void ProcessGroupSealane::agree_on_secret() {
-  secret_.resize(kSecretBytes);
-  if (rank_ == 0 && getrandom(secret_.data(), kSecretBytes, 0) != ssize_t{kSecretBytes}) {
+  std::string& secret = options_.key;  // in the place of the parent's
+  secret.resize(kSecretBytes);
+  if (rank_ == 0 && getrandom(secret.data(), kSecretBytes, 0) != ssize_t{kSecretBytes}) {
     throw CommError(CommError::Kind::io, "the system gives no random numbers");
   }
-  comm_->broadcast(secret_.data(), secret_.data(), kSecretBytes, DataType::uint8, 0);
+  comm_->broadcast(secret.data(), secret.data(), kSecretBytes, DataType::uint8, 0);
 }
 
 int ProcessGroupSealane::root(int64_t rank) const {
@@ -107,10 +101,16 @@ CommTraffic ProcessGroupSealane::traffic() const {
 
 template <typename Start>
 WorkPointer ProcessGroupSealane::launch(c10d::OpType type, const char* title, Staged staged,
-                                        Tensors results, Start start) {
+                                        Tensors results, Start start, Awaited awaited) {
   ++sequence_;
-  auto work =
-      c10::make_intrusive<TorchWork>(rank_, type, title, std::move(staged), std::move(results));
+  if (!awaited) {
+    awaited = [this, comm = comm_.get()] {
+      const int rank = comm->awaited();
+      return rank < 0 ? -1 : world_ranks_.at(static_cast<size_t>(rank));
+    };
+  }
+  auto work = c10::make_intrusive<TorchWork>(rank_, type, title, std::move(staged),
+                                             std::move(results), std::move(awaited));
   start([this, work](const std::string& error) { work->end(in_world_ranks(error, world_ranks_)); });
   return work;
 }
@@ -386,24 +386,32 @@ WorkPointer ProcessGroupSealane::alltoall_base(at::Tensor& output, at::Tensor& i
 
 // ---- Messages between two ranks ----
 
+Awaited ProcessGroupSealane::of_world(int peer) const {
+  return [rank = world_ranks_.at(static_cast<size_t>(peer))] { return rank; };
+}
+
 WorkPointer ProcessGroupSealane::send(Tensors& tensors, int peer, int tag) {
   TORCH_CHECK(root(peer) != rank_, "a rank cannot send to itself");
   Staged staged;
   const at::Tensor data = staged.in(only(tensors));
-  return launch(c10d::OpType::SEND, "sealane:send", std::move(staged), tensors,
-                [&](WorkCallback done) {
-                  pairs_->send(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
-                });
+  return launch(
+      c10d::OpType::SEND, "sealane:send", std::move(staged), tensors,
+      [&](WorkCallback done) {
+        pairs_->send(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
+      },
+      of_world(peer));
 }
 
 WorkPointer ProcessGroupSealane::recv(Tensors& tensors, int peer, int tag) {
   TORCH_CHECK(root(peer) != rank_, "a rank cannot receive from itself");
   Staged staged;
   const at::Tensor data = staged.out(only(tensors));
-  return launch(c10d::OpType::RECV, "sealane:recv", std::move(staged), tensors,
-                [&](WorkCallback done) {
-                  pairs_->receive(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
-                });
+  return launch(
+      c10d::OpType::RECV, "sealane:recv", std::move(staged), tensors,
+      [&](WorkCallback done) {
+        pairs_->receive(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
+      },
+      of_world(peer));
 }
 
 // ---- Python ----

@@ -77,16 +77,16 @@ class ProcessGroupSealane final : public BackendBase {
   // Starts operations; the last of them gets the callback.
   template <typename Start>
   WorkPointer launch(c10d::OpType type, const char* title, Staged staged, Tensors results,
-                     Start start);
+                     Start start, Awaited awaited = {});
   WorkPointer finished(c10d::OpType type, const char* title, Staged staged, Tensors results);
   WorkPointer exchange(c10d::OpType type, const char* title, Staged staged, Tensors results,
                        const Tensors& outgoing, const Tensors& incoming);
   void agree_on_secret();
+  Awaited of_world(int peer) const;
   int root(int64_t rank) const;
 
-  CommOptions options_;
+  SecretOptions options_;  // once joined, with the secret to join sub-groups and lanes by
   std::vector<int> world_ranks_;
-  std::string secret_;  // empty in plain mode
   std::unique_ptr<Comm> comm_;
   std::unique_ptr<Pairs> pairs_;
   std::atomic<uint64_t> sequence_ = 0;

@@ -6,7 +6,7 @@
         --models gpt-14,mlp-25 --ranks 2,4 --buckets 25 --json ddp.json
 
 All variants train the same model on the same generated data in the same processes, one iteration of
-each per round, so that whatever else the machine does hits them alike. docs/pytorch.md describes the
+each per round, so that whatever else the machine does hits them alike. docs/ddp-study.md describes the
 measurement and the JSON; `sealane report` draws it. Ends with exit 1 if the losses do not agree.
 """
 

@@ -116,6 +116,7 @@ class SEALANE_API Comm {
   int size() const;
   uint64_t memory_bytes() const;  // held beyond the caller's buffers
   CommTraffic traffic() const;
+  int awaited() const;  // the rank that the operation under way waits for; -1 if none, so far
 
   // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of
   // one rank's result for reduce_scatter.

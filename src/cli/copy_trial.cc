@@ -103,7 +103,9 @@ void add_counters(CopyRun& run, const json& counters) {
     run.blocked_s += one.contains("blocked_s") ? one.at("blocked_s").get<double>()
                                                : one.at("blocked_device_ns").get<double>() / 1e9;
   }
-  if (counters.contains("speculation")) run.hit_rate = counters.at("speculation").at("hit_rate");
+  // Of the part that is timed: what comes before is learned from.
+  const json& timed = counters.contains("profiled") ? counters.at("profiled") : counters;
+  if (timed.contains("speculation")) run.hit_rate = timed.at("speculation").at("foreseen_rate");
 }
 
 }  // namespace
@@ -130,7 +132,7 @@ const std::vector<CopyPolicy>& copy_policies() {
       {"stock", true},
       {"engine", true, "engine"},
       {"async", true, "engine,async"},
-      {"parallel", true, "engine,async,parallel"},
+      {"parallel", true, "engine,async,parallel,coalesce"},
       {"pipellm", true, {}, "pipellm"},
       {"sealane", true, {}, "sealane"},
   };

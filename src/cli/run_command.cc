@@ -41,8 +41,12 @@ void print(const Environment& environment) {
 
 // A file of an earlier run must not be taken for this one's.
 Status clear_outputs(const RunOptions& options) {
-  for (const std::string& path : {options.stats, options.trace, options.record}) {
+  for (const std::string& path : {options.stats, options.metrics, options.trace, options.record}) {
     if (path.empty() || path.find("%p") != std::string::npos) continue;
+    if (path == options.metrics && std::filesystem::is_directory(path)) {
+      if (Status status = report::check_writable(path + "/sealane.prom"); !status) return status;
+      continue;  // each process has a file of its own there
+    }
     if (Status status = report::check_writable(path); !status) return status;
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
@@ -106,8 +110,8 @@ void add_run(CLI::App& root, Invocation& invocation) {
   command->add_flag("--observe", options.observe,
                     "Change nothing: check what Sealane assumes and say what it would save");
   command->add_option("--enable", options.enable,
-                      "engine,async,parallel,register,speculate; pinned; none (the first five; "
-                      "with --emulate none)");
+                      "engine,async,parallel,coalesce,register,speculate; pinned; none (the first "
+                      "six; with --emulate none)");
   command
       ->add_option("--policy", options.policy,
                    "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")
@@ -115,6 +119,9 @@ void add_run(CLI::App& root, Invocation& invocation) {
   for (Switch& one : options.runtime) command->add_option(one.flag, one.value, one.help);
   command->add_option("--stats", options.stats,
                       "Write counters as JSON to this file and a summary to stderr at the end");
+  command->add_option("--metrics", options.metrics,
+                      "Keep a Prometheus text file up to date, for a node exporter (a directory: a "
+                      "file per process)");
   command->add_option("--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev");
   add_start(*command, start, invocation);
 }

@@ -68,6 +68,7 @@ Status add_preload(const RunOptions& options, Environment& out) {
     if (!one.value.empty()) out.emplace_back(one.variable, one.value);
   }
   add_file(out, "SEALANE_STATS", options.stats);
+  add_file(out, "SEALANE_METRICS", options.metrics);
   add_file(out, "SEALANE_TRACE", options.trace);
   add_file(out, "SEALANE_RECORD", options.record);
   return add_costs(options, out);

@@ -33,6 +33,7 @@ struct RunOptions {
   std::string enable;  // empty: everything, or nothing on the emulated GPU
   std::string policy;  // instead: a set of switches that has a name
   std::string stats;   // files; empty: none
+  std::string metrics;
   std::string trace;
   std::string record;
   std::vector<Switch> switches = {
@@ -63,10 +64,13 @@ struct RunOptions {
       {"--verify", "SEALANE_VERIFY", "compare so many answers with libcrypto's", {}},
       {"--workers", "SEALANE_WORKERS", "threads that seal and open (from the cores)", {}},
       {"--staging-mb", "SEALANE_STAGING_MB", "memory for pageable sources on their way (256)", {}},
+      {"--metrics-seconds", "SEALANE_METRICS_SECONDS", "between two files of --metrics (5)", {}},
       {"--slot-mb", "SEALANE_SLOT_MB", "locked memory for what is sealed ahead (256)", {}},
   };
 
-  bool watches() const { return observe || !stats.empty() || !trace.empty() || !record.empty(); }
+  bool watches() const {
+    return observe || !stats.empty() || !metrics.empty() || !trace.empty() || !record.empty();
+  }
   bool preloads() const { return !emulate || !enable.empty() || !policy.empty() || watches(); }
   const std::string& value_of(std::string_view variable) const;
   void set(std::string_view variable, std::string value);  // of one of the switches

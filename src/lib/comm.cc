@@ -99,7 +99,11 @@ JoinOptions join_options(const CommOptions& options) {
   // Before it becomes nanoseconds, which are fewer.
   constexpr auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeoutMax);
   out.timeout = std::min(options.timeout, longest);
-  out.key = options.key;
+  if (!options.key.empty()) {
+    auto key = Key::from_bytes(as_bytes(options.key));
+    if (!key) fail(key.error());
+    out.key = std::make_shared<const Key>(std::move(*key));
+  }
   out.key_file = options.key_file;
   out.certificate_file = options.certificate_file;
   out.private_key_file = options.certificate_key_file;
@@ -200,6 +204,11 @@ uint64_t Comm::memory_bytes() const { return impl_->group->memory_bytes(); }
 CommTraffic Comm::traffic() const {
   const Traffic traffic = impl_->group->traffic();
   return {traffic.records, traffic.bytes};
+}
+
+int Comm::awaited() const {
+  const uint32_t rank = impl_->group->awaited();
+  return rank == kNobody ? -1 : static_cast<int>(rank);
 }
 
 void Comm::all_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op) {

@@ -8,7 +8,7 @@
 // What it proves: written() == false means that every page of the range has been mapped and
 //              unwritten since arm(). Unmapping, remapping or discarding memory counts as writing.
 // What it cannot see, and whoever uses it must exclude: writes by hardware or io_uring into pages
-//              pinned before arm().
+//              pinned before arm() (live/unseen_writers.h).
 // Refused:     memory of which there can be another view (shared mappings, files): a write through
 //              the other view would not be seen.
 // Edges:       whole pages are guarded, so a write beside the range on the same page counts.

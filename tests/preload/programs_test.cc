@@ -117,6 +117,33 @@ TEST(Programs, WithoutAGpuDoNotNotice) {
   EXPECT_EQ(python.err, "");
 }
 
+// A batch of 40 copies that continue each other, five times, and one copy each way around it.
+json batch_stats(const std::string& enable) {
+  std::string stats = std::filesystem::temp_directory_path() / "sealane-batches-XXXXXX";
+  const int file = mkstemp(stats.data());
+  EXPECT_GE(file, 0);
+  close(file);
+  const ProgramResult done =
+      run_program({SEALANE_PROGRAM, "run", "--emulate", "--enable", enable, "--stats", stats, "--",
+                   SEALANE_DRIVER_SUITE, "--gtest_filter=DriverBatch.IsBehind*"});
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  const json out = read(stats);
+  std::filesystem::remove(stats);
+  return out;
+}
+
+TEST(Programs, BatchesAreCarriedAndTheirSmallCopiesTravelTogether) {
+  const json together = batch_stats("engine,async,parallel,coalesce");
+  EXPECT_EQ(together["to_device"]["carried_copies"], 200) << together.dump();
+  EXPECT_GT(together["to_device"]["crossings_saved"], 100);
+  const json alone = batch_stats("engine,async,parallel");
+  EXPECT_EQ(alone["to_device"]["carried_copies"], 200);
+  EXPECT_EQ(alone["to_device"]["crossings_saved"], 0);
+  const json passed = batch_stats("engine");
+  EXPECT_EQ(passed["to_device"]["copies"], 200);
+  EXPECT_EQ(passed["to_device"]["carried_copies"], 0);
+}
+
 TEST(Programs, AThousandStartAndEnd) {
   const std::string loop =
       "for i in $(seq 990); do /bin/true || exit 9; done\n"

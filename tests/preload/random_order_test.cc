@@ -5,7 +5,12 @@
 // several streams of its device, ordered by events where they share memory, and carries out the
 // same on the host at once. Pageable sources are overwritten as soon as the call returns; buffers
 // are freed and made again in between. Every byte that comes back must be the model's.
+//
+// RANDOM_ORDER_SEED, RANDOM_ORDER_THREADS (per device) and RANDOM_ORDER_SECONDS (new programs until
+// then) are for those who soak or replay.
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -19,7 +24,7 @@ namespace {
 constexpr int kStreams = 3;
 constexpr int kBuffers = 5;
 constexpr int kSteps = 400;
-constexpr int kThreadsPerDevice = 2;
+constexpr unsigned kThreadsPerDevice = 2;
 constexpr uint32_t kWordsMax = 60000;
 
 // One thread's program, and what it must lead to.
@@ -80,7 +85,7 @@ class RandomProgram {
 
   void one_step(CUstream stream, Buffer& b) {
     ok(cuStreamWaitEvent(stream, b.used, 0));
-    switch (random_() % 12) {
+    switch (random_() % 13) {
       case 0:
       case 1:
         copy_in_pinned(stream, b);
@@ -105,6 +110,9 @@ class RandomProgram {
         break;
       case 10:
         several(stream, b);
+        break;
+      case 11:
+        batch(stream, b);
         break;
       default:
         if (random_() % 8 == 0) {
@@ -162,6 +170,34 @@ class RandomProgram {
     copy_out(stream, b);
   }
 
+  // Pieces of the buffer, no two the same words, from memory that is gone after the call.
+  void batch(CUstream stream, Buffer& b) {
+    std::vector<uint32_t> source(b.words.size());
+    std::vector<CUdeviceptr> to, from;
+    std::vector<size_t> sizes;
+    for (size_t first = 0; first < b.words.size();) {
+      const size_t most = random_() % 2 == 0 ? 40 : 20000;
+      const size_t count = std::min(1 + random_() % most, b.words.size() - first);
+      if (random_() % 4 != 0) {
+        for (size_t i = first; i < first + count; ++i) {
+          source[i] = b.words[i] = static_cast<uint32_t>(random_());
+        }
+        to.push_back(b.device + first * sizeof(uint32_t));
+        from.push_back(reinterpret_cast<CUdeviceptr>(&source[first]));
+        sizes.push_back(count * sizeof(uint32_t));
+      }
+      first += count;
+      if (to.size() == 100) break;
+    }
+    if (to.empty()) return;
+    CUmemcpyAttributes attributes{};
+    attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    size_t start = 0;
+    ok(cuMemcpyBatchAsync(to.data(), from.data(), sizes.data(), to.size(), &attributes, &start, 1,
+                          stream));
+    std::memset(source.data(), 0xee, bytes(b));
+  }
+
   void check(Buffer& b, CUstream stream) {
     ok(cuStreamWaitEvent(stream, b.used, 0));
     copy_out(stream, b);
@@ -177,14 +213,15 @@ class RandomProgram {
   std::string problem_;
 };
 
-TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
-  CU_OK(cuInit(0));
-  int devices = 0;
-  CU_OK(cuDeviceGetCount(&devices));
-  const unsigned seed = std::random_device()();
+unsigned number(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
+void run_programs(int devices, unsigned per_device, unsigned seed) {
   std::vector<std::thread> threads;
-  for (int i = 0; i < devices * kThreadsPerDevice; ++i) {
-    threads.emplace_back([&, i] {
+  for (int i = 0; i < devices * static_cast<int>(per_device); ++i) {
+    threads.emplace_back([=] {
       CUcontext context = nullptr;
       EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, i % devices), CUDA_SUCCESS);
       EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -194,6 +231,20 @@ TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RandomOrder, ProgramsGetWhatCudaPromises) {
+  CU_OK(cuInit(0));
+  int devices = 0;
+  CU_OK(cuDeviceGetCount(&devices));
+  const unsigned per_device = number("RANDOM_ORDER_THREADS", kThreadsPerDevice);
+  unsigned seed = number("RANDOM_ORDER_SEED", std::random_device()());
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(number("RANDOM_ORDER_SECONDS", 0));
+  do {
+    run_programs(devices, per_device, seed);
+    seed += 1000;
+  } while (!HasFailure() && std::chrono::steady_clock::now() < end);
 }
 
 }  // namespace

@@ -62,10 +62,37 @@ def silent(rank: int, size: int, directory: str, key: str) -> str:
     return error_of(lambda: dist.all_reduce(torch.ones(4), group=group))
 
 
-def wait_for_all(rank: int, size: int, directory: str) -> None:
-    with open(f"{directory}/passed-{rank}", "w", encoding="ascii"):
+def impatient(rank: int, size: int, directory: str, key: str) -> List[str]:
+    """Two ranks of three come late: one to a collective of a sub-group, one to a message."""
+    join(rank, size, directory, key)
+    group = dist.new_group([0, 2])
+    errors: List[str] = []
+    if rank == 0:
+        total = torch.ones(4)
+        late = dist.all_reduce(total, group=group, async_op=True)
+        message = dist.irecv(torch.zeros(4), 1)
+        for work in (late, message):
+            errors.append("")
+            deadline = time.monotonic() + 10  # it must have begun to wait to know for whom
+            while "waits for" not in errors[-1] and time.monotonic() < deadline:
+                errors[-1] = error_of(lambda: work.wait(timedelta(milliseconds=50)))
+    dist.barrier()  # of all: the others come late to everything else
+    if rank == 0:
+        late.wait()
+        message.wait()
+        assert torch.equal(total, 2 * torch.ones(4))  # nothing was lost by asking
+    elif rank == 1:
+        dist.send(torch.ones(4), 0)
+    else:
+        dist.all_reduce(torch.ones(4), group=group)
+    dist.barrier()
+    return errors
+
+
+def wait_for_all(rank: int, size: int, directory: str, place: str = "here") -> None:
+    with open(f"{directory}/{place}-{rank}", "w", encoding="ascii"):
         pass
-    while not all(os.path.exists(f"{directory}/passed-{other}") for other in range(size)):
+    while not all(os.path.exists(f"{directory}/{place}-{other}") for other in range(size)):
         time.sleep(0.01)
 
 
@@ -97,10 +124,14 @@ def joins(rank: int, size: int, directory: str, key: Optional[str], plan: List[A
     return error_of(lambda: join(claimed, size, directory, mine, seconds=2, options=options))
 
 
-def job(rank: int, size: int, directory: str, key: str, name: str) -> float:
-    store = dist.FileStore(f"{directory}/{name}", size)
-    join(rank, size, directory, key, store=store, options=sealane.torch.Options(group=name))
-    total = torch.full((5000,), 1.0 if name == "first" else 10.0)
+def two_jobs(rank: int, size: int, directory: str, key: str, groups: List[str]) -> float:
+    """Half of the processes are one job, half another, at the same time and with one key."""
+    job, rank_in_job = divmod(rank, size // 2)
+    store = dist.FileStore(f"{directory}/store-{groups}-{job}", size // 2)
+    options = sealane.torch.Options(group=groups[job])
+    join(rank_in_job, size // 2, directory, key, store=store, options=options)
+    wait_for_all(rank, size, directory, str(groups))
+    total = torch.full((5000,), 10.0**job)
     for _ in range(20):
         dist.all_reduce(total, op=dist.ReduceOp.AVG)
     return float(total[0])
@@ -125,6 +156,11 @@ class Failures(Case):
 
     def test_a_time_out_in_a_sub_group_names_the_rank_of_the_world(self) -> None:
         self.assertIn("waiting for rank 2", self.ranks(3, silent)[0])
+
+    def test_who_waits_a_limited_time_is_told_for_whom(self) -> None:
+        errors = self.ranks(3, impatient)[0]
+        self.assertIn("sealane: all_reduce: not done after 50 ms; it waits for rank 2", errors[0])
+        self.assertIn("sealane: recv: not done after 50 ms; it waits for rank 1", errors[1])
 
     def test_a_meddler_on_the_wire_ends_the_training_before_it_does_harm(self) -> None:
         with Meddler(str(self.directory)) as meddler:
@@ -201,8 +237,8 @@ class Failures(Case):
         self.assertNotIn("no error", errors)
 
     def test_two_jobs_do_not_meet(self) -> None:
-        self.assertEqual(self.ranks(2, job, "first"), [1.0, 1.0])
-        self.assertEqual(self.ranks(2, job, "second"), [10.0, 10.0])
+        for groups in (["first", "second"], ["default", "default"]):
+            self.assertEqual(self.ranks(4, two_jobs, groups), [1.0, 1.0, 10.0, 10.0])
         for error in self.ranks(2, mixed_jobs):
             self.assertIn("handshake refused", error)
 

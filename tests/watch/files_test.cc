@@ -1,17 +1,19 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --stats, --trace and `sealane record` with real programs: every way to reach the driver, checked
-// against the emulated GPU's own counters, and by those who read such files.
+// --stats, --metrics, --trace and `sealane record` with real programs: every way to reach the
+// driver, checked against the emulated GPU's own counters, and by those who read such files.
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "platform/reader.h"
 #include "sim/sim.h"
 #include "watch/e2e.h"
+#include "watch/exposition_parser.h"
 #include "workload/trace.h"
 
 namespace sealane::test {
@@ -210,6 +212,104 @@ TEST(Trace, ShowsLanesAndWorkersAtWork) {
   EXPECT_TRUE(roles.contains("lane"));
   EXPECT_GT(asked.size(), 20u);
   EXPECT_EQ(asked, carried);
+}
+
+// What a viewer of Chrome traces relies on, event by event; returns how many there were of a phase.
+std::map<std::string, int> check_schema(const json& trace) {
+  std::map<std::string, int> phases;
+  for (const json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    ++phases[phase];
+    EXPECT_TRUE(event.at("name").is_string());
+    EXPECT_TRUE(event.at("pid").is_number_integer());
+    EXPECT_TRUE(event.at("tid").is_number_integer());
+    if (phase != "M") {
+      EXPECT_GE(event.at("ts").get<double>(), 0) << event;
+    }
+    if (phase == "X") {
+      EXPECT_GE(event.at("dur").get<double>(), 0) << event;
+    } else if (phase == "C") {
+      EXPECT_TRUE(event.at("args").at("bytes").is_number_unsigned()) << event;
+    } else if (phase == "i") {
+      EXPECT_EQ(event.at("s"), "t");
+    } else if (phase == "s" || phase == "f") {
+      EXPECT_TRUE(event.at("id").is_number_unsigned()) << event;
+    } else {
+      EXPECT_EQ(phase, "M") << event;
+    }
+  }
+  return phases;
+}
+
+TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--policy", "pipellm", "--workers", "2", "--stats",
+               scratch.file("s"), "--trace", scratch.file("t"), "--metrics", scratch.file("")},
+              {"--", example("layer_swap"), "--steps", "6", "--warmup", "4"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json stats = read_json(scratch.file("s"));
+  const json& speculation = stats["speculation"];
+  ASSERT_EQ(speculation["lanes"].size(), 1u) << stats;
+  const json& lane = speculation["lanes"][0];
+  EXPECT_EQ(lane["requests"], 10 * 8 * 2);
+  EXPECT_EQ(lane["requests"], lane["hits"].get<int>() + lane["misses"].get<int>());
+  EXPECT_GT(lane["hits"], 0) << lane;
+  EXPECT_GT(lane["slot_bytes_peak"], 0);
+  EXPECT_NE(lane["leader"], "");
+  const json& profiled = stats["profiled"]["speculation"]["lanes"][0];
+  EXPECT_EQ(profiled["requests"], 6 * 8 * 2);
+  EXPECT_LE(profiled["hits"], lane["hits"]);
+  EXPECT_NE(run.err.find("sealing ahead for GPU 0: "), std::string::npos) << run.err;
+
+  const json trace = read_json(scratch.file("t"));
+  const auto phases = check_schema(trace);
+  EXPECT_GT(phases.at("C"), 0);
+  EXPECT_GT(phases.at("i"), 0);
+  int ahead = 0;
+  int hits = 0;
+  for (const json& event : trace["traceEvents"]) {
+    const std::string name = event["name"];
+    ahead += name.starts_with("seal ahead ") ? 1 : 0;
+    hits += name.starts_with("hit ") ? 1 : 0;
+  }
+  EXPECT_GT(ahead, 0);
+  EXPECT_EQ(hits, stats["to_device"]["messages"]["slot"]["count"]);
+  EXPECT_EQ(hits, lane["messages_ahead"]);
+
+  std::map<std::string, Family> metrics;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.file(""))) {
+    if (entry.path().extension() != ".prom") continue;
+    EXPECT_TRUE(metrics.empty()) << "more than one process wrote";
+    metrics = ExpositionParser::parse(contents(entry.path()));
+  }
+  ASSERT_TRUE(metrics.contains("sealane_speculation_hits_total"));
+  const auto& [labels, value] = *metrics["sealane_speculation_hits_total"].samples.begin();
+  EXPECT_EQ(value, lane["hits"].get<double>());
+  EXPECT_EQ(labels.at("command"), "layer_swap");
+}
+
+// A file is there while the program runs, and one that is killed leaves it behind.
+TEST(Metrics, AreWrittenWhileTheProgramRuns) {
+  const Scratch scratch;
+  const std::string script = example("layer_swap") +
+                             " --width 256 --steps 20000 & p=$!; i=0; "
+                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 600 ]; do "
+                             "sleep 0.05; i=$((i+1)); done; kill -9 $p; wait $p; "
+                             "grep '^sealane_up' \"$0\"/sealane-$p.prom";
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--metrics", scratch.file(""), "--metrics-seconds", "1"},
+              {"--", "sh", "-c", script, scratch.file("")});
+  EXPECT_TRUE(run.out.ends_with("} 1\n")) << run.out << run.err;
+}
+
+TEST(Metrics, CanBeAskedForByTheEnvironment) {
+  const ProgramResult printed =
+      sealane({"run", "--print-env", "--metrics", "m.prom", "--metrics-seconds", "7"}, {});
+  ASSERT_EQ(printed.exit_code, 0) << printed.err;
+  const std::string path = std::filesystem::absolute("m.prom");
+  EXPECT_NE(printed.out.find("export SEALANE_METRICS='" + path + "'\n"), std::string::npos);
+  EXPECT_NE(printed.out.find("export SEALANE_METRICS_SECONDS='7'\n"), std::string::npos);
 }
 
 TEST(Files, OfAProcessThatUsesNoGpuAreNotWritten) {

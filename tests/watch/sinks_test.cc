@@ -158,6 +158,81 @@ TEST(Stats, TellsApartWhatTheProgramProfiles) {
       << stats.summary();
 }
 
+// A lane of GPU 1 that has sealed ahead for a while, then for a while longer.
+bool later = false;
+std::vector<Ahead::Stats> a_lane() {
+  Ahead::Stats lane{.device = 1, .answered = 9, .answered_ahead = 6, .slot_bytes = 1 << 20};
+  lane.pipeline = {.requests = 10, .hits = 5, .guesses = 7, .messages = 12};
+  lane.pipeline.voided = 3;
+  lane.pipeline.voided_for[static_cast<size_t>(VoidReason::stale)] = 1;
+  lane.pipeline.voided_for[static_cast<size_t>(VoidReason::budget)] = 2;
+  lane.pipeline.padded = 4;
+  lane.pipeline.held = 1;
+  lane.slot_bytes_peak = 3 << 20;
+  lane.leader = "fifo";
+  lane.predictors = {{"fifo", 0.5, 0.9, 5, 5}, {"lifo", 0, 0, 0, 10}};
+  if (later) {
+    lane.pipeline.requests += 10;
+    lane.pipeline.hits += 10;
+    lane.pipeline.messages += 20;
+    lane.answered_ahead += 20;
+    lane.pipeline.voided_for[static_cast<size_t>(VoidReason::stale)] += 2;
+    lane.pipeline.voided += 2;
+    lane.leader = {};
+  }
+  return {lane};
+}
+
+TEST(Stats, TellWhatSealingAheadDidLaneByLane) {
+  later = false;
+  Stats stats({.path = {}, .summary = true, .costs = {}, .lanes = &a_lane});
+  stats.handle(copy_event(Direction::to_device, Route::carried, 1 << 20, 1000, 1010));
+  const json before = json::parse(stats.json())["speculation"];
+  ASSERT_EQ(before["lanes"].size(), 1u);
+  const json& lane = before["lanes"][0];
+  EXPECT_EQ(lane["device"], 1);
+  EXPECT_EQ(lane["leader"], "fifo");
+  EXPECT_EQ(lane["hits"], 5);
+  EXPECT_EQ(lane["misses"], 5);
+  EXPECT_EQ(lane["guesses"], 7);
+  EXPECT_EQ(lane["pads"], 4);
+  EXPECT_EQ(lane["holds"], 1);
+  EXPECT_DOUBLE_EQ(lane["foreseen_rate"], 0.5);
+  EXPECT_DOUBLE_EQ(lane["hit_rate"], 0.5);
+  EXPECT_EQ(lane["voided"]["stale"], 1);
+  EXPECT_EQ(lane["voided"]["passed"], 0);
+  EXPECT_EQ(lane["voided"]["budget"], 2);
+  EXPECT_EQ(lane["slot_bytes"], 1 << 20);
+  EXPECT_EQ(lane["slot_bytes_peak"], 3 << 20);
+  EXPECT_EQ(lane["predictors"][0]["name"], "fifo");
+  EXPECT_EQ(lane["predictors"][1]["misses"], 10);
+  EXPECT_NE(stats.summary().find(
+                "  sealing ahead for GPU 1: 5 of 10 bulk copies foreseen, 50.0 % of their messages "
+                "sealed ahead\n"
+                "    fifo leads; voided 3 slots (stale 1, budget 2), 4 pads, 1 holds, at most 3.00 "
+                "MiB in slots\n"),
+            std::string::npos)
+      << stats.summary();
+
+  stats.handle(profile_event(Call::start_profile, 2000));
+  later = true;
+  stats.handle(profile_event(Call::stop_profile, 3000));
+  const json found = json::parse(stats.json());
+  const json& profiled = found["profiled"]["speculation"]["lanes"][0];
+  EXPECT_EQ(profiled["requests"], 10);
+  EXPECT_EQ(profiled["hits"], 10);
+  EXPECT_DOUBLE_EQ(profiled["hit_rate"], 1);
+  EXPECT_EQ(profiled["voided"]["stale"], 2);
+  EXPECT_EQ(profiled["voided"]["budget"], 0);
+  EXPECT_EQ(found["speculation"]["requests"], 20);
+  EXPECT_EQ(found["speculation"]["hits"], 15);
+  EXPECT_EQ(found["speculation"]["lanes"][0]["leader"], "");
+  EXPECT_NE(stats.summary().find("    profiled: 10 of 10 bulk copies foreseen, 100.0 %"),
+            std::string::npos)
+      << stats.summary();
+  EXPECT_NE(stats.summary().find("no predictor leads"), std::string::npos);
+}
+
 TEST(Stats, SaysNothingIfNothingHappened) {
   const Scratch scratch;
   Stats stats({.path = scratch.file("s.json"), .summary = true, .costs = {}});
@@ -285,6 +360,56 @@ TEST(ChromeTrace, ShowsThreadsLanesWorkersAndTheDevice) {
     arrows += (event["ph"] == "s" || event["ph"] == "f") && event["id"] == 7 ? 1 : 0;
   }
   EXPECT_EQ(arrows, 2);
+}
+
+TEST(ChromeTrace, ShowsSealingAhead) {
+  const Scratch scratch;
+  ChromeTrace trace(scratch.file("t.json"), at_us(0), nullptr);
+  Event event;
+  event.kind = EventKind::leader;
+  event.device = 2;
+  event.text = "markov";
+  event.begin = event.end = at_us(10);
+  trace.handle(event);
+  event.text = "";
+  event.begin = event.end = at_us(20);
+  trace.handle(event);
+  event.kind = EventKind::slots;
+  event.bytes = 4096;
+  event.begin = event.end = at_us(30);
+  trace.handle(event);
+  event.kind = EventKind::sealed;
+  event.asynchronous = true;
+  event.begin = at_us(40);
+  event.end = at_us(45);
+  std::thread([&] { trace.handle(event); }).join();
+  event.asynchronous = false;
+  std::thread([&] { trace.handle(event); }).join();
+  trace.handle(message_event(Direction::to_device, Answer::slot, 1 << 20));
+  trace.finish();
+
+  const json found = json::parse(contents(scratch.file("t.json")));
+  std::vector<json> leaders;
+  std::vector<json> counters;
+  for (const json& one : found["traceEvents"]) {
+    if (one["ph"] == "i") leaders.push_back(one);
+    if (one["ph"] == "C") counters.push_back(one);
+  }
+  ASSERT_EQ(leaders.size(), 2u);
+  EXPECT_EQ(leaders[0]["name"], "markov leads");
+  EXPECT_EQ(leaders[0]["pid"], 102);
+  EXPECT_EQ(leaders[0]["s"], "t");
+  EXPECT_EQ(leaders[1]["name"], "nobody leads");
+  ASSERT_EQ(counters.size(), 1u);
+  EXPECT_EQ(counters[0]["args"]["bytes"], 4096);
+  EXPECT_EQ(counters[0]["ts"], 30.0);
+  const auto sealed = named(found, "ahead");
+  ASSERT_EQ(sealed.size(), 2u);
+  EXPECT_EQ(sealed[0]["name"], "seal ahead 4.00 KiB");
+  EXPECT_EQ(sealed[0]["dur"], 5.0);
+  EXPECT_EQ(sealed[1]["name"], "seal 4.00 KiB");
+  EXPECT_EQ(named(found, "message")[0]["name"], "hit 1.00 MiB");
+  EXPECT_TRUE(names_of(found, "thread_name").contains("prediction"));
 }
 
 TEST(ChromeTrace, GoesOnAfterItsEnd) {

@@ -6,7 +6,9 @@
 // Open) is started and reported back by a handle_*() event.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <variant>
 
 #include "base/time.h"
@@ -26,6 +28,18 @@ enum class GuardKind : uint8_t {
   page,    // the pages are write-protected; checking costs next to nothing
   digest,  // a keyed digest of what was sealed is compared with the range at the request
 };
+
+// Why a slot was wiped without being published.
+enum class VoidReason : uint8_t {
+  stale,       // what it was sealed from has changed, or is about to
+  passed,      // its position went by, or was needed for somebody else
+  rotated,     // its key is gone
+  budget,      // its memory was needed for a copy that was requested
+  unforeseen,  // the predictor thinks otherwise now
+  freed,       // what it was sealed from is gone
+};
+constexpr size_t kVoidReasons = static_cast<size_t>(VoidReason::freed) + 1;
+std::string_view to_string(VoidReason reason);
 
 // A worker seals one message into a slot. Report: handle_sealed(slot).
 struct Seal {

@@ -128,10 +128,9 @@ class LaneState {
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
   std::optional<Instant> waits_since;  // for a worker, with the message whose turn it is
-  FlightId last_flight = kNone;  // of the message published last
-  FlightId early = kNone;        // has positions though it may not go yet
+  FlightId last_flight = kNone;        // of the message published last
+  FlightId early = kNone;              // has positions though it may not go yet
   bool plan_due = false;
-  bool crowded_out = false;  // guesses gave their slots to requests
   bool paused = false;
   bool synchronised = false;  // since the last request
 

@@ -109,7 +109,8 @@ void Pipeline::take_back(FlightId id, Instant) {
   inbound_.push(id);
   LaneState& lane = bulk_lane();
   for (size_t i = lane.planned.size(); i-- > 0;) {
-    if (lane.planned[i].host.overlaps(flights_[id].host)) void_planned(lane, i);
+    if (!lane.planned[i].host.overlaps(flights_[id].host)) continue;
+    void_planned(lane, i, VoidReason::stale);
   }
 }
 
@@ -170,7 +171,7 @@ void Pipeline::make_room(LaneState& lane) {
       if (lane.at(position++).state == MessageState::hole) ++room;
     }
     if (room >= needed) return;
-    void_planned(lane, 0);
+    void_planned(lane, 0, VoidReason::passed);
   }
 }
 
@@ -317,8 +318,7 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   SlotId slot = slots_.take(message.host, ahead, lane.id, position);
   LaneState& guesses = bulk_lane();
   while (slot == kNone && !ahead && !guesses.planned.empty()) {
-    void_planned(guesses, guesses.planned.size() - 1);  // the one needed last
-    guesses.crowded_out = true;
+    void_planned(guesses, guesses.planned.size() - 1, VoidReason::budget);  // needed last
     slot = slots_.take(message.host, ahead, lane.id, position);
   }
   if (slot == kNone) return false;
@@ -349,12 +349,12 @@ void Pipeline::handle_sealed(SlotId slot, Instant) {
   LaneState& lane = lanes_[slots_[slot].lane];
   Message& message = lane.at(slots_[slot].position);
   if (slots_[slot].orphan) {
-    void_slot(slot);
+    void_slot(slot, slots_[slot].why);
     if (message.state == MessageState::orphaned && message.slot == slot) lane.give_back(message);
     return;
   }
   if (message.state == MessageState::spoiled) {
-    void_slot(slot);
+    void_slot(slot, VoidReason::stale);
     message.slot = kNone;
     message.state = message.flight == kNone ? MessageState::broken : MessageState::waiting;
     lane.wake(slots_[slot].position);
@@ -362,7 +362,7 @@ void Pipeline::handle_sealed(SlotId slot, Instant) {
   }
   message.state = MessageState::ready;
   if (message.reopen != kNone) {
-    void_slot(std::exchange(message.reopen, kNone));
+    void_slot(std::exchange(message.reopen, kNone), VoidReason::passed);
   } else if (message.flight != kNone) {
     --flights_[message.flight].unsealed;
     release_if_sealed(message.flight);
@@ -476,7 +476,7 @@ void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
   lane.under_way.pop();
   if (done.flight == kNone) return;
   if (done.slot != kNone) slots_.give(done.slot);
-  if (done.reopen != kNone) void_slot(done.reopen);
+  if (done.reopen != kNone) void_slot(done.reopen, VoidReason::passed);
   Flight& flight = flights_[done.flight];
   if (done.slot == kNone && done.reopen == kNone) {
     --flight.unsealed;
@@ -486,12 +486,6 @@ void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
 }
 
 void Pipeline::finish(FlightId id) {
-  // What had to make room may be planned again when those it made room for are gone.
-  LaneState& lane = bulk_lane();
-  if (lane.crowded_out && lane.eligible == 0) {
-    lane.crowded_out = false;
-    lane.plan_due = true;
-  }
   if (lanes_[flights_[id].lane].last_flight == id) lanes_[flights_[id].lane].last_flight = kNone;
   flights_[id].in_use = false;
   flights_free_.push(id);

@@ -16,6 +16,7 @@
 // see memory_bytes().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -106,12 +107,14 @@ class Pipeline {
   struct Stats {
     uint64_t requests = 0;        // bulk copies to the device
     uint64_t hits = 0;            // of those, foreseen and unchanged: planned, and the guard held
+    uint64_t guesses = 0;         // transfers that were planned
     uint64_t messages = 0;        // of bulk copies to the device
     uint64_t messages_ready = 0;  // of those, sealed before they were asked for
     uint64_t sealed_ahead = 0;    // messages
-    uint64_t voided = 0;          // slots wiped without being published
-    uint64_t padded = 0;          // no-op messages
-    uint64_t relinquished = 0;    // planned transfers given up
+    uint64_t voided = 0;          // slots wiped without being published,
+    std::array<uint64_t, kVoidReasons> voided_for{};  // by reason
+    uint64_t padded = 0;                              // no-op messages
+    uint64_t relinquished = 0;                        // planned transfers given up
     uint64_t held = 0;
     uint64_t resealed = 0;       // requested messages that lost their position
     uint64_t inline_sealed = 0;  // messages the lane sealed itself
@@ -163,7 +166,7 @@ class Pipeline {
   Duration move_cost(const LaneState& lane, uint64_t target) const;
   bool pad(LaneState& lane, uint64_t end);
   void move_to_head(LaneState& lane, FlightId flight);
-  void displace(LaneState& lane, Message& message);
+  void displace(LaneState& lane, Message& message, VoidReason why);
   void displace_all(LaneState& lane, uint64_t first, uint64_t end);
 
   // Plan and give up (pipeline_plan.cc).
@@ -176,9 +179,9 @@ class Pipeline {
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;
   GuardKind guard_kind(const Range& host) const;
-  void relinquish(LaneState& lane, size_t first_planned);
-  void void_planned(LaneState& lane, size_t index);
-  void void_slot(SlotId slot);
+  void relinquish(LaneState& lane, size_t first_planned, VoidReason why);
+  void void_planned(LaneState& lane, size_t index, VoidReason why);
+  void void_slot(SlotId slot, VoidReason why);
   void break_guard(LaneState& lane, const Planned& planned, const Range& written);
   void resend_exposed(LaneState& lane, const Range& written);
 

@@ -76,7 +76,7 @@ bool Pipeline::pass_request(LaneState& lane, uint64_t target, Instant now) {
     return true;
   }
   flights_[head.flight].bypassed = true;
-  displace(lane, head);
+  displace(lane, head, VoidReason::passed);
   return pad(lane, lane.head() + 1);
 }
 
@@ -93,7 +93,7 @@ bool Pipeline::pass_guess(LaneState& lane, uint64_t target, Instant now) {
   if (can_move && better_move(gap, move)) {
     move_to_head(lane, lane.at(target).flight);
   } else {
-    void_planned(lane, 0);  // now a gap of holes
+    void_planned(lane, 0, VoidReason::passed);  // now a gap of holes
   }
   return true;
 }
@@ -116,7 +116,7 @@ void Pipeline::trade(LaneState& lane, uint64_t first, uint64_t second) {
   Message& b = lane.at(second);
   for (Message* message : {&a, &b}) {
     if (message->state == MessageState::ready) {
-      void_slot(message->slot);
+      void_slot(message->slot, VoidReason::passed);
       ++flights_[message->flight].unsealed;
       ++stats_.resealed;
     }
@@ -177,7 +177,7 @@ bool Pipeline::pad(LaneState& lane, uint64_t end) {
 }
 
 void Pipeline::move_to_head(LaneState& lane, FlightId id) {
-  relinquish(lane, 0);
+  relinquish(lane, 0, VoidReason::passed);
   const uint64_t end = lane.frontier();
   for (uint64_t position = lane.head(); position < end; ++position) {
     Message& message = lane.at(position);
@@ -185,7 +185,7 @@ void Pipeline::move_to_head(LaneState& lane, FlightId id) {
     const bool with_worker =
         message.state == MessageState::sealing || message.state == MessageState::spoiled;
     if (with_worker) continue;  // it keeps its place
-    displace(lane, message);
+    displace(lane, message, VoidReason::passed);
     lane.give_back(message);
   }
   place(lane);
@@ -194,24 +194,24 @@ void Pipeline::move_to_head(LaneState& lane, FlightId id) {
 void Pipeline::displace_all(LaneState& lane, uint64_t first, uint64_t end) {
   for (uint64_t position = first; position < end; ++position) {
     Message& message = lane.at(position);
-    if (message.flight != kNone) displace(lane, message);
+    if (message.flight != kNone) displace(lane, message, VoidReason::passed);
   }
 }
 
 // A requested message loses its position; the caller decides what becomes of the position.
-void Pipeline::displace(LaneState& lane, Message& message) {
+void Pipeline::displace(LaneState& lane, Message& message, VoidReason why) {
   Flight& flight = flights_[message.flight];
   Displaced lost{.flight = message.flight, .index = message.index, .reopen = message.reopen};
   switch (message.state) {
     case MessageState::sealing:
     case MessageState::spoiled:
-      slots_[message.slot].orphan = true;
+      slots_.orphan(message.slot, why);
       break;
     case MessageState::ready:
       if (!flight.snapshot && flight.memory != MemoryKind::pinned && flight.released) {
         lost.reopen = message.slot;  // the only place the bytes still are
       } else {
-        void_slot(message.slot);
+        void_slot(message.slot, why);
         ++flight.unsealed;
       }
       break;
@@ -237,7 +237,9 @@ void Pipeline::handle_consumed(LaneId id, uint64_t head, Instant) {
     return;
   }
   lane.extra += static_cast<uint32_t>(head - first);
-  while (!lane.planned.empty() && lane.planned.front().first < head) void_planned(lane, 0);
+  while (!lane.planned.empty() && lane.planned.front().first < head) {
+    void_planned(lane, 0, VoidReason::passed);
+  }
   const uint64_t end = std::min(head, lane.frontier());
   displace_all(lane, first, end);
   for (uint64_t position = first; position < end; ++position) lane.at(position) = {};
@@ -251,7 +253,7 @@ void Pipeline::handle_paused(LaneId id) { lanes_[id].paused = true; }
 void Pipeline::handle_rotated(LaneId id, Instant) {
   LaneState& lane = lanes_[id];
   SEALANE_CHECK(lane.under_way.empty(), "the key changed while a record was on its way");
-  relinquish(lane, 0);
+  relinquish(lane, 0, VoidReason::rotated);
   const uint64_t end = lane.frontier();
   for (uint64_t position = lane.head(); position < end; ++position) {
     Message& message = lane.at(position);
@@ -259,7 +261,7 @@ void Pipeline::handle_rotated(LaneId id, Instant) {
       const bool keep = !options_.rules.rotation && message.state == MessageState::ready;
       const SlotId sealed = keep ? std::exchange(message.slot, kNone) : kNone;
       if (keep) message.state = MessageState::waiting;
-      displace(lane, message);
+      displace(lane, message, VoidReason::rotated);
       lane.displaced.back().sealed = sealed;
     }
     message = {};

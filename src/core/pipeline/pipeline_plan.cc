@@ -20,6 +20,24 @@ constexpr float kConfidenceMin = 0.5F;
 
 }  // namespace
 
+std::string_view to_string(VoidReason reason) {
+  switch (reason) {
+    case VoidReason::stale:
+      return "stale";
+    case VoidReason::passed:
+      return "passed";
+    case VoidReason::rotated:
+      return "rotated";
+    case VoidReason::budget:
+      return "budget";
+    case VoidReason::unforeseen:
+      return "unforeseen";
+    case VoidReason::freed:
+      return "freed";
+  }
+  return "unknown";
+}
+
 // Walks along the guesses and the plan. What is expected but cannot be sealed yet (it is on its way
 // from the device, planned already for an earlier turn, or changes too often) gets a gap of its
 // size: a later plan fills it, or the live copy does.
@@ -45,7 +63,7 @@ void Pipeline::plan(LaneState& lane, Instant now) {
     }
     at += leave;
     const bool fits = agreed == lane.planned.size() || at + messages <= lane.planned[agreed].first;
-    if (!fits) relinquish(lane, agreed);
+    if (!fits) relinquish(lane, agreed, VoidReason::unforeseen);
     if (sealable(host) && !extend(lane, host, agreed++, at)) break;
     at += messages;
   }
@@ -87,6 +105,7 @@ bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t
   }
   lane.wake(planned.first);
   lane.planned.insert(index, planned);
+  ++stats_.guesses;
   return true;
 }
 
@@ -154,19 +173,19 @@ void Pipeline::handle_guarded(const Range& range, GuardKind kind) {
     Planned& planned = lane.planned[i];
     const bool told = planned.guard != GuardKind::none && planned.host.overlaps(range);
     if (!told || std::exchange(planned.guard, kind) == kind) continue;
-    if (!worth_sealing(planned.host)) void_planned(lane, i);
+    if (!worth_sealing(planned.host)) void_planned(lane, i, VoidReason::stale);
   }
 }
 
 // --- give up
 
-void Pipeline::relinquish(LaneState& lane, size_t first_planned) {
+void Pipeline::relinquish(LaneState& lane, size_t first_planned, VoidReason why) {
   if (first_planned >= lane.planned.size()) return;
-  while (lane.planned.size() > first_planned) void_planned(lane, lane.planned.size() - 1);
+  while (lane.planned.size() > first_planned) void_planned(lane, lane.planned.size() - 1, why);
   if (options_.policy.by_cost) lane.depth_bytes = lane.depth_bytes * 3 / 4;
 }
 
-void Pipeline::void_planned(LaneState& lane, size_t index) {
+void Pipeline::void_planned(LaneState& lane, size_t index, VoidReason why) {
   const Planned planned = lane.planned[index];
   lane.planned.erase(index);
   ++stats_.relinquished;
@@ -176,11 +195,11 @@ void Pipeline::void_planned(LaneState& lane, size_t index) {
     switch (message.state) {
       case MessageState::sealing:
       case MessageState::spoiled:
-        slots_[message.slot].orphan = true;
+        slots_.orphan(message.slot, why);
         message.state = MessageState::orphaned;
         continue;
       case MessageState::ready:
-        void_slot(message.slot);
+        void_slot(message.slot, why);
         break;
       default:
         break;
@@ -190,8 +209,9 @@ void Pipeline::void_planned(LaneState& lane, size_t index) {
 }
 
 // Wiped before its position can be sealed again: the action comes before any later one.
-void Pipeline::void_slot(SlotId slot) {
+void Pipeline::void_slot(SlotId slot, VoidReason why) {
   ++stats_.voided;
+  ++stats_.voided_for[static_cast<size_t>(why)];
   slots_.give(slot);
   actions_.push(Void{slot});
 }
@@ -222,7 +242,9 @@ void Pipeline::break_guard(LaneState& lane, const Planned& planned, const Range&
   for (uint32_t i = 0; i < planned.messages; ++i) {
     Message& message = lane.at(planned.first + i);
     if (!message.host.overlaps(written)) continue;
-    if (message.state == MessageState::ready) void_slot(std::exchange(message.slot, kNone));
+    if (message.state == MessageState::ready) {
+      void_slot(std::exchange(message.slot, kNone), VoidReason::stale);
+    }
     message.state = message.state == MessageState::sealing || message.state == MessageState::spoiled
                         ? MessageState::spoiled
                         : MessageState::broken;
@@ -256,7 +278,8 @@ void Pipeline::handle_freed(const Range& range, Instant) {
   digested_.erase(range);
   for (LaneState& lane : lanes_) {
     for (size_t i = lane.planned.size(); i-- > 0;) {
-      if (lane.planned[i].host.overlaps(range)) void_planned(lane, i);
+      if (!lane.planned[i].host.overlaps(range)) continue;
+      void_planned(lane, i, VoidReason::freed);
     }
   }
 }

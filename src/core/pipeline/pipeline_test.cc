@@ -98,6 +98,13 @@ class PipelineTest : public ::testing::Test {
     published.clear();
   }
 
+  // All that were voided so far were for this reason.
+  void expect_voided(VoidReason why, uint64_t count) const {
+    const Pipeline::Stats& stats = pipeline->stats();
+    EXPECT_EQ(stats.voided, count);
+    EXPECT_EQ(stats.voided_for[static_cast<size_t>(why)], count) << to_string(why);
+  }
+
   Foretold source;
   PipelineOptions options;
   std::optional<Pipeline> pipeline;
@@ -129,6 +136,7 @@ TEST_F(PipelineTest, AWriteVoidsOnlyWhatItTouchedAndItsPositionIsSealedAgain) {
   pipeline->handle_written({buffer(1).address + 1_MiB + 5, 10}, now);
   poll();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::stale, 1);
   request(buffer(1, 3_MiB));
   seal_all();
   land_all();
@@ -151,7 +159,28 @@ TEST_F(PipelineTest, AWriteWhileAWorkerSealsSpoilsTheRecord) {
   seal_all();
   land_all();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::stale, 1);
   EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, AGuessThatChangesItsMindGivesUpWhatItHadSealed) {
+  start();
+  look_ahead({buffer(1)});
+  EXPECT_EQ(pipeline->stats().guesses, 1U);
+  source.next = {buffer(2)};
+  request(buffer(101, 256_KiB));
+  seal_all();
+  land_all();
+  EXPECT_EQ(voids, 1);
+  EXPECT_EQ(pipeline->stats().relinquished, 1U);
+  EXPECT_EQ(pipeline->stats().guesses, 2U);
+}
+
+TEST_F(PipelineTest, ACopyToTheHostVoidsWhatWasSealedFromItsRange) {
+  start();
+  look_ahead({buffer(1)});
+  pipeline->handle_copy({.direction = Direction::to_host, .lane = bulk(), .host = buffer(1)}, now);
+  expect_voided(VoidReason::stale, 1);
 }
 
 TEST_F(PipelineTest, OneTransferIsSealedAheadUntilOneHasHeld) {
@@ -280,12 +309,20 @@ TEST_F(PipelineTest, RotationVoidsAllSlotsAndTheLaneGoesOn) {
   EXPECT_EQ(finished.back(), flight);
 }
 
+TEST_F(PipelineTest, SlotsOfAKeyThatIsGoneAreVoided) {
+  start();
+  look_ahead({buffer(1, 2_MiB)});
+  pipeline->handle_rotated(bulk(), now);
+  expect_voided(VoidReason::rotated, 2);
+}
+
 TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
   start();
   look_ahead({buffer(1)});
   pipeline->handle_consumed(bulk(), pipeline->lane(bulk()).head() + 1, now);
   poll();
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::passed, 1);
   EXPECT_EQ(pipeline->stats().relinquished, 1U);
   pipeline->handle_consumed(bulk(), 0, now);
   EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
@@ -306,22 +343,6 @@ TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   }
   EXPECT_EQ(finished.size(), 2U);
   EXPECT_LE(pipeline->slots().bytes_peak(), 8_MiB);
-}
-
-TEST_F(PipelineTest, AGuessThatGaveItsSlotToARequestIsSealedAgainBehindIt) {
-  options.slot_bytes_max = 4_MiB;
-  start();
-  look_ahead({buffer(1), buffer(2, 16_MiB)});
-  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
-  request(buffer(2, 16_MiB));  // all of the budget, and more
-  seal_all();
-  ASSERT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none) << "it was not in the way";
-  for (int i = 0; i < 20; ++i) {
-    land_all();
-    seal_all();
-  }
-  EXPECT_EQ(finished.size(), 2U);
-  EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
 }
 
 TEST_F(PipelineTest, ABlockOnItsWayFromTheDeviceIsSealedAheadOnceItIsThere) {
@@ -365,6 +386,7 @@ TEST_F(PipelineTest, FreedMemoryIsNotReadAgain) {
   seal_all();
   EXPECT_FALSE(pipeline->reading(buffer(1)));
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::freed, 1);
 }
 
 TEST_F(PipelineTest, RangesThatKeepChangingAreLeftAlone) {
@@ -387,6 +409,54 @@ TEST_F(PipelineTest, NoSlotsWhereTheyDoNotPay) {
   look_ahead({buffer(1), buffer(2)});
   EXPECT_EQ(pipeline->stats().sealed_ahead, 0U);
   EXPECT_EQ(pipeline->slots().bytes_peak(), 0U);
+}
+
+// Workers that share each message: few of them have no time to spare while the lane sends.
+TEST_F(PipelineTest, FewSharedWorkersSealAheadOnlyWhenTheLaneRests) {
+  options.costs.split = true;
+  options.costs.workers = 1;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 2_MiB));
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_EQ(published[0].slot, kNone);  // all seal it together when its turn comes
+  EXPECT_TRUE(seals.empty());
+  land_all();
+  EXPECT_TRUE(seals.empty());  // the next copy may come at once
+  const auto rest = pipeline->deadline();
+  ASSERT_TRUE(rest);
+  now = *rest;
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+  EXPECT_FALSE(pipeline->deadline());
+}
+
+TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 2_MiB));
+  ASSERT_EQ(published.size(), 2U);
+  EXPECT_EQ(published[0].slot, kNone);
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+}
+
+TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 256_KiB));
+  land_all();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
+  request(buffer(1));
+  EXPECT_TRUE(pipeline->waits_for_worker(bulk()));
+  seal_all();
+  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
 }
 
 TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
@@ -447,54 +517,6 @@ TEST(Costs, ASlotHasToSaveEnoughToBeWorthWaitingFor) {
   EXPECT_FALSE(costs.slots_pay());
   costs.workers = 3;  // one of them helps to send
   EXPECT_TRUE(costs.slots_pay());
-}
-
-// Workers that share each message: few of them have no time to spare while the lane sends.
-TEST_F(PipelineTest, FewSharedWorkersSealAheadOnlyWhenTheLaneRests) {
-  options.costs.split = true;
-  options.costs.workers = 1;
-  start();
-  source.next = {buffer(1)};
-  request(buffer(100, 2_MiB));
-  ASSERT_EQ(published.size(), 2U);
-  EXPECT_EQ(published[0].slot, kNone);  // all seal it together when its turn comes
-  EXPECT_TRUE(seals.empty());
-  land_all();
-  EXPECT_TRUE(seals.empty());  // the next copy may come at once
-  const auto rest = pipeline->deadline();
-  ASSERT_TRUE(rest);
-  now = *rest;
-  poll();
-  ASSERT_EQ(seals.size(), 1U);
-  EXPECT_EQ(seals[0].host, buffer(1));
-  EXPECT_FALSE(pipeline->deadline());
-}
-
-TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
-  options.costs.split = true;
-  options.costs.workers = 31;
-  start();
-  source.next = {buffer(1)};
-  request(buffer(100, 2_MiB));
-  ASSERT_EQ(published.size(), 2U);
-  EXPECT_EQ(published[0].slot, kNone);
-  ASSERT_EQ(seals.size(), 1U);
-  EXPECT_EQ(seals[0].host, buffer(1));
-}
-
-TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
-  options.costs.split = true;
-  options.costs.workers = 31;
-  start();
-  source.next = {buffer(1)};
-  request(buffer(100, 256_KiB));
-  land_all();
-  ASSERT_EQ(seals.size(), 1U);
-  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
-  request(buffer(1));
-  EXPECT_TRUE(pipeline->waits_for_worker(bulk()));
-  seal_all();
-  EXPECT_FALSE(pipeline->waits_for_worker(bulk()));
 }
 
 TEST(Leeway, LearnsHowManyPositionsOthersTake) {

@@ -36,6 +36,11 @@ class SlotPool {
     return id;
   }
 
+  void orphan(SlotId id, VoidReason why) {
+    slots_[id].orphan = true;
+    slots_[id].why = why;
+  }
+
   void give(SlotId id) {
     bytes_ -= slots_[id].host.bytes;
     free_.push(id);
@@ -45,7 +50,8 @@ class SlotPool {
     uint64_t position = 0;
     Range host;
     LaneId lane = 0;
-    bool orphan = false;  // a worker still writes to it, nobody wants the result
+    bool orphan = false;                  // a worker still writes to it, nobody wants the result
+    VoidReason why = VoidReason::passed;  // an orphan: nobody does
   };
   Slot& operator[](SlotId id) { return slots_[id]; }
   const Slot& operator[](SlotId id) const { return slots_[id]; }

@@ -45,6 +45,17 @@ class Predictor {
   virtual size_t memory_bytes() const = 0;
 };
 
+// How often a predictor has been right.
+struct PredictorScore {
+  std::string_view name;
+  double slow = 0;  // two decaying means, 0..1: over many copies, over few
+  double fast = 0;
+  uint64_t hits = 0;    // copies to the device that were among the first guesses
+  uint64_t misses = 0;  // and those that were not
+
+  double recent_hit_rate() const { return slow > fast ? slow : fast; }
+};
+
 class GuessSource {
  public:
   virtual ~GuessSource() = default;
@@ -54,6 +65,7 @@ class GuessSource {
   virtual void forget(const Range& freed) = 0;
   virtual size_t predict(std::span<Guess> next) = 0;
   virtual std::string_view leader() const = 0;  // whose guesses predict() gives, "" when silent
+  virtual std::span<const PredictorScore> scores() const { return {}; }  // of those it chooses from
 };
 
 // How sure a predictor is of a guess it has `evidence` for, 1 to `evidence_max`. Never little: how

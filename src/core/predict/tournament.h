@@ -51,15 +51,7 @@ class Tournament final : public GuessSource {
   // How many guesses ahead of a copy still make it a hit.
   static constexpr size_t kLeeway = 4;
 
-  struct Score {
-    std::string_view name;
-    double slow = 0;  // the two means, 0..1
-    double fast = 0;
-    uint64_t hits = 0;    // copies to the device that were among the first kLeeway guesses
-    uint64_t misses = 0;  // and those that were not
-
-    double recent_hit_rate() const { return slow > fast ? slow : fast; }
-  };
+  using Score = PredictorScore;  // a hit is one of the first kLeeway guesses
 
   explicit Tournament(const PredictLimits& limits = {});
 
@@ -69,7 +61,7 @@ class Tournament final : public GuessSource {
   size_t predict(std::span<Guess> next) override;
   std::string_view leader() const override;
 
-  std::span<const Score> scores() const { return scores_; }
+  std::span<const Score> scores() const override { return scores_; }
   size_t memory_bytes() const;
 
  private:

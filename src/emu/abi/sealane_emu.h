@@ -66,8 +66,13 @@ uint64_t sealane_emu_device_ns(void);
 
 /* The clock that `began_ns` below is read from: real nanoseconds, but it stands still while the
  * emulator does what costs the modelled machine nothing (running a kernel as a host function, the
- * device's own verification). Unpaced it is CLOCK_MONOTONIC. */
+ * device's own verification), and what the calling thread's last modelled sleep lasted too long is
+ * not counted, so that wake-ups do not add up. Unpaced it is CLOCK_MONOTONIC. */
 uint64_t sealane_emu_clock_ns(void);
+
+/* The calling thread waited for something the emulator knows nothing of (another thread): whatever
+ * it was late before is over. */
+void sealane_emu_woke(void);
 
 /* The dilation K: a modelled second takes K real ones. 0 if nothing is paced. */
 double sealane_emu_dilation(void);

@@ -22,7 +22,9 @@ EMU_BEYOND int sealane_emu_register_symbol(const char* name, uint64_t address, s
   return register_symbol(name, address, bytes) ? 0 : 1;
 }
 
-EMU_BEYOND uint64_t sealane_emu_clock_ns() { return clock_ns(); }
+EMU_BEYOND uint64_t sealane_emu_clock_ns() { return thread_ns(); }
+
+EMU_BEYOND void sealane_emu_woke() { arrive(clock_ns()); }
 
 EMU_BEYOND uint64_t sealane_emu_device_ns() {
   static const RealNs began = clock_ns();

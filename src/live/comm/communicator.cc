@@ -72,6 +72,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   std::unique_ptr<Communicator> made(new Communicator(std::move(options)));
   if (made->options_.self.size == 1) return made;
   auto group = join(made->options_);
+  made->options_.key.reset();  // it has done its work
   if (!group) return group.error();
   made->options_.record_bytes = group->payload_bytes;
   auto lanes =

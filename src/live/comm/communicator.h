@@ -49,6 +49,7 @@ class Communicator final : private ForkSensitive {
 
   const Identity& self() const { return options_.self; }
   uint64_t memory_bytes() const { return runner_ == nullptr ? 0 : runner_->memory_bytes(); }
+  uint32_t awaited() const { return runner_ == nullptr ? kNobody : runner_->awaited(); }
   Traffic traffic() const { return runner_ == nullptr ? Traffic() : runner_->traffic(); }
 
  private:

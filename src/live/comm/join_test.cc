@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <fstream>
+#include <memory>
 
 #include "live/comm/endpoint.h"
 #include "live/comm/group_fixture.h"
@@ -139,6 +141,21 @@ TEST(Join, SilentStrangersCannotFillTheHouse) {
     for (int i = 0; i < 100; ++i) strangers.push_back(knock(door, false));
   });
   EXPECT_EQ(outcome(outcomes), "ok");
+}
+
+TEST(Join, AKeyInMemoryIsGoneOnceItHasDoneItsWork) {
+  ThreadGroup group({});
+  std::vector<std::weak_ptr<const Key>> keys(2);
+  const auto give = [&](JoinOptions& options) {
+    const std::array<uint8_t, Key::kBytes> bytes{1, 2, 3};
+    options.key = std::make_shared<const Key>(*Key::from_bytes(bytes));
+    keys[options.self.rank] = options.key;
+  };
+  const auto look = [&](Communicator& joined) -> Status {
+    if (keys[joined.self().rank].expired()) return {};
+    return internal_error("the key is still there");
+  };
+  EXPECT_EQ(outcome(group.run(look, give)), "ok");
 }
 
 TEST(Join, SharedMemoryOpensNoPort) {

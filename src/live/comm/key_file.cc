@@ -49,6 +49,7 @@ Result<Key> key_of_hex(std::string_view text, const std::string& path) {
     bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | (value & 15));
   }
   if (!good) {
+    wipe(bytes);  // it may be most of a key
     return usage_error(concat(path, " is no key file (one line of ", kDigits,
                               " hexadecimal digits); make one with: sealane keygen FILE"));
   }
@@ -133,11 +134,7 @@ Result<Key> read_key_file(const std::string& path) {
 }
 
 Result<Credentials> read_credentials(const JoinOptions& options) {
-  if (!options.key.empty()) {
-    auto key = Key::from_bytes(as_bytes(options.key));
-    if (!key) return key.error();
-    return Credentials(PresharedKey{std::move(*key)});
-  }
+  if (options.key != nullptr) return Credentials(PresharedKey{options.key->duplicate()});
   if (options.certificate_file.empty()) {
     auto key = read_key_file(options.key_file);
     if (!key) return key.error();
@@ -152,11 +149,11 @@ Result<Credentials> read_credentials(const JoinOptions& options) {
   auto certificate = read_private_file(options.certificate_file, false);
   auto private_key = read_private_file(options.private_key_file, true);
   auto authorities = read_private_file(options.authorities_file, false);
+  if (private_key) certificates.private_key = std::move(*private_key);  // which wipes it
   for (const auto* file : {&certificate, &private_key, &authorities}) {
     if (!file->ok()) return file->error();
   }
   certificates.certificate = std::move(*certificate);
-  certificates.private_key = std::move(*private_key);
   certificates.authorities = std::move(*authorities);
   certificates.unix_seconds = time(nullptr);
   return Credentials(std::move(certificates));

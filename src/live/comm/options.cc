@@ -89,7 +89,7 @@ Status fill_from_environment(JoinOptions& options) {
   const auto fill = [](std::string& field, const char* name) {
     if (field.empty()) field = variable(name).value_or("");
   };
-  if (options.key.empty()) {
+  if (options.key == nullptr) {
     fill(options.key_file, "SEALANE_KEY_FILE");
     fill(options.certificate_file, "SEALANE_CERT_FILE");
     fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");

@@ -15,6 +15,7 @@
 #include "core/collective/schedule.h"
 #include "core/lane/limits.h"
 #include "core/session/identity.h"
+#include "seal/key.h"
 #include "transport/fabric.h"
 
 namespace sealane {
@@ -45,7 +46,7 @@ struct JoinOptions {
   std::string host;          // ranks that name the same share memory; empty: found out
   Algorithm algorithm = Algorithm::automatic;
   Duration timeout = std::chrono::minutes(5);
-  std::string key;  // 32 bytes; makes the credentials below and attestation unnecessary
+  std::shared_ptr<const Key> key;  // makes the credentials below and attestation unnecessary
   std::string key_file;
   std::string certificate_file;
   std::string private_key_file;

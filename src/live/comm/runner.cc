@@ -138,6 +138,7 @@ Request Runner::request(const Operation& operation) const {
 Status Runner::run(Operation operation) {
   if (failure_) return *failure_;
   const uint64_t number = counter(operation)++;
+  awaited_.store(kNobody, std::memory_order_relaxed);
   const Status status = attempt(operation, number);
   if (status) return {};
   return fail({status.error().kind,
@@ -213,9 +214,9 @@ Status Runner::wait(Running& running) {
   if (now - running.last_look < kSlice) return {};
   running.last_look = now;
   if (Status status = check_peers(running); !status) return status;
-  if (now - running.last_progress < options_.timeout) return {};
   const auto peers = running.waiting_for();
-  if (peers.empty()) return {};  // it goes on after all
+  awaited_.store(peers.empty() ? kNobody : peers.front(), std::memory_order_relaxed);
+  if (peers.empty() || now - running.last_progress < options_.timeout) return {};
   return peer_error(
       concat("no progress for ",
              std::chrono::duration_cast<std::chrono::milliseconds>(options_.timeout).count(),

@@ -51,6 +51,9 @@ class Runner {
   uint64_t memory_bytes() const;  // beyond the caller's buffers
   Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
 
+  // Whom the operation under way was last found waiting for, or kNobody; any thread.
+  uint32_t awaited() const { return awaited_.load(std::memory_order_relaxed); }
+
  private:
   struct Running;
 
@@ -79,6 +82,7 @@ class Runner {
   std::optional<Error> failure_;
   std::atomic<uint64_t> records_made_ = 0;
   std::atomic<uint64_t> bytes_made_ = 0;
+  std::atomic<uint32_t> awaited_ = kNobody;
   Instant last_heard_{};  // when the control links were looked at
 
   // Each holds one record and stays in the cache.

@@ -7,10 +7,12 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
+#include "live/serve/events.h"
 #include "live/serve/pace.h"
 
 namespace sealane::serve {
@@ -187,6 +189,19 @@ bool Ahead::reads_for(const Range& host) const {
                      [&](SlotId id) { return slots_[id].ahead && slots_[id].host.overlaps(host); });
 }
 
+// A copy ends with its last message sealed, unless the pipeline was stopped under it: then workers
+// may still be at messages that nobody waits for.
+void Ahead::settle(const void* source, uint64_t bytes) {
+  const auto first = static_cast<const uint8_t*>(source);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return std::none_of(sealing_.begin(), sealing_.end(), [&](SlotId id) {
+      const Slot& slot = slots_[id];
+      return !slot.ahead && slot.source >= first && slot.source < first + bytes;
+    });
+  });
+}
+
 // --- the lane's thread
 
 void Ahead::ready(FlightId flight) {
@@ -249,7 +264,7 @@ void Ahead::end(const Turn& turn, bool succeeded) {
     while (turn.flight != kNone && done_ < turn.messages && wait_for_turn(lock))
       pass_message(false);
     in_flight_.reset();
-    publication_.reset();
+    if (publication_) drop_published(false);
     if (stopped_) return;
     reconcile();
     pump();
@@ -275,7 +290,7 @@ Ahead* Ahead::find(uint64_t key, const Iv& iv) {
   if (carrying != nullptr) return carrying;
   for (auto& entry : all) {
     Ahead* ahead = entry.load(std::memory_order_acquire);
-    if (ahead == nullptr) return nullptr;
+    if (ahead == nullptr) continue;
     const std::lock_guard lock(ahead->mutex_);
     const bool follows = ahead->in_flight_ && ahead->key_ == key && ahead->follower_.started();
     if (follows && ahead->follower_.predict(1) == iv) return ahead;
@@ -296,7 +311,10 @@ Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& sc
     const Slot& slot = slots_[publication_->slot];
     const bool fits = slot.record != nullptr && slot.key == key && slot.iv == iv &&
                       slot.host.bytes == bytes && !lost_;
-    if (!fits) return taken;
+    if (!fits) {  // it is going to be sealed again, perhaps under the same IV
+      drop(std::exchange(publication_->slot, kNone), false);
+      return taken;
+    }
     taken.record = slot.record;
     taken.hash = slot.hash;
     taken.foreseen = slot.ahead;
@@ -337,7 +355,9 @@ void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough) {
     lock.unlock();
     const bool helped = crew_.help();
     lock.lock();
-    if (!helped) changed_.wait(lock, over);
+    if (helped) continue;
+    changed_.wait(lock, over);
+    pace().woke();
   }
 }
 
@@ -362,20 +382,27 @@ bool Ahead::wait_for_turn(std::unique_lock<std::mutex>& lock) {
 void Ahead::give(const Taken& taken) {
   attempt([&] {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || !publication_) return;
-    if (taken.record != nullptr) ++answered_;
-    pass_message(taken.record != nullptr);
+    if (!publication_) return;
+    const bool exposed = taken.record != nullptr;
+    if (stopped_) return drop_published(exposed);
+    if (exposed) ++answered_;
+    if (taken.foreseen) ++answered_ahead_;
+    pass_message(exposed);
   });
 }
 
 // The message is the driver's now.
 void Ahead::pass_message(bool exposed) {
   const Publish done = *publication_;
-  publication_.reset();
-  if (done.slot != kNone) drop(done.slot, exposed);
+  drop_published(exposed);
   pipeline_.handle_published(kLane, done.position, now());
   ++done_;
   pump();
+}
+
+void Ahead::drop_published(bool exposed) {
+  if (publication_->slot != kNone) drop(publication_->slot, exposed);
+  publication_.reset();
 }
 
 // --- actions
@@ -384,8 +411,13 @@ void Ahead::pass_message(bool exposed) {
 // may be on its way then.
 void Ahead::pump() {
   if (in_flight_ && in_flight_->flight != kNone && done_ >= in_flight_->messages) return;
-  while (auto action = pipeline_.poll(now())) run(*action);
+  while (!stopped_) {
+    const auto action = pipeline_.poll(now());
+    if (!action) break;
+    run(*action);
+  }
   if (pipeline_.failed()) stop_locked();
+  if (watched()) tell_changes();
 }
 
 void Ahead::run(const Action& action) {
@@ -438,17 +470,21 @@ void Ahead::start(const Seal& seal) {
   slots_[seal.slot] = {};
   slots_[seal.slot].host = seal.host;
   slots_[seal.slot].ahead = seal.flight == kNone;
+  slots_[seal.slot].source = job->source;
   sealing_.push_back(seal.slot);
   const auto work = [](void* context) {
     const std::unique_ptr<Job> mine(static_cast<Job*>(context));
     Slot slot = {};
-    mine->owner->fill(*mine, slot);
+    const Instant began = now();
+    mine->owner->attempt([&] { mine->owner->fill(*mine, slot); });
+    if (watched() && slot.record != nullptr) mine->owner->tell_sealed(*mine, began);
     mine->owner->sealed(*mine, slot);
   };
   if (crew_.post(work, job.get())) {
     static_cast<void>(job.release());
-  } else {
-    stopped_ = true;  // nobody to seal ahead: nothing of it is under way either
+  } else {  // nobody to seal ahead, and nobody to take it off the list
+    sealing_.pop_back();
+    stop_locked();
   }
 }
 
@@ -556,6 +592,11 @@ void Ahead::stop_locked() {
     if (!busy && !answering && slots_[id].record != nullptr) drop(id, false);
   }
   turns_.clear();
+  memory_.close();
+  for (auto& entry : all) {  // its place is for another
+    Ahead* self = this;
+    if (entry.compare_exchange_strong(self, nullptr)) break;
+  }
   changed_.notify_all();
 }
 
@@ -569,9 +610,14 @@ bool Ahead::sealing() {
   return !sealing_.empty();
 }
 
-Ahead::Stats Ahead::stats() {
-  const std::lock_guard lock(mutex_);
-  return {pipeline_.stats(), answered_, pipeline_.slots().bytes_peak(), source_->leader()};
+std::vector<Ahead::Stats> Ahead::stats_of_all() {
+  std::vector<Stats> out;
+  for (auto& entry : all) {
+    Ahead* ahead = entry.load(std::memory_order_acquire);
+    if (ahead == nullptr) break;
+    out.push_back(ahead->stats());
+  }
+  return out;
 }
 
 }  // namespace sealane::serve

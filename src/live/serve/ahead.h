@@ -26,6 +26,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,13 +46,16 @@
 namespace sealane::serve {
 
 // What a failed check throws in the preload (base/check.h).
-struct BrokenInvariant {};
+struct BrokenInvariant : std::exception {
+  const char* what() const noexcept override { return "a broken invariant"; }
+};
 
 struct AheadOptions {
   Policy policy;
   Costs costs;
   uint64_t slot_bytes_max = 256_MiB;
   bool page_guards = true;
+  int device = 0;  // the lane's, for those who watch
 };
 
 class Ahead {
@@ -92,6 +96,8 @@ class Ahead {
   void look();
   void begin(const Turn& turn);
   void end(const Turn& turn, bool succeeded);
+  // The copy from here is over, however it went: returns when no worker reads it any more.
+  void settle(const void* source, uint64_t bytes);
 
   // --- the driver's thread, or one it seals on. The first bytes of a message.
   Taken take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv,
@@ -104,19 +110,26 @@ class Ahead {
   bool stopped();
   bool sealing();  // are workers at it?
 
+  // For those who watch.
   struct Stats {
-    Pipeline::Stats pipeline;
-    uint64_t answered = 0;  // messages answered from slots
+    int device = 0;
+    Pipeline::Stats pipeline{};
+    uint64_t answered = 0;        // messages answered from slots,
+    uint64_t answered_ahead = 0;  // of those, sealed before they were asked for
+    uint64_t slot_bytes = 0;
     uint64_t slot_bytes_peak = 0;
-    std::string_view leader;
+    std::string_view leader{};
+    std::vector<PredictorScore> predictors{};  // those it was chosen from
   };
   Stats stats();
+  static std::vector<Stats> stats_of_all();  // in the order they were made
 
  private:
   using Digest = Tag;
   struct Slot {
     uint8_t* record = nullptr;  // nullptr: could not be sealed
     Range host;
+    const uint8_t* source = nullptr;  // while it is being sealed: where from, if that is known
     Iv iv{};
     uint64_t key = 0;
     GcmHash hash{};
@@ -137,13 +150,13 @@ class Ahead {
     Range host;
   };
 
-  // This is somebody else's process: should the core find itself wrong, nothing is sealed ahead any
-  // more, and that is all. Not with the lock held.
+  // This is somebody else's process: should the core find itself wrong, or memory run out, nothing
+  // is sealed ahead any more, and that is all. Not with the lock held.
   template <typename Work>
   auto attempt(Work&& work) -> decltype(work()) {
     try {
       return work();
-    } catch (const BrokenInvariant&) {
+    } catch (const std::exception&) {
       stop();
       return decltype(work())();
     }
@@ -162,6 +175,7 @@ class Ahead {
   void disarm_later(const Range& range);
   void stop_locked();
   void drop(SlotId slot, bool exposed);
+  void drop_published(bool exposed);
   void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
   bool is_next(const uint8_t* in, uint64_t bytes) const;
   template <typename Enough>
@@ -170,6 +184,8 @@ class Ahead {
   void pass_message(bool exposed);
   void reconcile();
   bool reads_for(const Range& host) const;
+  void tell_changes();
+  void tell_sealed(const Job& job, Instant began) const;
   static Instant now() { return SteadyClock().now(); }
 
   Crew& crew_;
@@ -200,6 +216,9 @@ class Ahead {
   bool lost_ = false;                   // the channel went on in a way the law does not explain
   bool stopped_ = false;
   uint64_t answered_ = 0;
+  uint64_t answered_ahead_ = 0;
+  std::string_view told_leader_;  // what those who watch know
+  uint64_t told_slot_bytes_ = 0;
 };
 
 }  // namespace sealane::serve

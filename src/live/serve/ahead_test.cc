@@ -51,12 +51,11 @@ class AheadTest : public testing::TestWithParam<bool> {
     key_ = Key::random(random).duplicate();
     schedule_ = SplitGcm::make(key_->secret());
     SeededRandom(7).fill(law_.mask);
-    AheadOptions options;
-    options.policy = *find_policy("sealane");
-    options.costs = some_costs();
-    options.page_guards = GetParam();
+    options_.policy = *find_policy("sealane");
+    options_.costs = some_costs();
+    options_.page_guards = GetParam();
     for (const Buffer& buffer : buffers_) host_.add(buffer.range(), {.ours = true});
-    ahead_ = new Ahead(crew_, host_, options);  // like the runtime's: never deleted
+    ahead_ = new Ahead(crew_, host_, options_);  // like the runtime's: never deleted
   }
   ~AheadTest() override {
     ahead_->stop();
@@ -145,6 +144,7 @@ class AheadTest : public testing::TestWithParam<bool> {
   uint64_t key_number_ = 1;
   IvLaw law_;
   uint64_t position_ = 0;
+  AheadOptions options_;
   Ahead* ahead_ = nullptr;
   uint8_t nothing_ = 0;
   uint64_t answered_ = 0;
@@ -221,6 +221,45 @@ TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
   ahead_->ready(*flight);  // what no driver of the core may do
   set_check_handler(nullptr);
   EXPECT_TRUE(ahead_->stopped());
+}
+
+// A crew that could not start a thread: nobody seals ahead, and nobody waits for it either.
+TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
+  AheadOptions options = options_;
+  options.policy = *find_policy("pipellm");
+  ahead_ = new Ahead(*new Crew(0), host_, options);
+  for (int i = 0; i < 40 && !ahead_->stopped(); ++i) {
+    const auto flight = ahead_->request(buffers_[i % 3].range(), buffers_[i % 3].bytes());
+    if (!flight) break;
+    ahead_->ready(*flight);
+    if (const auto turn = ahead_->next()) {
+      ahead_->begin(*turn);
+      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
+        send(buffers_[i % 3].bytes() + turn->offset + at,
+             std::min(kMessageBytesMax, turn->bytes - at));
+      }
+      ahead_->end(*turn, true);
+    }
+    pause();
+  }
+  EXPECT_TRUE(ahead_->stopped());
+  EXPECT_FALSE(ahead_->sealing());
+  for (const Buffer& buffer : buffers_) ahead_->freed(buffer.range());
+}
+
+// A stop in the middle of a copy: when settle() returns, no worker reads its source any more.
+TEST_P(AheadTest, StoppedUnderACopyItsSourceIsLeftAlone) {
+  for (int i = 0; i < 100; ++i) {
+    Buffer source;
+    Ahead& mine = *new Ahead(crew_, host_, options_);
+    mine.take(key_number_, schedule_, law_.iv(0), &nothing_, 1);  // makes the key known
+    const auto flight = mine.request({0x1000, kBytes}, source.bytes());
+    ASSERT_TRUE(flight);
+    mine.ready(*flight);
+    static_cast<void>(mine.next());
+    mine.stop();
+    mine.settle(source.bytes(), kBytes);
+  }  // the memory is gone: whoever reads it dies
 }
 
 TEST_P(AheadTest, StoppedItAnswersNothing) {

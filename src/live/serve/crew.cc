@@ -3,15 +3,36 @@
 
 #include "live/serve/crew.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "live/serve/pace.h"
 
 namespace sealane::serve {
 namespace {
 
 constexpr int kSpins = 2000;  // a few microseconds: shorter than waking a thread
+constexpr int64_t kConsiderNs = 1'000'000'000;
+constexpr auto kRestAfter = std::chrono::seconds(3);
+
+int64_t nanoseconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Workers stay where the memory they work on is.
+void keep_on(const Cores& cores, pthread_t thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned core : cores.own) CPU_SET(core, &set);
+  pthread_setaffinity_np(thread, sizeof set, &set);
+}
 
 thread_local bool a_worker = false;
 
@@ -40,8 +61,8 @@ struct Crew::Loop {
 
 void Crew::run(size_t count, Work body, void* context) {
   Loop loop{count, body, context};
-  const bool shared = count > 1 && workers_ > 0;
-  if (shared) share(loop);
+  if (at_work_ == 0 && count > 1) consider();
+  const bool shared = count > 1 && share(loop);
   while (loop.step()) {
   }
   if (shared) withdraw(loop);
@@ -52,27 +73,27 @@ void Crew::run(size_t count, Work body, void* context) {
 void Crew::run_behind(size_t count, Work body, void* context) {
   if (!a_worker) return run(count, body, context);
   Loop loop{count, body, context, true};
-  share(loop);
+  const bool shared = share(loop);
   do {
     give_way();
   } while (loop.step());
-  withdraw(loop);
+  if (shared) withdraw(loop);
 }
 
-void Crew::share(Loop& loop) {
-  if (!loop.behind) pressing_.fetch_add(1, std::memory_order_relaxed);
+// False: there is nobody to share it with.
+bool Crew::share(Loop& loop) {
+  if (at_work_ == 0) return false;
   {
     const std::lock_guard lock(mutex_);
     if (!started_) start_workers();
+    if (at_work_ == 0) return false;
+    if (!loop.behind) pressing_.fetch_add(1, std::memory_order_relaxed);
     Loop** end = &loops_;
     while (*end != nullptr) end = &(*end)->later;
     *end = &loop;
   }
-  if (loop.count == 2) {
-    wanted_.notify_one();
-  } else {
-    wanted_.notify_all();
-  }
+  wake(loop.count == 2);
+  return true;
 }
 
 // Returns when nobody touches the loop any more.
@@ -89,6 +110,7 @@ void Crew::withdraw(Loop& loop) {
   }
   for (uint32_t now = loop.inside.load(); now != 0; now = loop.inside.load()) {
     loop.inside.wait(now);
+    pace().woke();
   }
 }
 
@@ -151,11 +173,26 @@ bool Crew::post(Job job, void* context) {
   {
     const std::lock_guard lock(mutex_);
     if (!started_) start_workers();
-    if (workers_ == 0) return false;
+    if (at_work_ == 0) return false;
     jobs_.emplace_back(job, context);
   }
-  wanted_.notify_one();
+  wake(true);
   return true;
+}
+
+// One is enough only if none of those that wait must not work.
+void Crew::wake(bool one) {
+  if (one && at_work_ == workers_) {
+    wanted_.notify_one();
+  } else {
+    wanted_.notify_all();
+  }
+}
+
+void Crew::abandon() {
+  workers_ = 0;
+  at_work_ = 0;
+  if (force_) force_->forget();
 }
 
 // Our threads take no signals: those are for the program's handlers, on the program's threads.
@@ -168,40 +205,110 @@ void Crew::start_workers() {
   unsigned running = 0;
   for (unsigned i = 0; i < workers_; ++i) {
     pthread_t thread;
-    const auto body = [](void* self) -> void* {
-      static_cast<Crew*>(self)->work();
+    const auto body = [](void* given) -> void* {
+      const std::unique_ptr<std::pair<Crew*, unsigned>> self(
+          static_cast<std::pair<Crew*, unsigned>*>(given));
+      self->first->work(self->second);
       return nullptr;
     };
-    if (pthread_create(&thread, nullptr, body, this) != 0) break;
+    auto self = std::make_unique<std::pair<Crew*, unsigned>>(this, i);
+    if (pthread_create(&thread, nullptr, body, self.get()) != 0) break;
+    static_cast<void>(self.release());  // the thread's now
     pthread_setname_np(thread, "sealane-worker");
+    if (force_ && force_->cores().stay) keep_on(force_->cores(), thread);
     pthread_detach(thread);
+    threads_.push_back(thread);
     ++running;
   }
   workers_ = running;
+  at_work_ = std::min<unsigned>(at_work_, running);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Crew::work() {
+void Crew::work(unsigned number) {
   a_worker = true;
+  bool rested = false;
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (Loop* loop = join(Which::any)) {
+    Loop* loop = number < at_work_ ? join(Which::any) : nullptr;
+    if (loop != nullptr) {
       const bool behind = loop->behind;
       lock.unlock();
       while (loop->step() && (!behind || pressing_.load(std::memory_order_relaxed) == 0)) {
       }
       leave(*loop);
-      lock.lock();
-    } else if (!jobs_.empty()) {
+    } else if (number < at_work_ && !jobs_.empty()) {
       const auto [job, context] = jobs_.front();
       jobs_.pop_front();
       lock.unlock();
       job(context);
-      lock.lock();
     } else {
-      wanted_.wait(lock);
+      wait_for_work(lock, number, rested);
+      continue;
     }
+    rested = false;
+    if (force_) consider();
+    lock.lock();
   }
+}
+
+// The first worker notices that there has been nothing to do for a while, once.
+void Crew::wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested) {
+  if (force_ == nullptr || number != 0 || rested) {
+    wanted_.wait(lock);
+    pace().woke();
+  } else if (wanted_.wait_for(lock, kRestAfter) == std::cv_status::no_timeout) {
+    pace().woke();
+  } else {
+    lock.unlock();
+    rest();
+    rested = true;
+    lock.lock();
+  }
+}
+
+// --- how many may work
+
+void Crew::consider() {
+  if (!force_) return;
+  const int64_t now = nanoseconds(CLOCK_MONOTONIC_COARSE);
+  int64_t due = consider_at_.load(std::memory_order_relaxed);
+  if (now < due || !consider_at_.compare_exchange_strong(due, now + kConsiderNs)) return;
+  const std::lock_guard alone(force_mutex_);
+  const unsigned may = force_->consider(used_by_workers());
+  const std::lock_guard lock(mutex_);
+  // Jobs that were accepted are done: the last one never goes.
+  at_work_ = std::min<unsigned>(std::max(may, std::min<unsigned>(at_work_, 1)), workers_);
+  wanted_.notify_all();
+}
+
+void Crew::rest() {
+  const std::lock_guard alone(force_mutex_);
+  const unsigned may = force_->rest();
+  const std::lock_guard lock(mutex_);
+  at_work_ = std::min<unsigned>(at_work_, std::max(may, 1u));
+  consider_at_ = 0;  // the first who works asks for more
+}
+
+// Cores' worth of time since the last time.
+double Crew::used_by_workers() {
+  std::vector<pthread_t> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    threads = threads_;
+  }
+  double cpu_s = 0;
+  for (const pthread_t thread : threads) {
+    clockid_t clock{};
+    if (pthread_getcpuclockid(thread, &clock) != 0) continue;
+    cpu_s += static_cast<double>(nanoseconds(clock)) / 1e9;
+  }
+  const int64_t now = nanoseconds(CLOCK_MONOTONIC);
+  const double passed_s = static_cast<double>(now - considered_) / 1e9;
+  const double used = passed_s > 0 ? (cpu_s - cpu_s_) / passed_s : 0;
+  cpu_s_ = cpu_s;
+  considered_ = now;
+  return used;
 }
 
 }  // namespace sealane::serve

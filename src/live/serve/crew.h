@@ -11,21 +11,31 @@
 //
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
-// (after a spin of a few microseconds). In the child of a fork() there are none: abandon() says so.
+// (after a spin of a few microseconds). With a Workforce a worker asks it about once a second how
+// many may be at work; the others sleep. In the child of a fork() there are none, and no crew is
+// used: abandon() says so.
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <vector>
+
+#include "live/serve/workforce.h"
 
 namespace sealane::serve {
 
 class Crew {
  public:
-  explicit Crew(unsigned workers) : workers_(workers) {}
+  explicit Crew(unsigned workers) : workers_(workers), at_work_(workers) {}
+  explicit Crew(std::unique_ptr<Workforce> force)  // as many as it says
+      : force_(std::move(force)), workers_(force_->workers_max()), at_work_(force_->consider(0)) {}
 
   // Calls body(context, i) once for every i below count, spread over the caller and the workers;
   // returns when all calls have returned. `body` must not throw.
@@ -56,22 +66,35 @@ class Crew {
   // part of one, or a job. False: there is none to do.
   bool help();
 
-  unsigned size() const { return workers_ + 1; }  // threads that share a loop
-  void abandon() { workers_ = 0; }                // the threads are gone: after fork
+  unsigned size() const { return at_work_ + 1; }  // threads that share a loop
+  void abandon();                                 // the threads are gone: after fork
 
  private:
   struct Loop;
   enum class Which : uint8_t { pressing, any };
   void run_behind(size_t count, Work body, void* context);
   void start_workers();
-  void work();
-  void share(Loop& loop);
+  void work(unsigned number);
+  void wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested);
+  bool share(Loop& loop);
   void withdraw(Loop& loop);
   Loop* join(Which which);
   static void leave(Loop& loop);
   void give_way();
+  void wake(bool one);
+  // Asks the workforce, if it is time to.
+  void consider();
+  void rest();
+  double used_by_workers();
 
-  std::atomic<unsigned> workers_;
+  const std::unique_ptr<Workforce> force_;
+  std::atomic<unsigned> workers_;  // that there are
+  std::atomic<unsigned> at_work_;  // that may work: those with the lowest numbers
+  std::atomic<int64_t> consider_at_{0};
+  std::mutex force_mutex_;          // before mutex_
+  std::vector<pthread_t> threads_;  // they never end
+  double cpu_s_ = 0;                // of the workers, when last considered
+  int64_t considered_ = 0;          // and when that was
   std::mutex mutex_;
   std::condition_variable wanted_;
   Loop* loops_ = nullptr;              // shared, oldest first

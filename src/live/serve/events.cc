@@ -6,7 +6,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr size_t kSinksMax = 4;
+constexpr size_t kSinksMax = 8;
 std::atomic<EventSink*> sinks[kSinksMax];
 std::atomic<size_t> sink_count{0};
 

@@ -24,6 +24,9 @@ enum class EventKind : uint8_t {
   carried,  // a lane carried a copy: [begin, end] on the lane's thread
   message,  // one AEAD message of the driver: [begin, end] on the driver's thread
   part,     // a worker's (or the caller's) share of a message
+  sealed,   // a worker sealed a message before its turn: [begin, end]
+  leader,   // another predictor leads the lane that seals ahead for `device`: `text`, "" for none
+  slots,    // what that lane's slots hold now: bytes
   wait,     // a synchronising call of the program: [begin, end]
   call,     // any other stream-ordered call: a launch, a fill, an event
   memory,   // the program's pinned or registered memory: bytes, host
@@ -48,7 +51,8 @@ enum class Answer : uint8_t {
   real,      // libcrypto
   engine,    // ours, one thread
   parallel,  // ours, several threads
-  slot,      // sealed ahead
+  worker,    // ours, by a worker: asked for, but sealed before its turn came
+  slot,      // sealed ahead: before it was asked for
 };
 
 // Which `call`, for those who follow the program's objects; a `wait` says what was waited for.
@@ -86,7 +90,7 @@ struct Event {
   Direction direction = Direction::to_device;
   Route route = Route::passed;   // copy
   Answer answer = Answer::real;  // message
-  bool asynchronous = false;     // copy: as the program asked
+  bool asynchronous = false;     // copy: as the program asked; sealed: nobody had asked yet
   bool pinned = false;           // copy: the host side, as the program sees it
   uint8_t device = 0;            // ordinal, if known
   int32_t code = 0;              // the driver's result
@@ -101,9 +105,10 @@ struct Event {
   uint8_t iv[12] = {};            // message
   uint16_t updates = 0;           // message: EVP updates it came in
   uint16_t additional_bytes = 0;  // message: additional data
+  uint16_t together = 0;  // carried: copies of its crossing; 0: it went with one told before
   Instant begin{};
   Instant end{};
-  const char* text = nullptr;  // note, call: static
+  const char* text = nullptr;  // note, call, leader: static
 };
 
 class EventSink {

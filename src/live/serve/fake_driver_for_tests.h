@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -31,6 +32,7 @@ class FakeDriver final : public GpuDriver {
   bool memory_operations = true;
   int contexts_max = 18;
   Code next_copy = kSuccess;  // what the next copies return
+  bool lanes_fail = false;    // a failed copy takes its context with it
 
   // Work of the program's that lasts until lift().
   void obstruct(StreamHandle s) {
@@ -40,6 +42,10 @@ class FakeDriver final : public GpuDriver {
   void lift() {
     const std::lock_guard lock(mutex_);
     lifted_ = true;
+  }
+  void hold() {  // obstacles hold again
+    const std::lock_guard lock(mutex_);
+    lifted_ = false;
   }
   bool done(StreamHandle s) {
     const std::lock_guard lock(mutex_);
@@ -52,6 +58,10 @@ class FakeDriver final : public GpuDriver {
   size_t copies() {
     const std::lock_guard lock(mutex_);
     return copies_;
+  }
+  size_t moves() {
+    const std::lock_guard lock(mutex_);
+    return moves_;
   }
   int contexts() {
     const std::lock_guard lock(mutex_);
@@ -75,6 +85,7 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     address = next_word_;
     next_word_ += bytes;
+    own_.resize(next_word_ - kOwnBase);
     return kSuccess;
   }
   Code allocate_host(const LaneContext&, uint64_t bytes, void*& out) override {
@@ -86,7 +97,7 @@ class FakeDriver final : public GpuDriver {
             uint64_t bytes) override {
     const std::lock_guard lock(mutex_);
     if (next_copy != kSuccess) return next_copy;
-    uint8_t* there = &device.at(address - kDeviceBase);
+    uint8_t* there = reach(address, bytes);
     if (direction == Direction::to_device) {
       std::memcpy(there, host, bytes);
     } else {
@@ -95,8 +106,17 @@ class FakeDriver final : public GpuDriver {
     ++copies_;
     return kSuccess;
   }
+  Code move_within(const LaneContext&, std::span<const DeviceMove> moves) override {
+    const std::lock_guard lock(mutex_);
+    for (const DeviceMove& move : moves) {
+      std::memmove(reach(move.to, move.bytes), reach(move.from, move.bytes), move.bytes);
+    }
+    moves_ += moves.size();
+    return next_copy;
+  }
   Code set_word(const LaneContext&, uint64_t address, uint32_t value) override {
     const std::lock_guard lock(mutex_);
+    if (lanes_fail && next_copy != kSuccess) return next_copy;
     words_[address] = value;
     return kSuccess;
   }
@@ -145,8 +165,20 @@ class FakeDriver final : public GpuDriver {
     return kSuccess;
   }
   Code synchronise(ContextHandle) override { return kSuccess; }
+  Code set_word_there(ContextHandle, uint64_t address, uint32_t value) override {
+    const std::lock_guard lock(mutex_);
+    words_[address] = value;
+    return kSuccess;
+  }
 
  private:
+  // The program's memory, or what a lane allocated.
+  uint8_t* reach(uint64_t address, uint64_t bytes) {
+    auto& memory = address >= kDeviceBase ? device : own_;
+    const uint64_t at = address - (address >= kDeviceBase ? kDeviceBase : kOwnBase);
+    static_cast<void>(memory.at(at + bytes - 1));
+    return &memory[at];
+  }
   void advance(StreamHandle s) {
     auto& work = streams_[s];
     while (!work.empty() && work.front()()) work.pop_front();
@@ -156,7 +188,10 @@ class FakeDriver final : public GpuDriver {
   std::map<StreamHandle, std::deque<std::function<bool()>>> streams_;
   std::map<EventHandle, StreamHandle> pending_events_;
   std::map<uint64_t, uint32_t> words_;
-  uint64_t next_word_ = 1 << 20;
+  static constexpr uint64_t kOwnBase = 1 << 20;
+  uint64_t next_word_ = kOwnBase;
+  std::vector<uint8_t> own_;
+  size_t moves_ = 0;
   uintptr_t events_ = 0;
   size_t copies_ = 0;
   int contexts_ = 0;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/copy.h"
 
@@ -35,6 +36,13 @@ struct LaneContext {
   StreamHandle stream = nullptr;
 };
 
+// Bytes that change their place within the device.
+struct DeviceMove {
+  uint64_t to = 0;
+  uint64_t from = 0;
+  uint64_t bytes = 0;
+};
+
 class GpuDriver {
  public:
   // --- contexts of ours
@@ -50,6 +58,8 @@ class GpuDriver {
   // Returns when the copy is done, as copies do in CC mode.
   virtual Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
                     uint64_t bytes) = 0;
+  // In this order, behind everything copied before; returns when all are done.
+  virtual Code move_within(const LaneContext& lane, std::span<const DeviceMove> moves) = 0;
   // Writes `value` to a word of device memory behind everything copied before.
   virtual Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) = 0;
 
@@ -63,6 +73,9 @@ class GpuDriver {
   virtual Code wait_word(StreamHandle stream, uint64_t address, uint32_t value) = 0;
   virtual Code run_on_host(StreamHandle stream, void (*function)(void*), void* data) = 0;
   virtual Code synchronise(ContextHandle context) = 0;
+  // The same as set_word(), from a new stream in a context of the program. A last resort: it could
+  // share a hardware queue with work that waits for the word.
+  virtual Code set_word_there(ContextHandle context, uint64_t address, uint32_t value) = 0;
 
  protected:
   ~GpuDriver() = default;

@@ -44,7 +44,7 @@ void GuardBook::arm(Entry& entry) {
         if (armed && check(*other, other->range)) other->broken.store(true);
       }
     }
-    const bool armed = guards_ && guards_->arm(entry.range);
+    const bool armed = guards_ && !unseen_.possible() && guards_->arm(entry.range);
     entry.state.store(armed ? Entry::State::pages : Entry::State::digest);
   });
 }

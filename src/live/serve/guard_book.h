@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The guards of what was sealed ahead: has this range been written since it was read? Page guards
-// where the memory and the kernel allow them; elsewhere the caller compares digests.
+// where the memory and the kernel allow them and nobody can write past the page tables; elsewhere
+// the caller compares digests.
 //
 // A guard is added when a plan is made and armed by the first worker that is about to read, so a
 // plan that is given up before costs nothing. Two guards may share a page at their edges: arming
@@ -19,6 +20,7 @@
 
 #include "core/copy.h"
 #include "live/page_guard.h"
+#include "live/unseen_writers.h"
 
 namespace sealane::serve {
 
@@ -55,6 +57,7 @@ class GuardBook {
   bool check(Entry& entry, const Range& part);
 
   std::optional<PageGuards> guards_;
+  UnseenWriters unseen_;
   std::mutex arming_;  // held while the kernel changes protections, which takes a while
   std::mutex mutex_;   // taken after `arming_`
   std::vector<Pointer> entries_;

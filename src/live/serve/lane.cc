@@ -7,11 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "base/log.h"
 #include "live/serve/events.h"
 #include "live/serve/messages.h"
+#include "live/serve/pace.h"
 
 namespace sealane::serve {
 namespace {
@@ -19,14 +22,16 @@ namespace {
 constexpr auto kPoll = std::chrono::microseconds(40);
 constexpr uint64_t kWordBytes = 64;  // a cache line each
 constexpr uint64_t kWords = 64;      // allocated together
+constexpr size_t kLookMax = 64;      // requests looked at for some that may travel together
 
 }  // namespace
 
 std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, int device,
-                                 Direction direction, Ahead* ahead) {
+                                 Direction direction, Ahead* ahead,
+                                 std::optional<CrossingCosts> costs) {
   LaneContext context;
   if (driver.make_lane(device, context) != kSuccess) return nullptr;
-  return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context, ahead));
+  return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context, ahead, costs));
 }
 
 Code Lane::probe(uint64_t device_address) {
@@ -72,16 +77,26 @@ bool Lane::start() {
 }
 
 void Lane::ask(LaneRequest request) {
+  std::vector<LaneRequest> one;
+  one.push_back(std::move(request));
+  ask(std::move(one));
+}
+
+void Lane::ask(std::vector<LaneRequest> requests) {
   std::unique_lock lock(mutex_);
   if (!started_) started_ = start();
   if (!started_) {  // no thread to be had: the caller does the lane's work
     lock.unlock();
-    while (!may_go(request)) sched_yield();
-    carry(request);
+    if (ahead_ != nullptr) ahead_->stop();  // it must see all or nothing
+    for (LaneRequest& request : requests) {
+      while (!may_go(request)) sched_yield();
+      const std::lock_guard alone(carrying_);
+      carry(request);
+    }
     return;
   }
-  pending_.fetch_add(1);
-  requests_.push_back(std::move(request));
+  pending_.fetch_add(requests.size());
+  for (LaneRequest& request : requests) requests_.push_back(std::move(request));
   lock.unlock();
   asked_.notify_one();
 }
@@ -104,14 +119,15 @@ void Lane::work() {
     const size_t count = requests_.size();
     lock.unlock();
     const bool by_turns = ahead_ != nullptr && !ahead_->stopped();
-    const auto done = by_turns ? carry_by_turns(first, count) : carry_first(first, count);
+    const size_t over = by_turns ? carry_by_turns(first, count) : carry_first(first, count);
     lock.lock();
-    if (done == requests_.end()) {
+    if (over == 0) {
       if (requests_.size() == count) asked_.wait_for(lock, kPoll);
+      pace().woke();
       continue;
     }
-    requests_.erase(done);
-    pending_.fetch_sub(1);
+    remove_finished(first, over);
+    pending_.fetch_sub(over);
     changed_.notify_all();
   }
 }
@@ -121,27 +137,102 @@ void Lane::await_requests(std::unique_lock<std::mutex>& lock) {
   const auto over = [&] { return closing_ || !requests_.empty(); };
   while (!over()) {
     const auto until = ahead_ != nullptr ? ahead_->deadline() : std::nullopt;
-    if (!until) return asked_.wait(lock, over);
-    const auto rest = *until - SteadyClock().now();
-    if (rest > Duration{0} && asked_.wait_for(lock, rest, over)) return;
-    lock.unlock();
-    ahead_->look();
-    lock.lock();
+    const auto rest = until ? *until - SteadyClock().now() : Duration{0};
+    if (!until) {
+      asked_.wait(lock, over);
+    } else if (rest <= Duration{0} || !asked_.wait_for(lock, rest, over)) {
+      lock.unlock();
+      ahead_->look();
+      lock.lock();
+    }
+    pace().woke();
   }
 }
 
-Lane::Requests::iterator Lane::carry_first(Requests::iterator next, size_t count) {
+void Lane::remove_finished(Requests::iterator next, size_t finished) {
+  while (finished > 0) {
+    if (!next->over) {
+      ++next;
+      continue;
+    }
+    next = requests_.erase(next);
+    --finished;
+  }
+}
+
+size_t Lane::carry_first(Requests::iterator next, size_t count) {
   for (size_t seen = 0; seen < count; ++seen, ++next) {
     if (!may_go(*next)) continue;
+    if (const size_t over = carry_together(next, count - seen)) return over;
     carry(*next);
-    return next;
+    return 1;
   }
-  return requests_.end();
+  return 0;
+}
+
+size_t Lane::carry_together(Requests::iterator first, size_t count) {
+  if (!costs_ || count == 1 || first->bytes > costs_->bytes_max) return 0;
+  const auto host = [](const LaneRequest& request) {
+    return Range{reinterpret_cast<uint64_t>(request.host), request.bytes};
+  };
+  Gathering group(*costs_);
+  group.begin(host(*first), first->device_address);
+  together_.assign(1, &*first);
+  auto next = std::next(first);
+  for (size_t seen = 1; seen < std::min(count, kLookMax); ++seen, ++next) {
+    if (next->after != first->after || !may_go_with(*next)) continue;
+    if (group.admit(host(*next), next->device_address)) together_.push_back(&*next);
+  }
+  if (together_.size() == 1 || !crossing_.ready(context_, group)) return 0;
+  for (const LaneRequest* request : together_) {
+    if (!owner_.departs(*request)) return 0;  // a source is gone: its copy fails, and it alone
+  }
+  const Code code = cross(group);
+  replace_context(code);
+  // They are of one stream, whose word only grows: the last value opens all their gates.
+  bool opened = false;
+  for (auto request = together_.rbegin(); request != together_.rend(); ++request) {
+    if (opened) (*request)->gate_word = 0;
+    opened = opened || (*request)->gate_word != 0;
+  }
+  for (LaneRequest* request : together_) finish(*request, code);
+  return together_.size();
+}
+
+// What it must not overtake has landed or travels before it.
+bool Lane::may_go_with(const LaneRequest& request) const {
+  return std::all_of(request.behind.begin(), request.behind.end(), [&](const auto& ticket) {
+    return ticket->finished() ||
+           std::any_of(together_.begin(), together_.end(),
+                       [&](const LaneRequest* other) { return other->ticket == ticket; });
+  });
+}
+
+Code Lane::cross(const Gathering& group) {
+  const Instant begin = watched() ? SteadyClock().now() : Instant{};
+  parts_.clear();
+  for (const LaneRequest* request : together_) {
+    parts_.push_back(
+        {request->device_address, static_cast<uint8_t*>(request->host), request->bytes});
+  }
+  copy_in_flight() = {together_.front()->id,
+                      {reinterpret_cast<uint64_t>(together_.front()->host), group.bytes()}};
+  const Code code = crossing_.carry(context_, group, parts_);
+  copy_in_flight() = {};
+  if (!watched()) return code;
+  // Of one crossing the first copy has the time.
+  const Instant end = SteadyClock().now();
+  for (const LaneRequest* request : together_) {
+    const bool first = request == together_.front();
+    tell_carried(*request, 0, request->bytes, code, first ? begin : end, end,
+                 first ? together_.size() : 0);
+  }
+  return code;
 }
 
 // The core decides which of those that may go goes first, in how many pieces, and what must be sent
 // in between to keep the positions of what is sealed already.
-Lane::Requests::iterator Lane::carry_by_turns(Requests::iterator first, size_t count) {
+size_t Lane::carry_by_turns(Requests::iterator first, size_t count) {
   auto request = first;
   for (size_t i = 0; i < count; ++i, ++request) {
     if (request->told_ready || !may_go(*request)) continue;
@@ -160,10 +251,11 @@ Lane::Requests::iterator Lane::carry_by_turns(Requests::iterator first, size_t c
     ahead_->end(*turn, code == kSuccess);
     request->carried_bytes += turn->bytes;
     if (code == kSuccess && request->carried_bytes < request->bytes) continue;
+    replace_context(code);
     finish(*request, code);
-    return request;
+    return 1;
   }
-  return requests_.end();
+  return 0;
 }
 
 // Messages that carry nothing anybody reads.
@@ -178,9 +270,7 @@ Code Lane::pad(uint64_t count) {
 }
 
 Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
-  const bool timed = watched();
-  Event event;
-  if (timed) event.begin = SteadyClock().now();
+  const Instant begin = watched() ? SteadyClock().now() : Instant{};
   uint8_t* const host = static_cast<uint8_t*>(request.host) + offset;
   copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(host), bytes}};
   const uint64_t there = request.device_address + offset;
@@ -190,34 +280,56 @@ Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
                            : stand_in_.copy(context_, there, host, bytes);
   }
   copy_in_flight() = {};
-  if (timed) {
-    event.kind = EventKind::carried;
-    event.direction = direction_;
-    event.device = static_cast<uint8_t>(device_);
-    event.code = code;
-    event.id = request.id;
-    event.bytes = bytes;
-    event.host = reinterpret_cast<uint64_t>(host);
-    event.device_address = there;
-    event.end = SteadyClock().now();
-    report(event);
-  }
+  if (watched()) tell_carried(request, offset, bytes, code, begin, SteadyClock().now(), 1);
   return code;
 }
 
-void Lane::carry(LaneRequest& request) { finish(request, move(request, 0, request.bytes)); }
+void Lane::tell_carried(const LaneRequest& request, uint64_t offset, uint64_t bytes, Code code,
+                        Instant begin, Instant end, size_t together) {
+  Event event;
+  event.kind = EventKind::carried;
+  event.direction = direction_;
+  event.device = static_cast<uint8_t>(device_);
+  event.code = code;
+  event.id = request.id;
+  event.bytes = bytes;
+  event.host = reinterpret_cast<uint64_t>(request.host) + offset;
+  event.device_address = request.device_address + offset;
+  event.together = static_cast<uint16_t>(together);
+  event.begin = begin;
+  event.end = end;
+  report(event);
+}
+
+void Lane::carry(LaneRequest& request) {
+  const Code code = move(request, 0, request.bytes);
+  replace_context(code);
+  finish(request, code);
+}
+
+// A context whose copy failed does nothing more. The gates still have to open, so that whoever
+// waits behind them learns of the error.
+void Lane::replace_context(Code code) {
+  if (code == kSuccess || code == kIllegalAddress) return;
+  LaneContext fresh;
+  if (driver_.make_lane(device_, fresh) == kSuccess) {
+    const std::lock_guard lock(mutex_);  // words are allocated from other threads
+    context_ = fresh;
+  }
+  crossing_.forget();
+}
 
 void Lane::finish(LaneRequest& request, Code code) {
-  if (code != kSuccess && code != kIllegalAddress) {
-    // A context whose copy failed does nothing more. The gates still have to open, so that whoever
-    // waits behind them learns of the error.
-    LaneContext fresh;
-    if (driver_.make_lane(device_, fresh) == kSuccess) context_ = fresh;
+  if (ahead_ != nullptr) ahead_->settle(request.host, request.bytes);
+  if (code == kSuccess) {
+    owner_.landed(request);
+  } else {
+    owner_.failed(request, direction_, code);
   }
-  if (code == kSuccess) owner_.landed(request);
   open_gate(request);
-  owner_.carried(request, direction_, code);
+  owner_.carried(request, code);
   request.ticket->finish();
+  request.over = true;
 }
 
 void Lane::close() {
@@ -232,7 +344,10 @@ void Lane::close() {
 
 void Lane::open_gate(const LaneRequest& request) {
   if (request.gate_word == 0) return;
-  const Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  Code code = driver_.set_word(context_, request.gate_word, request.gate_value);
+  if (code != kSuccess) {  // a context of ours that failed, and there is no other
+    code = driver_.set_word_there(request.context, request.gate_word, request.gate_value);
+  }
   if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
 }
 

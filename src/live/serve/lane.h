@@ -21,20 +21,27 @@
 // several lanes at once, unless one touches what the other writes: nobody who follows CUDA's rules
 // can tell.
 //
+// Small copies of such a run that wait for the lane travel as one crossing where that costs less
+// (core/order/gathering.h, crossing.h). None waits for company: a lane takes what is there.
+//
 // Threads: ask() from any thread. The lane's thread starts with the first request and sleeps when
 // there is none; while requests wait for work of the GPU it looks every kPoll.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "base/time.h"
 #include "core/copy.h"
 #include "live/serve/ahead.h"
+#include "live/serve/crossing.h"
 #include "live/serve/gpu_driver.h"
 #include "live/serve/stand_in.h"
 
@@ -86,6 +93,7 @@ struct LaneRequest {
   FlightId flight = kNone;     // its number with an Ahead: the lane's, or
   Ahead* observer = nullptr;   // to host: the one that must know when it is over
   bool told_ready = false;     // the Ahead knows that it may go
+  bool over = false;           // only the list still has it
   uint64_t carried_bytes = 0;  // by turns
 };
 
@@ -96,8 +104,10 @@ class LaneOwner {
   virtual bool departs(const LaneRequest& request) = 0;
   // The driver is done and the gate still closed.
   virtual void landed(const LaneRequest& request) = 0;
+  // The same for a copy that failed: whoever waits at the gate must find the error.
+  virtual void failed(const LaneRequest& request, Direction direction, Code code) = 0;
   // The request is over; its ticket is finished afterwards.
-  virtual void carried(const LaneRequest& request, Direction direction, Code code) = 0;
+  virtual void carried(const LaneRequest& request, Code code) = 0;
 
  protected:
   ~LaneOwner() = default;
@@ -106,9 +116,10 @@ class LaneOwner {
 class Lane {
  public:
   // nullptr if the driver has no context for us. `ahead`, if not null, decides whose turn it is; it
-  // outlives the lane.
+  // outlives the lane. Without it small copies travel together as `costs` say; none: alone.
   static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, int device,
-                                    Direction direction, Ahead* ahead = nullptr);
+                                    Direction direction, Ahead* ahead = nullptr,
+                                    std::optional<CrossingCosts> costs = std::nullopt);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -119,6 +130,13 @@ class Lane {
   void give_word(const GateWord& word);
 
   void ask(LaneRequest request);
+  void ask(std::vector<LaneRequest> requests);  // at once, in this order
+  // Is anything under way that `concerns`?
+  template <typename Predicate>
+  bool any(Predicate&& concerns) {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(requests_.begin(), requests_.end(), concerns);
+  }
   // Waits until nothing is under way that `concerns`.
   template <typename Predicate>
   void drain(Predicate&& concerns) {
@@ -133,6 +151,7 @@ class Lane {
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   Ahead* ahead() const { return ahead_; }
+  Direction direction() const { return direction_; }
   size_t pending() const { return pending_.load(std::memory_order_acquire); }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
@@ -140,27 +159,37 @@ class Lane {
   using Requests = std::list<LaneRequest>;
 
   Lane(GpuDriver& driver, LaneOwner& owner, int device, Direction direction, LaneContext context,
-       Ahead* ahead)
+       Ahead* ahead, std::optional<CrossingCosts> costs)
       : driver_(driver),
         owner_(owner),
         device_(device),
         direction_(direction),
         context_(context),
         ahead_(ahead),
-        stand_in_(driver, direction) {}
+        stand_in_(driver, direction),
+        costs_(costs),
+        crossing_(driver, direction) {}
 
   bool start();
   void work();
   void await_requests(std::unique_lock<std::mutex>& lock);
   bool may_go(const LaneRequest& request);
-  // Carry one of the first `count` requests. end(): none may go.
-  Requests::iterator carry_first(Requests::iterator next, size_t count);
-  Requests::iterator carry_by_turns(Requests::iterator first, size_t count);
+  // Carry some of the first `count` requests. How many are over; 0: none may go.
+  size_t carry_first(Requests::iterator next, size_t count);
+  size_t carry_by_turns(Requests::iterator first, size_t count);
+  // The first, which may go, and those that wait behind it and travel with it.
+  size_t carry_together(Requests::iterator first, size_t count);
+  bool may_go_with(const LaneRequest& request) const;
+  Code cross(const Gathering& group);
+  void remove_finished(Requests::iterator next, size_t finished);
   Code move(const LaneRequest& request, uint64_t offset, uint64_t bytes);
   Code pad(uint64_t count);
   void carry(LaneRequest& request);
   void finish(LaneRequest& request, Code code);
+  void replace_context(Code code);
   void open_gate(const LaneRequest& request);
+  void tell_carried(const LaneRequest& request, uint64_t offset, uint64_t bytes, Code code,
+                    Instant begin, Instant end, size_t together);
 
   GpuDriver& driver_;
   LaneOwner& owner_;
@@ -170,7 +199,12 @@ class Lane {
   Ahead* const ahead_;
   StandIn stand_in_;
   GateWord pad_word_;  // what pads write to
+  const std::optional<CrossingCosts> costs_;
+  Crossing crossing_;
+  std::vector<LaneRequest*> together_;  // what travels now
+  std::vector<CrossingPart> parts_;
 
+  std::mutex carrying_;  // among callers that do the lane's work
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable changed_;

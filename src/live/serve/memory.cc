@@ -73,6 +73,7 @@ bool is_mapped(const void* memory, uint64_t bytes) {
 void* Staging::take(uint64_t bytes) {
   const uint64_t wanted = std::bit_ceil(std::max(bytes, kPieceMin));
   const std::lock_guard lock(mutex_);
+  if (closed_) return nullptr;
   for (Piece& piece : pieces_) {
     if (piece.taken || piece.bytes != wanted) continue;
     piece.taken = true;
@@ -84,9 +85,7 @@ void* Staging::take(uint64_t bytes) {
     const auto idle =
         std::find_if(pieces_.begin(), pieces_.end(), [](auto& p) { return !p.taken; });
     if (idle == pieces_.end()) return nullptr;
-    munmap(idle->memory, idle->bytes);
-    mapped_ -= idle->bytes;
-    pieces_.erase(idle);
+    unmap(idle);
   }
   void* memory = map_private(wanted, locking_);
   if (memory == nullptr) return nullptr;
@@ -105,9 +104,25 @@ void Staging::give(void* memory, Content content) {
   }
   if (content == wiped) wipe({static_cast<uint8_t*>(memory), used});
   const std::lock_guard lock(mutex_);
-  for (Piece& piece : pieces_) {
-    if (piece.memory == memory) piece.taken = false;
+  const auto piece = std::find_if(pieces_.begin(), pieces_.end(),
+                                  [&](const Piece& one) { return one.memory == memory; });
+  if (piece == pieces_.end()) return;
+  piece->taken = false;
+  if (closed_) unmap(piece);
+}
+
+void Staging::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (size_t i = pieces_.size(); i-- > 0;) {
+    if (!pieces_[i].taken) unmap(pieces_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+void Staging::unmap(std::vector<Piece>::iterator piece) {
+  munmap(piece->memory, piece->bytes);
+  mapped_ -= piece->bytes;
+  pieces_.erase(piece);
 }
 
 }  // namespace sealane::serve

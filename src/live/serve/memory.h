@@ -102,6 +102,8 @@ class Staging {
       : bytes_max_(bytes_max), locking_(locking) {}
   void* take(uint64_t bytes);  // nullptr: no room
   void give(void* memory, Content content = wiped);
+  void close();  // nothing more is to be had; what is not taken goes back to the system, and later
+                 // what is given
 
  private:
   struct Piece {
@@ -112,7 +114,10 @@ class Staging {
   };
   const uint64_t bytes_max_;
   const Locking locking_;
+  void unmap(std::vector<Piece>::iterator piece);
+
   std::mutex mutex_;
+  bool closed_ = false;
   uint64_t mapped_ = 0;
   std::vector<Piece> pieces_;
 };

@@ -50,6 +50,20 @@ TEST(Staging, IsBoundedReusedAndWiped) {
   EXPECT_NE(staging.take(1), nullptr) << "an idle piece of another size makes room";
 }
 
+TEST(Staging, ClosedItKeepsNothing) {
+  Staging staging(1_MiB);
+  void* taken = staging.take(300 << 10);
+  void* idle = staging.take(300 << 10);
+  ASSERT_TRUE(taken != nullptr && idle != nullptr);
+  staging.give(idle);
+  staging.close();
+  EXPECT_FALSE(is_mapped(idle, 1));
+  EXPECT_TRUE(is_mapped(taken, 1));
+  EXPECT_EQ(staging.take(1), nullptr);
+  staging.give(taken);
+  EXPECT_FALSE(is_mapped(taken, 1));
+}
+
 TEST(Memory, ThatIsGoneFailsAndDoesNotFault) {
   char here[64] = {};
   void* gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -126,7 +126,7 @@ bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
     std::copy_n(taken_.record + bytes - tail, tail, block_.begin());
   }
   bytes_ += bytes;
-  answer_ = taken_.foreseen ? Answer::slot : Answer::parallel;
+  answer_ = taken_.foreseen ? Answer::slot : Answer::worker;
   return true;
 }
 

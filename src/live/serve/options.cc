@@ -3,6 +3,7 @@
 
 #include "live/serve/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +30,7 @@ bool flag(Lookup lookup, const char* name) {
 }
 
 void switch_off(Options& options) {
-  options.engine = options.async = options.parallel = false;
+  options.engine = options.async = options.parallel = options.coalesce = false;
   options.registration = options.pinned = options.speculate = false;
 }
 
@@ -40,6 +41,8 @@ bool switch_on(Options& options, std::string_view part) {
     options.async = true;
   } else if (part == "parallel") {
     options.parallel = true;
+  } else if (part == "coalesce") {
+    options.coalesce = true;
   } else if (part == "register") {
     options.registration = true;
   } else if (part == "pinned") {
@@ -59,8 +62,8 @@ void read_enable(Options& options, std::string_view list) {
     const std::string_view part = list.substr(0, comma);
     if (!switch_on(options, part)) {
       std::fprintf(stderr,
-                   "sealane: SEALANE_ENABLE knows engine, async, parallel, speculate, register, "
-                   "pinned: not %.*s\n",
+                   "sealane: SEALANE_ENABLE knows engine, async, parallel, coalesce, speculate, "
+                   "register, pinned: not %.*s\n",
                    static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
@@ -72,10 +75,11 @@ void read_policy(Options& options, std::string_view name) {
   if (name == "stock") {
     read_enable(options, "none");
   } else if (name == "parallel") {
-    read_enable(options, "engine,async,parallel,register");
+    read_enable(options, "engine,async,parallel,coalesce,register");
   } else if (name == "pipellm" || name == "sealane") {
     read_enable(options, "engine,async,parallel,register,speculate");
     options.paper = name == "pipellm";
+    options.coalesce = !options.paper;
   } else {
     std::fprintf(stderr,
                  "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",
@@ -100,6 +104,8 @@ Options read_options(Lookup lookup) {
   if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
   if (options.observe) switch_off(options);
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
+  const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
+  options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;

@@ -19,14 +19,16 @@ struct Options {
   bool engine = true;        // SEALANE_ENABLE: our AEAD behind the driver's calls
   bool async = true;         //   copies return as they do without CC
   bool parallel = true;      //   a message's parts on all workers
+  bool coalesce = true;      //   small copies that wait together travel together, where it pays
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   bool speculate = true;     //   bulk copies are sealed before they are asked for, where it pays
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
-  uint64_t verify = 0;   // SEALANE_VERIFY: compare so many answers with libcrypto's
-  unsigned workers = 0;  // SEALANE_WORKERS; 0: from the cores
+  uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's
+  uint64_t metrics_seconds = 5;  // SEALANE_METRICS_SECONDS: between two files of --metrics
+  unsigned workers = 0;          // SEALANE_WORKERS; 0: from the cores
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 

@@ -27,7 +27,10 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   const Options some = with("SEALANE_ENABLE", "engine,parallel");
   EXPECT_TRUE(some.engine && some.parallel && !some.async && !some.registration && !some.pinned);
   const Options none = with("SEALANE_ENABLE", "none");
-  EXPECT_FALSE(none.engine || none.async || none.parallel || none.registration);
+  EXPECT_FALSE(none.engine || none.async || none.parallel || none.registration || none.coalesce);
+  EXPECT_TRUE(all.coalesce && with("SEALANE_ENABLE", "async,coalesce").coalesce);
+  EXPECT_TRUE(with("SEALANE_POLICY", "sealane").coalesce);
+  EXPECT_FALSE(with("SEALANE_POLICY", "pipellm").coalesce) << "the paper does not";
   const Options watching = with("SEALANE_OBSERVE", "1");
   EXPECT_FALSE(watching.engine || watching.async || watching.parallel || watching.registration);
   EXPECT_TRUE(with("SEALANE_DISABLE", "1").disabled);

@@ -16,11 +16,16 @@ struct Pace {
   uint64_t (*clock)() = nullptr;
   void (*pace)(int work, uint64_t bytes, uint64_t began) = nullptr;
   void (*answered)(uint64_t bytes) = nullptr;
+  void (*woken)() = nullptr;
   double (*dilation)() = nullptr;
 
   uint64_t begin() const { return clock != nullptr ? clock() : 0; }
   void end(Work work, uint64_t bytes, uint64_t began) const {
     if (pace != nullptr) pace(work, bytes, began);
+  }
+  // The calling thread has waited for another one of ours.
+  void woke() const {
+    if (woken != nullptr) woken();
   }
   void tell_answered(uint64_t bytes) const {
     if (answered != nullptr) answered(bytes);

@@ -4,7 +4,6 @@
 #include "live/serve/runtime.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -21,17 +20,13 @@ namespace {
 
 constexpr size_t kRunMax = 64;
 constexpr uint64_t kMovePart = 128_KiB;
-constexpr unsigned kWorkersMax = 16;
+constexpr unsigned kWorkersMax = 64;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
 
-unsigned worker_count() {
-  if (options().workers > 0) return std::min(options().workers, 4 * kWorkersMax);
-  if (pace().dilation != nullptr && pace().dilation() > 0) return kModelledWorkers;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  // Half of the cores at most: the program needs the others.
-  return std::clamp(static_cast<unsigned>(CPU_COUNT(&cores)) / 2, 1u, kWorkersMax);
+// A number that is not to be worked out, 0 if it is.
+unsigned fixed_workers() {
+  if (options().workers > 0) return std::min(options().workers, kWorkersMax);
+  return pace().dilation != nullptr && pace().dilation() > 0 ? kModelledWorkers : 0;
 }
 
 bool is_default(StreamHandle stream) {
@@ -50,9 +45,10 @@ void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
 // The caller of a loop takes part in it.
 Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
-      crew_(worker_count() - 1),
+      crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()) {}
+      speculation_(choose_speculation()),
+      unsettled_(driver) {}
 
 // The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
 const Policy* Runtime::choose_speculation() const {
@@ -72,43 +68,70 @@ struct Runtime::Lease final : EventLease {
   const ContextHandle context;
 };
 
+// This is somebody else's process: nothing is thrown into it.
 Route Runtime::copy(const CopyAsked& asked) {
+  try {
+    return offer(asked);
+  } catch (const std::exception& problem) {
+    step_aside(problem.what());
+    return Route::passed_aside;
+  }
+}
+
+Route Runtime::offer(const CopyAsked& asked) {
+  const std::shared_lock carrying(carrying_);
+  Carriage carriage;
+  const Route route = prepare(asked, {}, carriage);
+  if (route != Route::carried) return route;
+  const std::lock_guard lock(carriage.stream->mutex);
+  if (put_into_stream(asked, carriage) != kSuccess) {
+    give_back(carriage);
+    return Route::passed;
+  }
+  plan(asked, carriage.stream->device, *carriage.lane, carriage.request);
+  carriage.lane->ask(std::move(carriage.request));
+  return Route::carried;
+}
+
+Route Runtime::prepare(const CopyAsked& asked, Choice choice, Carriage& out) {
   if (!options().async) return Route::passed;
   if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
   const Range device_range{asked.device_address, asked.bytes};
   const auto block = device_memory_.find(asked.device_address);
   if (!block || !block->range.contains(device_range)) return Route::passed_memory;
-  const StreamPointer state = stream(asked.stream);
-  if (!state || state->device != block->what.device) return Route::passed_memory;
-
-  const std::shared_lock carrying(carrying_);
+  out.stream = stream(asked.stream);
+  if (!out.stream || out.stream->device != block->what.device) return Route::passed_memory;
   if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
-  size_t place = 0;
-  Lane* carrier = nullptr;
-  if (sealed_ahead(asked)) {
+  const int device = out.stream->device;
+  if (sealed_ahead(asked, device)) {
     const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-    carrier = bulk_lane(state->device, host, asked.device_address, place);
+    out.lane = bulk_lane(device, host, asked.device_address, out.place);
   }
-  if (carrier == nullptr) {
-    carrier = lane(state->device, asked.direction, asked.device_address, place);
+  if (out.lane == nullptr) {
+    if (choice.neighbour == kNowhere) choice.neighbour = neighbour_of(asked, *out.stream);
+    out.lane = lane(device, asked.direction, asked.device_address, choice, out.place);
   }
-  if (carrier == nullptr) return Route::passed_aside;
-  LaneRequest request;
-  request.id = asked.id;
-  request.device_address = asked.device_address;
-  request.bytes = asked.bytes;
-  request.context = state->context;
-  const Route taken = take_host_side(asked, request);
-  if (taken != Route::carried) return taken;
+  if (out.lane == nullptr) return Route::passed_aside;
+  out.request.id = asked.id;
+  out.request.device_address = asked.device_address;
+  out.request.bytes = asked.bytes;
+  out.request.context = out.stream->context;
+  return take_host_side(asked, out.request);
+}
 
-  const std::lock_guard lock(state->mutex);
-  if (put_into_stream(asked, *state, *carrier, state->words[place], request) != kSuccess) {
-    if (request.staged) staging_.give(request.host);
-    return Route::passed;
-  }
-  plan(asked, state->device, *carrier, request);
-  carrier->ask(std::move(request));
-  return Route::carried;
+// The lane that has the copy before, if this one continues it.
+size_t Runtime::neighbour_of(const CopyAsked& asked, Stream& stream) {
+  if (!options().coalesce || asked.bytes > kTogetherMax) return kNowhere;
+  const std::lock_guard lock(stream.mutex);
+  if (stream.run.empty() || stream.touched.load(std::memory_order_relaxed)) return kNowhere;
+  const Copied& before = stream.run.back();
+  const bool continues =
+      before.direction == asked.direction && before.device.end() == asked.device_address;
+  return continues ? static_cast<size_t>(before.word - stream.words) : kNowhere;
+}
+
+void Runtime::give_back(const Carriage& carriage) {
+  if (carriage.request.staged) staging_.give(carriage.request.host);
 }
 
 // A pinned source or destination is the program's to keep still. A pageable source may change as
@@ -117,6 +140,12 @@ Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
   const Range range{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
   const bool pinned = block && block->range.contains(range);
+  if (asked.read_now) {
+    if (asked.direction == Direction::to_host) return Route::passed;
+    request.staged = true;
+    request.host = snapshot(asked.host, asked.bytes);
+    return request.host != nullptr ? Route::carried : Route::passed_too_large;
+  }
   if (pinned && !block->what.registered) {
     request.host = asked.host;
     request.drivers = !block->what.ours;
@@ -172,42 +201,66 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
   return whole.load();
 }
 
-Code Runtime::put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, GateWord& word,
-                              LaneRequest& request) {
-  const bool adjacent = stream.before && !stream.legacy && stream.run.size() < kRunMax &&
-                        !stream.touched.load(std::memory_order_relaxed) &&
-                        stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
-  if (!adjacent) {
-    const Code code = begin_run(asked, stream);
-    if (code != kSuccess) return code;
-  }
-  const Range device{asked.device_address, asked.bytes};
-  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  std::erase_if(stream.run, [](const Copied& other) { return other.ticket->finished(); });
-  for (const Copied& other : stream.run) {
-    const bool same_way = other.direction == asked.direction;
-    const bool both_read_host = same_way && asked.direction == Direction::to_device;
-    const bool both_read_device = same_way && asked.direction == Direction::to_host;
-    const bool apart = (both_read_device || !device.overlaps(other.device)) &&
-                       (both_read_host || !host.overlaps(other.host));
-    // A lane's word only grows: what one lane has of a stream it carries in order.
-    if (!apart || other.word == &word) request.behind.push_back(other.ticket);
-  }
-  request.after = stream.before;
-  request.ticket = std::make_shared<Ticket>();
-  const Code code = put_gate(asked, lane, word, request);
+Code Runtime::put_into_stream(const CopyAsked& asked, Carriage& carriage) {
+  Stream& stream = *carriage.stream;
+  Code code = follow(asked.stream, stream);
+  if (code != kSuccess) return code;
+  order(asked, stream.run, carriage);
+  carriage.request.after = stream.before;
+  code = put_gate(asked.stream, carriage);
   if (code == kSuccess) {
-    stream.run.push_back({device, host, asked.direction, &word, request.ticket});
+    stream.run.push_back(trace_of(asked, carriage));
     stream.touched.store(false, std::memory_order_relaxed);
   }
   return code;
 }
 
+// Behind what is in the stream: with the copies before it, if nothing came between.
+Code Runtime::follow(StreamHandle handle, Stream& stream) {
+  const bool adjacent = stream.before && !stream.legacy && stream.run.size() < kRunMax &&
+                        !stream.touched.load(std::memory_order_relaxed) &&
+                        stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
+  std::erase_if(stream.run, [](const Copied& other) { return other.ticket->finished(); });
+  return adjacent ? kSuccess : begin_run(handle, stream);
+}
+
+// Which copies of its run it must not overtake.
+void Runtime::order(const CopyAsked& asked, std::span<const Copied> run, Carriage& carriage) {
+  const Range device{asked.device_address, asked.bytes};
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  const GateWord* const word = &carriage.stream->words[carriage.place];
+  const Copied* last_of_lane = nullptr;
+  auto& behind = carriage.request.behind;
+  for (const Copied& other : run) {
+    const bool same_way = other.direction == asked.direction;
+    const bool both_read_host = same_way && asked.direction == Direction::to_device;
+    const bool both_read_device = same_way && asked.direction == Direction::to_host;
+    const bool apart = (both_read_device || !device.overlaps(other.device)) &&
+                       (both_read_host || !host.overlaps(other.host));
+    if (other.word == word) {
+      last_of_lane = &other;
+    } else if (!apart) {
+      behind.push_back(other.ticket);
+    }
+  }
+  // A lane's word only grows: what one lane has of a stream it carries in order.
+  if (last_of_lane != nullptr) behind.push_back(last_of_lane->ticket);
+  carriage.request.ticket = std::make_shared<Ticket>();
+}
+
+Runtime::Copied Runtime::trace_of(const CopyAsked& asked, const Carriage& carriage) {
+  return {{asked.device_address, asked.bytes},
+          {reinterpret_cast<uint64_t>(asked.host), asked.bytes},
+          asked.direction,
+          &carriage.stream->words[carriage.place],
+          carriage.request.ticket};
+}
+
 // What is in the stream now has to be done before the copies that follow.
-Code Runtime::begin_run(const CopyAsked& asked, Stream& stream) {
+Code Runtime::begin_run(StreamHandle handle, Stream& stream) {
   const auto lease = take_event(stream.context);
   if (!lease) return kNotSupported;
-  const Code code = driver_.record(lease->event, asked.stream);
+  const Code code = driver_.record(lease->event, handle);
   if (code != kSuccess) return code;
   if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
   stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
@@ -216,10 +269,12 @@ Code Runtime::begin_run(const CopyAsked& asked, Stream& stream) {
   return kSuccess;
 }
 
-Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneRequest& request) {
+Code Runtime::put_gate(StreamHandle stream, Carriage& carriage) {
+  GateWord& word = carriage.stream->words[carriage.place];
+  LaneRequest& request = carriage.request;
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    if (word.address == 0 && !lane.take_word(word)) return kNotSupported;
-    const Code code = driver_.wait_word(asked.stream, word.address, word.value + 1);
+    if (word.address == 0 && !carriage.lane->take_word(word)) return kNotSupported;
+    const Code code = driver_.wait_word(stream, word.address, word.value + 1);
     if (code == kSuccess) {
       request.gate_word = word.address;
       request.gate_value = ++word.value;
@@ -233,17 +288,24 @@ Code Runtime::put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneR
     (*ticket)->wait();
     delete ticket;
   };
-  const Code code = driver_.run_on_host(asked.stream, wait, held);
+  const Code code = driver_.run_on_host(stream, wait, held);
   if (code != kSuccess) delete held;
   return code;
 }
 
-void Runtime::carried(const LaneRequest& request, Direction, Code code) {
+// No part of a copy that failed is delivered. Nobody has freed the memory: that waits for us.
+void Runtime::failed(const LaneRequest& request, Direction direction, Code code) {
+  if (direction == Direction::to_host && !request.staged) {
+    wipe({static_cast<uint8_t*>(request.host), request.bytes});
+  }
+  fail(request.context, code);
+}
+
+void Runtime::carried(const LaneRequest& request, Code code) {
   if (request.observer != nullptr) {
     request.observer->finish_out(request.flight, code == kSuccess);
   }
   if (request.staged) staging_.give(request.host);
-  if (code != kSuccess) fail(request.context, code);
 }
 
 void Runtime::fail(ContextHandle context, Code code) {
@@ -323,10 +385,14 @@ void Runtime::forget_stream(StreamHandle handle) {
   }
 }
 
-Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, size_t& place) {
+Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, const Choice& choice,
+                    size_t& place) {
   const std::lock_guard lock(lanes_mutex_);
   const size_t first = kLanesPerDirection * static_cast<size_t>(direction);
   size_t best = 0;
+  const auto work = [&](size_t i) {
+    return lane_at(device, first + i)->pending() + choice.load[first + i];
+  };
   for (size_t i = 0; i < kLanesPerDirection; ++i) {
     auto& one = lane_at(device, first + i);
     // A second lane only when the first is busy, and only if there is room for it.
@@ -335,10 +401,14 @@ Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, size_t&
       if (!one) no_room(i == 0);
     }
     if (!one) break;
-    if (one->pending() < lane_at(device, first + best)->pending()) best = i;
-    if (one->idle()) break;
+    if (work(i) < work(best)) best = i;
+    if (work(i) == 0) break;
   }
   place = first + best;
+  // Nobody waits for company, but who has to wait does so where it may find some.
+  const size_t wish = choice.neighbour;
+  const bool usual = wish >= first && wish < first + kLanesPerDirection;
+  if (usual && lane_at(device, wish) && work(best) > 0) place = wish;
   return lane_at(device, place).get();
 }
 
@@ -361,22 +431,51 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
   place = bulk_place(host);
   auto& one = lane_at(device, place);
   if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead()));
+    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
     if (!one) room_for_more_.store(false);
   }
   return one.get();
 }
 
-// Registered memory is read when the copy may go, not before.
-bool Runtime::sealed_ahead(const CopyAsked& asked) const {
+// Registered memory is read when the copy may go, not before. So is pinned memory that somebody may
+// still write in the order of streams.
+bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
   if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
   if (asked.bytes < speculation_->bulk_bytes_min) return false;
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
-  return !block || !block->what.registered;
+  return !block || (!block->what.registered && settled(asked, device));
 }
 
-Ahead* Runtime::make_ahead() {
+// Of large copies to the host the core knows that was told of them.
+bool Runtime::settled(const CopyAsked& asked, int device) {
+  if (unsettled_.any()) return false;
+  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
+  const std::lock_guard lock(lanes_mutex_);
+  const auto& carrier = lane_at(device, bulk_place(host));
+  const Ahead* const core = carrier ? carrier->ahead() : nullptr;
+  for (const auto& lane : lanes_) {
+    if (!lane || lane->direction() != Direction::to_host) continue;
+    const bool writes = lane->any([&](const LaneRequest& request) {
+      if (request.observer != nullptr && request.observer == core) return false;
+      void* const to = request.deliver != nullptr ? request.deliver : request.host;
+      return host.overlaps({reinterpret_cast<uint64_t>(to), request.bytes});
+    });
+    if (writes) return false;
+  }
+  return true;
+}
+
+void Runtime::unsettle(StreamHandle handle) {
+  ContextHandle context = nullptr;
+  if (driver_.context_of(handle, context) != kSuccess) return;
+  const auto lease = take_event(context);
+  if (!lease || driver_.record(lease->event, handle) != kSuccess) return;
+  unsettled_.add(key_of(handle, context), context, lease);
+}
+
+Ahead* Runtime::make_ahead(int device) {
   AheadOptions made;
+  made.device = device;
   made.policy = *speculation_;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max / (speculation_->by_cost ? kBulkLanes : 1);
@@ -425,7 +524,9 @@ void Runtime::no_room(bool at_all) {
 }
 
 Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead) {
-  auto made = Lane::open(driver_, *this, device, direction, ahead);
+  std::optional<CrossingCosts> costs;
+  if (options().coalesce && ahead == nullptr) costs = crossing_costs();
+  auto made = Lane::open(driver_, *this, device, direction, ahead, costs);
   if (!made) {
     SEALANE_LOG(info, "the driver has no context for another lane");
     return nullptr;

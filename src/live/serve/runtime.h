@@ -13,12 +13,14 @@
 // Threads: everything from any thread. Lock order: a stream's mutex, then a lane's.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +31,7 @@
 #include "live/serve/lane.h"
 #include "live/serve/memory.h"
 #include "live/serve/options.h"
+#include "live/serve/unsettled.h"
 
 namespace sealane::serve {
 
@@ -39,6 +42,7 @@ struct CopyAsked {
   uint64_t bytes = 0;
   StreamHandle stream = nullptr;  // default streams by their names
   uint64_t id = 0;                // next_copy(), if somebody watches
+  bool read_now = false;          // nobody may look at the source after the call
 };
 
 class Runtime final : private LaneOwner {
@@ -52,9 +56,13 @@ class Runtime final : private LaneOwner {
 
   // An asynchronous copy. carried: it is ours and the call has succeeded; else pass it on.
   Route copy(const CopyAsked& asked);
+  // Copies of one stream among which there is no order: all are carried, or all are to be passed.
+  Route copy_together(std::span<const CopyAsked> batch);
   uint64_t next_copy() { return copies_.fetch_add(1) + 1; }
   // Something else goes into this stream.
   void touch(StreamHandle stream);
+  // What went into it may write host memory, or let the host do so (unsettled.h).
+  void unsettle(StreamHandle stream);
   void forget_stream(StreamHandle stream);            // the program destroyed it
   void forget_context(ContextHandle context);         // and all that was in it
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
@@ -78,10 +86,8 @@ class Runtime final : private LaneOwner {
   void add_host_memory(const Range& range, const HostBlock& block);
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
-  bool owns_pinned() const { return options().pinned || speculation_ != nullptr; }
-
-  // What was sealed ahead so far, lane by lane.
-  std::vector<Ahead::Stats> speculation();
+  bool owns_pinned() const { return options().pinned || seals_ahead(); }
+  bool seals_ahead() const { return speculation_ != nullptr; }
 
   void step_aside(const char* why);
 
@@ -92,6 +98,7 @@ class Runtime final : private LaneOwner {
   static constexpr size_t kBulkLane = 2 * kLanesPerDirection;
   static constexpr size_t kBulkLanes = 2;  // the same reason; each has its part of the memory
   static constexpr size_t kLanesPerDevice = kBulkLane + kBulkLanes;
+  static constexpr uint64_t kTogetherMax = Crossing::kBytesMax;
 
   struct Copied {
     Range device;
@@ -114,35 +121,60 @@ class Runtime final : private LaneOwner {
     uint64_t legacy_epoch = 0;        // of the legacy stream, at the last carried copy
   };
   using StreamPointer = std::shared_ptr<Stream>;
+  // A copy that may be carried, and by which lane, before anything is in its stream.
+  struct Carriage {
+    StreamPointer stream;
+    Lane* lane = nullptr;
+    size_t place = 0;
+    LaneRequest request;
+  };
+  using Load = std::array<size_t, kLanesPerDevice>;
+  static constexpr size_t kNowhere = kLanesPerDevice;
+  struct Choice {
+    Load load{};                  // copies the lanes are about to get
+    size_t neighbour = kNowhere;  // the lane of a copy that this one could travel with
+  };
 
   explicit Runtime(GpuDriver& driver);
+  Route offer(const CopyAsked& asked);
+  Route offer_together(std::span<const CopyAsked> batch);
   bool departs(const LaneRequest& request) override;
   void landed(const LaneRequest& request) override;
-  void carried(const LaneRequest& request, Direction direction, Code code) override;
+  void failed(const LaneRequest& request, Direction direction, Code code) override;
+  void carried(const LaneRequest& request, Code code) override;
 
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;
   StreamPointer stream(StreamHandle handle);        // nullptr: the driver does not know it
   StreamPointer known_stream(StreamHandle handle);  // only if it has had a carried copy
+  Route prepare(const CopyAsked& asked, Choice choice, Carriage& out);
+  static size_t neighbour_of(const CopyAsked& asked, Stream& stream);
+  Route prepare_all(std::span<const CopyAsked> batch, std::span<Carriage> all);
+  void give_back(const Carriage& carriage);
   // The lane with the least to do, and its place among the device's; nullptr: there is none.
-  Lane* lane(int device, Direction direction, uint64_t reachable, size_t& place);
+  Lane* lane(int device, Direction direction, uint64_t reachable, const Choice& choice,
+             size_t& place);
   void no_room(bool at_all);
   Lane* bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place);
   size_t bulk_place(const Range& host) const;
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
   Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
   const Policy* choose_speculation() const;
-  bool sealed_ahead(const CopyAsked& asked) const;
-  Ahead* make_ahead();
+  bool sealed_ahead(const CopyAsked& asked, int device);
+  bool settled(const CopyAsked& asked, int device);
+  Ahead* make_ahead(int device);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
   void* snapshot(const void* from, uint64_t bytes);
   // Copies on all workers, with calls that cannot fault.
   bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
-  Code put_into_stream(const CopyAsked& asked, Stream& stream, Lane& lane, GateWord& word,
-                       LaneRequest& request);
-  Code put_gate(const CopyAsked& asked, Lane& lane, GateWord& word, LaneRequest& request);
-  Code begin_run(const CopyAsked& asked, Stream& stream);
+  Code put_into_stream(const CopyAsked& asked, Carriage& carriage);
+  Code put_gates(std::span<const CopyAsked> batch, std::span<Carriage> all, Load& gated);
+  Code put_gate(StreamHandle stream, Carriage& carriage);
+  Code follow(StreamHandle handle, Stream& stream);
+  Code begin_run(StreamHandle handle, Stream& stream);
+  static void order(const CopyAsked& asked, std::span<const Copied> run, Carriage& carriage);
+  static Copied trace_of(const CopyAsked& asked, const Carriage& carriage);
   std::shared_ptr<Lease> take_event(ContextHandle context);
   void give_event(ContextHandle context, EventHandle event);
 
@@ -154,6 +186,7 @@ class Runtime final : private LaneOwner {
   const Policy* const speculation_;  // nullptr: nothing is sealed ahead
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
+  Unsettled unsettled_;
 
   std::shared_mutex streams_mutex_;
   std::unordered_map<uint64_t, StreamPointer> streams_;

@@ -55,22 +55,12 @@ void Runtime::drain(Range range) {
   for (Ahead* ahead : aheads) ahead->freed(range);
 }
 
-std::vector<Ahead::Stats> Runtime::speculation() {
-  std::vector<Ahead*> aheads;
-  {
-    const std::lock_guard lock(lanes_mutex_);
-    aheads = aheads_;
-  }
-  std::vector<Ahead::Stats> all;
-  for (Ahead* ahead : aheads) all.push_back(ahead->stats());
-  return all;
-}
-
 void Runtime::forget_context(ContextHandle context) {
   {
     const std::unique_lock lock(streams_mutex_);
     std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
   }
+  unsettled_.forget(context);
   device_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
   host_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
   {

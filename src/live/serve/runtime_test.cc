@@ -8,44 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/bytes.h"
-#include "live/serve/fake_driver_for_tests.h"
+#include "live/serve/runtime_for_tests.h"
 
 namespace sealane::serve {
 namespace {
-
-class RuntimeTest : public testing::Test {
- protected:
-  RuntimeTest() {
-    Runtime::start(driver_);
-    runtime_ = Runtime::get();
-    runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
-                                  {0, FakeDriver::program()});
-    runtime_->host_memory().add({address(host_), sizeof host_},
-                                {false, false, 0, FakeDriver::program()});
-  }
-  // Threads of the runtime may look at the driver until everything is done.
-  ~RuntimeTest() override {
-    driver_.lift();
-    runtime_->drain();
-    Runtime::abandon();
-  }
-
-  static uint64_t address(const void* memory) { return reinterpret_cast<uint64_t>(memory); }
-  Route copy(Direction direction, uint64_t at, uint8_t* host, uint64_t bytes) {
-    return runtime_->copy({direction, FakeDriver::kDeviceBase + at, host, bytes, stream_, ++id_});
-  }
-  Route in(uint64_t at, uint64_t bytes) {
-    return copy(Direction::to_device, at, host_ + at, bytes);
-  }
-  Route out(uint64_t at, uint64_t bytes) { return copy(Direction::to_host, at, host_ + at, bytes); }
-
-  FakeDriver& driver_ = *new FakeDriver;  // outlives the test: idle threads still know it
-  Runtime* runtime_ = nullptr;
-  const StreamHandle stream_ = FakeDriver::stream(4096);
-  uint8_t host_[4096] = {};
-  uint64_t id_ = 0;
-};
 
 TEST_F(RuntimeTest, ACopyGoesBehindWhatIsBeforeItAndTheStreamWaitsForIt) {
   std::memset(host_, 3, sizeof host_);
@@ -123,6 +89,41 @@ TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
   runtime_->forget_context(FakeDriver::program());
   EXPECT_FALSE(runtime_->any_failed());
+}
+
+// Whoever was let through the gate must not miss the error, nor find bytes that nobody verified.
+TEST_F(RuntimeTest, AFailureIsKnownAndItsBytesAreGoneBeforeTheGateOpens) {
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+  for (int round = 0; round < 200; ++round) {
+    std::memset(host_, 5, 100);
+    driver_.next_copy = 214;
+    ASSERT_EQ(out(0, 100), Route::carried);
+    driver_.await(stream_);
+    ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214) << round;
+    ASSERT_EQ(host_[50], 0) << round;
+    runtime_->drain();
+    driver_.next_copy = kSuccess;
+    runtime_->forget_context(FakeDriver::program());
+    runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                  {0, FakeDriver::program()});
+    runtime_->host_memory().add({address(host_), sizeof host_},
+                                {false, false, 0, FakeDriver::program()});
+  }
+}
+
+TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  driver_.contexts_max = driver_.contexts();
+  driver_.lanes_fail = true;
+  driver_.next_copy = 214;
+  EXPECT_EQ(in(0, 100), Route::carried);
+  for (int i = 0; i < 20000 && !driver_.done(stream_); ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_TRUE(driver_.done(stream_)) << "the program would wait for ever";
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
 }
 
 TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {

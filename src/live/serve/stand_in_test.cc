@@ -61,6 +61,9 @@ class SealingDriver final : public GpuDriver {
   void enter_thread() override {}
   void drop_lane(const LaneContext&) override {}
   Code allocate(const LaneContext&, uint64_t, uint64_t&) override { return kNotSupported; }
+  Code move_within(const LaneContext&, std::span<const DeviceMove>) override {
+    return kNotSupported;
+  }
   Code set_word(const LaneContext&, uint64_t, uint32_t) override { return kNotSupported; }
   Code context_of(StreamHandle, ContextHandle&) override { return kNotSupported; }
   Code device_of(ContextHandle, int&) override { return kNotSupported; }
@@ -71,6 +74,7 @@ class SealingDriver final : public GpuDriver {
   Code wait_word(StreamHandle, uint64_t, uint32_t) override { return kNotSupported; }
   Code run_on_host(StreamHandle, void (*)(void*), void*) override { return kNotSupported; }
   Code synchronise(ContextHandle) override { return kNotSupported; }
+  Code set_word_there(ContextHandle, uint64_t, uint32_t) override { return kNotSupported; }
 
  private:
   static constexpr uint64_t kMessage = 1_MiB;

@@ -21,7 +21,10 @@ Role role_after(Role before, EventKind kind) {
     case EventKind::message:
       return before == Role::unknown || before == Role::worker ? Role::driver : before;
     case EventKind::part:
+    case EventKind::sealed:
       return before == Role::unknown ? Role::worker : before;
+    case EventKind::leader:
+    case EventKind::slots:
     case EventKind::memory:
     case EventKind::key:
     case EventKind::note:

@@ -20,7 +20,10 @@ std::string name_of(const Event& event) {
     case EventKind::carried:
       return concat(in ? "carry to device " : "carry to host ", bytes_text(event.bytes));
     case EventKind::message:
+      if (event.answer == Answer::slot) return concat("hit ", bytes_text(event.bytes));
       return concat(in ? "seal " : "open ", bytes_text(event.bytes));
+    case EventKind::sealed:
+      return concat(event.asynchronous ? "seal ahead " : "seal ", bytes_text(event.bytes));
     case EventKind::part:
       return concat("part ", bytes_text(event.bytes));
     default:
@@ -38,6 +41,8 @@ std::string_view category_of(EventKind kind) {
       return "message";
     case EventKind::part:
       return "worker";
+    case EventKind::sealed:
+      return "ahead";
     case EventKind::wait:
       return "wait";
     default:
@@ -51,6 +56,7 @@ bool is_slice(const Event& event) {
     case EventKind::carried:
     case EventKind::message:
     case EventKind::part:
+    case EventKind::sealed:
     case EventKind::wait:
       return true;
     case EventKind::call:
@@ -77,6 +83,7 @@ void ChromeTrace::handle(const Event& event) noexcept {
   }
   if (event.kind == EventKind::carried) arrow(event, track, "f", event.begin);
   show_on_gpu(event);
+  show_speculation(event);
 }
 
 void ChromeTrace::finish() noexcept {
@@ -94,6 +101,24 @@ void ChromeTrace::show_on_gpu(const Event& event) {
   slice(event, {kFirstGpu + event.device, row}, bytes_text(event.bytes), "bus");
 }
 
+// Who leads is an instant on a row of its own, what slots hold a counter.
+void ChromeTrace::show_speculation(const Event& event) {
+  if (event.kind != EventKind::leader && event.kind != EventKind::slots) return;
+  name_gpu(event.device);
+  begin_line();
+  json_.field("pid", kFirstGpu + event.device).field("tid", 3);
+  json_.field("ts", microseconds(event.begin - origin_));
+  if (event.kind == EventKind::slots) {
+    json_.field("ph", "C").field("name", "slots");
+    json_.begin_object("args").field("bytes", event.bytes).end_object();
+  } else {
+    const bool silent = event.text == nullptr || *event.text == '\0';
+    json_.field("ph", "i").field("s", "t").field("cat", "ahead");
+    json_.field("name", silent ? std::string("nobody leads") : concat(event.text, " leads"));
+  }
+  end_line();
+}
+
 void ChromeTrace::name_thread(const Actor& actor) {
   if (named_.size() <= actor.number) named_.resize(actor.number + 1, Role::unknown);
   if (named_[actor.number] == actor.role) return;
@@ -109,6 +134,7 @@ void ChromeTrace::name_gpu(uint8_t device) {
   metadata("process_name", {kFirstGpu + device, 0}, concat("GPU ", device));
   metadata("thread_name", {kFirstGpu + device, 1}, "to device");
   metadata("thread_name", {kFirstGpu + device, 2}, "to host");
+  metadata("thread_name", {kFirstGpu + device, 3}, "prediction");
 }
 
 void ChromeTrace::metadata(const char* what, Track track, std::string_view name) {

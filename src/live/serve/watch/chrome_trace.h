@@ -3,8 +3,8 @@
 //
 // --trace: what happened when, as a Chrome trace (https://ui.perfetto.dev opens it). One process of
 // the trace is the program, with its threads, our lanes and our workers; one more for each GPU has
-// the copies as they travelled, by direction, and kernels where their times are known. An arrow
-// leads from the call that asked for a copy to the lane that carried it.
+// the copies as they travelled, by direction, who leads the predictors for it, and what is in its
+// slots. An arrow leads from the call that asked for a copy to the lane that carried it.
 //
 // Times are device time, as in stats.h. The file grows while the program runs; a program that is
 // killed leaves a file without its end, which Perfetto reads.
@@ -47,6 +47,7 @@ class ChromeTrace final : public EventSink {
   void slice(const Event& event, Track track, const std::string& name, std::string_view category);
   void arrow(const Event& event, Track track, const char* phase, Instant at);
   void show_on_gpu(const Event& event);
+  void show_speculation(const Event& event);
   void metadata(const char* what, Track track, std::string_view name);
   void begin_line();
   void end_line();

@@ -21,6 +21,10 @@ Counts each_word(const Counts& left, const Counts& right, Operation operation) {
   return std::bit_cast<Counts>(out);
 }
 
+double part_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 }  // namespace
 
 std::string_view to_string(Route route) {
@@ -53,6 +57,8 @@ std::string_view to_string(Answer answer) {
       return "engine";
     case Answer::parallel:
       return "parallel";
+    case Answer::worker:
+      return "worker";
     case Answer::slot:
       return "slot";
   }
@@ -81,10 +87,10 @@ Tally Counts::copies_of(Direction direction) const {
   return sum;
 }
 
-Tally Counts::carried_of(Direction direction) const {
+Tally Counts::copies_by(Direction direction, Route route) const {
   Tally sum{};
   for (const auto& by_memory : copies[static_cast<size_t>(direction)]) {
-    for (const auto& by_route : by_memory) sum += by_route[static_cast<size_t>(Route::carried)];
+    for (const auto& by_route : by_memory) sum += by_route[static_cast<size_t>(route)];
   }
   return sum;
 }
@@ -93,8 +99,22 @@ double Counts::hit_rate() const {
   Tally all{};
   for (const Tally& tally : messages[0]) all += tally;
   const uint64_t hits = messages[0][static_cast<size_t>(Answer::slot)].bytes;
-  return all.bytes == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(all.bytes);
+  return part_of(hits, all.bytes);
 }
+
+LaneCounts Counts::lane_sum() const {
+  Counts sum{};
+  for (const LaneCounts& lane : lanes) {
+    Counts one{};
+    one.lanes[0] = lane;
+    sum += one;
+  }
+  return sum.lanes[0];
+}
+
+double LaneCounts::foreseen_rate() const { return part_of(pipeline.hits, pipeline.requests); }
+
+double LaneCounts::hit_rate() const { return part_of(messages_ahead, pipeline.messages); }
 
 Counts& Counts::operator+=(const Counts& other) {
   return *this = each_word(*this, other, std::plus<>());

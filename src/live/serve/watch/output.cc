@@ -15,12 +15,6 @@
 namespace sealane::serve {
 namespace {
 
-void complain(const std::string& path, int error_number) {
-  char text[128];
-  const char* reason = strerror_r(error_number, text, sizeof text);  // GNU's
-  say(concat("sealane: cannot write ", path, ": ", reason, "\n"));
-}
-
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t done = ::write(file, text.data(), text.size());
@@ -41,7 +35,13 @@ std::string output_path(std::string_view pattern) {
   return out;
 }
 
-bool write_whole(const std::string& path, std::string_view text) {
+void complain(const std::string& path, int error_number) {
+  char text[128];
+  const char* reason = strerror_r(error_number, text, sizeof text);  // GNU's
+  say(concat("sealane: cannot write ", path, ": ", reason, "\n"));
+}
+
+int replace_file(const std::string& path, std::string_view text) {
   const std::string beside = concat(path, ".", ::getpid(), ".part");
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   bool done = file >= 0 && write_all(file, text);
@@ -51,11 +51,14 @@ bool write_whole(const std::string& path, std::string_view text) {
     done = false;
     error_number = errno;
   }
-  if (!done) {
-    ::unlink(beside.c_str());
-    complain(path, error_number);
-  }
-  return done;
+  if (!done) ::unlink(beside.c_str());
+  return done ? 0 : error_number;
+}
+
+bool write_whole(const std::string& path, std::string_view text) {
+  const int error_number = replace_file(path, text);
+  if (error_number != 0) complain(path, error_number);
+  return error_number == 0;
 }
 
 void say(std::string_view text) { write_all(STDERR_FILENO, text); }

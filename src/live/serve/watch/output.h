@@ -16,8 +16,13 @@ namespace sealane::serve {
 // "%p" in a file's name is the process's number, so that each process of a job has its own.
 std::string output_path(std::string_view pattern);
 
-// All of it or nothing: written beside `path`, then renamed.
+// All of it or nothing: written beside `path`, then renamed. Returns an errno, 0 if it is done, and
+// says nothing.
+int replace_file(const std::string& path, std::string_view text);
+
+// The same, with the line on stderr.
 bool write_whole(const std::string& path, std::string_view text);
+void complain(const std::string& path, int error_number);  // that line
 
 // One or more lines on stderr, in one piece.
 void say(std::string_view text);

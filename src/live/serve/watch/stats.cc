@@ -46,6 +46,10 @@ void Stats::handle(const Event& event) noexcept {
       break;
     case EventKind::carried:
       count(counts_.carried[at(event.direction)], event);
+      if (event.together > 1) {
+        add(counts_.coalesced[at(event.direction)], event.together);
+        add(counts_.crossings_saved[at(event.direction)], event.together - 1u);
+      }
       break;
     case EventKind::message:
       count(counts_.messages[at(event.direction)][static_cast<size_t>(event.answer)], event);
@@ -65,6 +69,11 @@ void Stats::handle(const Event& event) noexcept {
     case EventKind::note:
       find_or_take(notes_, event.text);
       break;
+    case EventKind::sealed:
+      count(counts_.sealed[event.asynchronous ? 1 : 0], event);
+      break;
+    case EventKind::leader:
+    case EventKind::slots:
     case EventKind::memory:
       break;
   }
@@ -80,7 +89,15 @@ Counts Stats::counts() const {
   }
   const uint64_t first = first_ns_.load(std::memory_order_relaxed);
   out.elapsed_ns = std::max(first, last_ns_.load(std::memory_order_relaxed)) - first;
+  const auto sealing = lanes();
+  for (size_t i = 0; i < std::min(sealing.size(), Counts::kLanesMax); ++i) {
+    out.lanes[i] = {sealing[i].pipeline, sealing[i].answered_ahead};
+  }
   return out;
+}
+
+std::vector<Ahead::Stats> Stats::lanes() const {
+  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
 }
 
 std::optional<Counts> Stats::profiled() const {

@@ -33,7 +33,7 @@ struct StatsOptions {
   bool summary = true;  // lines on stderr
   StockCosts costs;
   double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
-  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // that seal ahead; null: there are none
+  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // those that seal ahead, asked when it is told
 };
 
 class Stats final : public EventSink {
@@ -47,6 +47,8 @@ class Stats final : public EventSink {
   std::optional<Counts> profiled() const;  // of what the program profiled, if it did
   std::string json() const;
   std::string summary() const;
+  std::vector<Ahead::Stats> lanes() const;  // those that seal ahead, as of now
+  double seconds(uint64_t real_ns) const;   // device time
   bool has_seen_anything() const { return first_ns_.load(std::memory_order_relaxed) != 0; }
 
  private:
@@ -67,10 +69,8 @@ class Stats final : public EventSink {
   void start_profile();
   void stop_profile();
 
-  double seconds(uint64_t real_ns) const;
   void write_counts(JsonWriter& json, const Counts& counts,
                     const std::vector<Ahead::Stats>& lanes) const;
-  std::vector<Ahead::Stats> lanes() const;
   void write_direction(JsonWriter& json, const Counts& counts, Direction direction) const;
   void write_copies(JsonWriter& json, const Counts& counts) const;
   std::string copy_line(const Counts& counts, Direction direction) const;

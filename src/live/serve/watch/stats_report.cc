@@ -5,6 +5,7 @@
 
 #include "base/figures.h"
 #include "base/json_writer.h"
+#include "live/serve/watch/speculation_report.h"
 #include "live/serve/watch/stats.h"
 
 namespace sealane::serve {
@@ -14,20 +15,6 @@ constexpr std::string_view kMethod =
     "per copy: toll + per message (AEAD + message cost + staging if pageable) while the link moves "
     "the message before, with the platform's numbers; waiting for the stream is not in it, so "
     "callers would have waited at least this long";
-
-constexpr Direction kDirections[] = {Direction::to_device, Direction::to_host};
-
-// What the core counted on a lane that seals ahead.
-void write_lane(JsonWriter& json, const Ahead::Stats& lane) {
-  const Pipeline::Stats& core = lane.pipeline;
-  json.begin_object().field("leader", lane.leader);
-  json.field("requests", core.requests).field("hits", core.hits);
-  json.field("messages", core.messages).field("messages_ahead", lane.answered);
-  json.field("sealed_ahead", core.sealed_ahead).field("voided", core.voided);
-  json.field("pads", core.padded).field("relinquished", core.relinquished);
-  json.field("holds", core.held).field("resealed", core.resealed);
-  json.field("slot_bytes_peak", lane.slot_bytes_peak).end_object();
-}
 
 }  // namespace
 
@@ -41,10 +28,11 @@ std::string Stats::json() const {
   json.begin_object().field("version", 1);
   const double dilation = options_.dilation != nullptr ? options_.dilation() : 0;
   json.field("dilation", dilation > 0 ? dilation : 1);
-  write_counts(json, counts(), lanes());
+  const auto sealing = lanes();
+  write_counts(json, counts(), sealing);
   if (const auto range = profiled()) {
     json.begin_object("profiled");
-    write_counts(json, *range, {});
+    write_counts(json, *range, sealing);
     json.end_object();
   }
   json.begin_object("stock_estimate").field("platform", options_.costs.from);
@@ -57,11 +45,6 @@ std::string Stats::json() const {
   return json.text();
 }
 
-std::vector<Ahead::Stats> Stats::lanes() const {
-  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
-}
-
-// `lanes` count the whole run only.
 void Stats::write_counts(JsonWriter& json, const Counts& counts,
                          const std::vector<Ahead::Stats>& lanes) const {
   json.field("seconds", seconds(counts.elapsed_ns));
@@ -76,18 +59,17 @@ void Stats::write_counts(JsonWriter& json, const Counts& counts,
   json.end_object();
   json.begin_object("workers").field("parts", counts.parts.count);
   json.field("bytes", counts.parts.bytes).field("busy_s", seconds(counts.parts.ns));
+  json.field("sealed_bytes", counts.sealed[0].bytes + counts.sealed[1].bytes);
+  json.field("sealing_s", seconds(counts.sealed[0].ns + counts.sealed[1].ns));
   json.field("cpu_s", static_cast<double>(counts.cpu_ns) / 1e9).end_object();
-  json.begin_object("speculation").field("hit_rate", counts.hit_rate());
-  json.field("hit_bytes", counts.messages[0][static_cast<size_t>(Answer::slot)].bytes);
-  json.begin_array("lanes");
-  for (const Ahead::Stats& lane : lanes) write_lane(json, lane);
-  json.end_array().end_object().field("keys", counts.keys);
+  write_speculation(json, counts, lanes);
+  json.field("keys", counts.keys);
 }
 
 void Stats::write_direction(JsonWriter& json, const Counts& counts, Direction direction) const {
   const size_t d = static_cast<size_t>(direction);
   const Tally all = counts.copies_of(direction);
-  const Tally carried = counts.carried_of(direction);
+  const Tally carried = counts.copies_by(direction, Route::carried);
   json.begin_object(to_string(direction)).field("copies", all.count).field("bytes", all.bytes);
   json.field("blocked_s", seconds(all.ns)).field("failed", all.failed);
   json.field("stock_blocked_s_estimate", static_cast<double>(counts.stock_ns[d]) / 1e9);
@@ -95,6 +77,8 @@ void Stats::write_direction(JsonWriter& json, const Counts& counts, Direction di
   json.field("passed_copies", all.count - carried.count);
   json.field("passed_bytes", all.bytes - carried.bytes);
   json.field("carrying_s", seconds(counts.carried[d].ns));
+  json.field("coalesced_copies", counts.coalesced[d]);
+  json.field("crossings_saved", counts.crossings_saved[d]);
   json.begin_object("messages");
   for (size_t a = 0; a < kAnswers; ++a) {
     const Tally& tally = counts.messages[d][a];
@@ -126,7 +110,7 @@ void Stats::write_copies(JsonWriter& json, const Counts& counts) const {
 
 std::string Stats::copy_line(const Counts& counts, Direction direction) const {
   const Tally all = counts.copies_of(direction);
-  const Tally carried = counts.carried_of(direction);
+  const Tally carried = counts.copies_by(direction, Route::carried);
   const uint64_t stock_ns = counts.stock_ns[static_cast<size_t>(direction)];
   return concat(
       "  ", padded(direction == Direction::to_device ? "to device" : "to host", 11),
@@ -147,9 +131,15 @@ std::string Stats::summary() const {
     out += concat("  of these, profiled (", time_text(seconds(range->elapsed_ns)), ")\n");
     for (const Direction direction : kDirections) out += copy_line(*range, direction);
   }
+  out += speculation_lines(whole, profiled(), lanes());
   out += concat("  waiting calls ", grouped(whole.waits.count), ", ",
                 time_text(seconds(whole.waits.ns)), "; own threads' CPU ",
                 time_text(static_cast<double>(whole.cpu_ns) / 1e9), "\n");
+  if (const uint64_t together = whole.coalesced[0] + whole.coalesced[1]; together > 0) {
+    out +=
+        concat("  small copies that travelled together ", grouped(together), ": ",
+               grouped(whole.crossings_saved[0] + whole.crossings_saved[1]), " crossings saved\n");
+  }
   const uint64_t failed =
       whole.copies_of(Direction::to_device).failed + whole.copies_of(Direction::to_host).failed;
   if (failed > 0) out += concat("  failed copies ", grouped(failed), "\n");

@@ -3,14 +3,20 @@
 
 #include "live/serve/watch/watch.h"
 
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "live/serve/watch/chrome_trace.h"
+#include "live/serve/watch/metrics.h"
 #include "live/serve/watch/observer.h"
 #include "live/serve/watch/recorder.h"
 #include "live/serve/watch/stats.h"
@@ -57,17 +63,38 @@ double measure_engine() {
   return static_cast<double>(from.size()) / std::max(1.0, best_ns);
 }
 
+double unix_time_s() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// One who counts for both who tell.
+void start_counting(Lookup lookup, const WatchContext& context) {
+  const std::string stats = path_in(lookup, "SEALANE_STATS");
+  const std::string metrics = path_in(lookup, "SEALANE_METRICS");
+  if (stats.empty() && metrics.empty()) return;
+  auto& counts =
+      *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation, &Ahead::stats_of_all});
+  add_sink(counts);
+  if (metrics.empty()) return;
+  auto& told = *new Metrics(counts, metrics_path(metrics),
+                            {concat(::getpid()), printable(program_invocation_short_name, 64),
+                             unix_time_s(), context.workers});
+  add_sink(told);
+  told.start(context.metrics_every);
+}
+
 }  // namespace
 
 bool is_watching_asked(Lookup lookup) {
   return is_set(lookup, "SEALANE_OBSERVE") || is_set(lookup, "SEALANE_STATS") ||
-         is_set(lookup, "SEALANE_TRACE") || is_set(lookup, "SEALANE_RECORD");
+         is_set(lookup, "SEALANE_METRICS") || is_set(lookup, "SEALANE_TRACE") ||
+         is_set(lookup, "SEALANE_RECORD");
 }
 
 void start_watching(Lookup lookup, const WatchContext& context) {
-  if (const std::string path = path_in(lookup, "SEALANE_STATS"); !path.empty()) {
-    add_sink(*new Stats({path, true, costs_in(lookup), context.dilation, context.lanes}));
-  }
+  start_counting(lookup, context);
   if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
     add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));
   }

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which sinks were asked for (SEALANE_OBSERVE, SEALANE_STATS, SEALANE_TRACE, SEALANE_RECORD; see
-// docs/watching.md), made and added. They live until the process is gone.
+// Which sinks were asked for (SEALANE_OBSERVE, SEALANE_STATS, SEALANE_METRICS, SEALANE_TRACE,
+// SEALANE_RECORD; see docs/watching.md), made and added. They live until the process is gone.
 #pragma once
 
-#include <vector>
-
-#include "live/serve/ahead.h"
+#include "base/time.h"
 #include "live/serve/options.h"
 
 namespace sealane::serve {
@@ -15,9 +13,9 @@ namespace sealane::serve {
 bool is_watching_asked(Lookup lookup);
 
 struct WatchContext {
-  unsigned workers = 1;                            // that seal, or would
-  double (*dilation)() = nullptr;                  // of the emulated GPU; null on a real one
-  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // what those that seal ahead have done so far
+  unsigned workers = 1;  // that seal, or would
+  Duration metrics_every = std::chrono::seconds(5);
+  double (*dilation)() = nullptr;  // of the emulated GPU; null on a real one
 };
 void start_watching(Lookup lookup, const WatchContext& context);
 

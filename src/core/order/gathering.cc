@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/order/gathering.h"
+
+namespace sealane {
+
+void Gathering::begin(Range host, uint64_t device) {
+  copies_ = host_pieces_ = device_pieces_ = 1;
+  bytes_ = host.bytes;
+  host_end_ = host.end();
+  device_end_ = device + host.bytes;
+}
+
+bool Gathering::admit(Range host, uint64_t device) {
+  if (copies_ == costs_.copies_max || bytes_ + host.bytes > costs_.bytes_max) return false;
+  Gathering with = *this;
+  ++with.copies_;
+  with.bytes_ += host.bytes;
+  with.host_pieces_ += host.address == host_end_ ? 0 : 1;
+  with.device_pieces_ += device == device_end_ ? 0 : 1;
+  with.host_end_ = host.end();
+  with.device_end_ = device + host.bytes;
+  if (with.cost() >= cost() + costs_.toll) return false;
+  *this = with;
+  return true;
+}
+
+Duration Gathering::cost() const {
+  Duration out = costs_.toll;
+  if (host_pieces_ > 1) {
+    out += Duration(static_cast<int64_t>(costs_.copy_ns_per_byte * static_cast<double>(bytes_)));
+  }
+  if (device_pieces_ > 1) out += costs_.scatter * static_cast<int64_t>(device_pieces_);
+  return out;
+}
+
+}  // namespace sealane

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "live/serve/watch/metrics.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "live/serve/watch/output.h"
+
+namespace sealane::serve {
+
+std::string metrics_path(const std::string& pattern) {
+  std::string path = output_path(pattern);
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) return path;
+  if (path.back() != '/') path += '/';
+  return concat(path, "sealane-", ::getpid(), ".prom");
+}
+
+// Our threads take no signals: those are for the program's handlers, on the program's threads.
+void Metrics::start(Duration every) {
+  every_ = every;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto body = [](void* self) -> void* {
+    static_cast<Metrics*>(self)->keep_writing();
+    return nullptr;
+  };
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, body, this) == 0) {  // else there is the file at the end
+    pthread_setname_np(thread, "sealane-metrics");
+    pthread_detach(thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Metrics::keep_writing() {
+  const int64_t ns = every_.count();
+  for (;;) {
+    timespec pause{ns / 1'000'000'000, ns % 1'000'000'000};
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    write(true);
+  }
+}
+
+void Metrics::finish() noexcept {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  write(false);
+}
+
+void Metrics::write(bool running) {
+  if (!stats_.has_seen_anything()) return;
+  const int error_number = replace_file(path_, metrics_text(stats_, process_, running));
+  if (error_number != 0 && !complained_) complain(path_, error_number);
+  complained_ = complained_ || error_number != 0;
+}
+
+}  // namespace sealane::serve

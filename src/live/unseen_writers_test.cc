@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Are those noticed who can write past the page tables, and does nobody trust pages then?
+
+#include "live/unseen_writers.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/aio_abi.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "live/serve/guard_book.h"
+
+namespace sealane {
+namespace {
+
+// A pipe in packet mode has the flag that a file for direct I/O has.
+class DirectFile {
+ public:
+  DirectFile() { EXPECT_EQ(pipe2(ends_, O_DIRECT), 0); }
+  ~DirectFile() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  DirectFile(const DirectFile&) = delete;
+  DirectFile& operator=(const DirectFile&) = delete;
+
+ private:
+  int ends_[2] = {};
+};
+
+TEST(UnseenWriters, AnOrdinaryProcessHasNone) { EXPECT_FALSE(UnseenWriters().possible()); }
+
+TEST(UnseenWriters, DirectFilesCountAndAreRemembered) {
+  UnseenWriters writers;
+  {
+    const DirectFile file;
+    EXPECT_TRUE(writers.possible());
+  }
+  EXPECT_TRUE(writers.possible());
+  EXPECT_FALSE(UnseenWriters().possible());
+}
+
+TEST(UnseenWriters, RingsCount) {
+  aio_context_t ring = 0;
+  if (syscall(SYS_io_setup, 1, &ring) != 0) GTEST_SKIP() << "this kernel has no io_setup";
+  EXPECT_TRUE(UnseenWriters().possible());
+  syscall(SYS_io_destroy, ring);
+}
+
+TEST(UnseenWriters, WhereThereAreSomeDigestsGuard) {
+  constexpr uint64_t kBytes = 1 << 16;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const DirectFile file;
+  serve::GuardBook book(true);
+  const auto guard = book.add({reinterpret_cast<uint64_t>(memory), kBytes});
+  book.arm(*guard);
+  EXPECT_EQ(guard->state.load(), serve::GuardBook::Entry::State::digest);
+  munmap(memory, kBytes);
+}
+
+}  // namespace
+}  // namespace sealane
