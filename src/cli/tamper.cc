@@ -11,7 +11,7 @@
 
 #include "live/comm/communicator.h"
 #include "seal/record.h"
-#include "transport/forwarding_fabric.h"
+#include "live/comm/forwarding_fabric.h"
 
 namespace sealane::cli {
 namespace {

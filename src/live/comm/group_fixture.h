@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "live/comm/communicator.h"
 #include "live/comm/key_file.h"
-#include "transport/forwarding_fabric.h"
+#include "live/comm/forwarding_fabric.h"
 
 namespace sealane {
 
