@@ -34,7 +34,7 @@ check_tidy() {
 }
 
 # The pure rooms, those that parse what others wrote, and those with threads.
-sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test"
+sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test live_test"
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
