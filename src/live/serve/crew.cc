@@ -46,6 +46,19 @@ struct Crew::Loop {
   std::atomic<size_t> next{0};
   std::atomic<uint32_t> inside{0};
   Loop* later = nullptr;
+  const uint64_t began = pace().begin();  // where its caller was on the modelled clock,
+  std::atomic<uint64_t> ended{0};         // and the last of those that helped
+
+  // On a worker, which has been free since then: it begins when it was wanted, or when it was free.
+  void help(uint64_t& free_at) {
+    pace().go_on_from(std::max(began, free_at));
+    while (step()) {
+    }
+    free_at = pace().begin();
+    uint64_t known = ended.load(std::memory_order_relaxed);
+    while (free_at > known && !ended.compare_exchange_weak(known, free_at)) {
+    }
+  }
 
   bool step() {
     const size_t index = next.fetch_add(1, std::memory_order_relaxed);
@@ -85,8 +98,8 @@ void Crew::run(size_t count, Work work, void* context) {
   }
   for (uint32_t now = loop.inside.load(); now != 0; now = loop.inside.load()) {
     loop.inside.wait(now);
-    pace().woke();
   }
+  pace().go_on_from(std::max(pace().begin(), loop.ended.load()));
 }
 
 bool Crew::post(Job job, void* context) {
@@ -146,6 +159,7 @@ void Crew::start_workers() {
 }
 
 void Crew::serve_loops(unsigned number) {
+  uint64_t free_at = 0;  // on the modelled clock
   std::unique_lock lock(mutex_);
   const auto wanted = [&] { return number < at_work_ && (loops_ != nullptr || !jobs_.empty()); };
   for (;;) {
@@ -157,13 +171,14 @@ void Crew::serve_loops(unsigned number) {
     }
     if (!wanted()) {
       wanted_.wait(lock, wanted);
-      pace().woke();
+      pace().go_on_now();
     }
     if (loops_ == nullptr) {
       const auto [job, context] = jobs_.front();
       jobs_.pop_front();
       lock.unlock();
       job(context);
+      free_at = pace().begin();
       lock.lock();
       continue;
     }
@@ -174,8 +189,7 @@ void Crew::serve_loops(unsigned number) {
     }
     loop.inside.fetch_add(1);
     lock.unlock();
-    while (loop.step()) {
-    }
+    loop.help(free_at);
     // The last touch: the caller may return as soon as it sees 0. The futex address is only a
     // number to the kernel by then.
     if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) loop.inside.notify_one();

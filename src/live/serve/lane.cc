@@ -112,7 +112,7 @@ void Lane::work() {
   for (;;) {
     if (!closing_ && requests_.empty()) {
       asked_.wait(lock, [&] { return closing_ || !requests_.empty(); });
-      pace().woke();
+      pace().go_on_now();
     }
     if (requests_.empty()) return;
     // Requests are added at the end and removed by us alone, so these positions stay valid.
@@ -124,7 +124,7 @@ void Lane::work() {
     lock.lock();
     if (over == 0) {
       if (requests_.size() == count) asked_.wait_for(lock, kPoll);
-      pace().woke();
+      pace().go_on_now();
       continue;
     }
     remove_finished(first, over);
