@@ -41,7 +41,7 @@ void take_pace() {
   find_pace(found.pace, "sealane_emu_pace");
   find_pace(found.answered, "sealane_emu_pace_answered");
   find_pace(found.dilation, "sealane_emu_dilation");
-  find_pace(found.woken, "sealane_emu_woke");
+  find_pace(found.go_on, "sealane_emu_go_on");
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 

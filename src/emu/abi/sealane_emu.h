@@ -66,13 +66,13 @@ uint64_t sealane_emu_device_ns(void);
 
 /* The clock that `began_ns` below is read from: real nanoseconds, but it stands still while the
  * emulator does what costs the modelled machine nothing (running a kernel as a host function, the
- * device's own verification), and what the calling thread's last modelled sleep lasted too long is
- * not counted, so that wake-ups do not add up. Unpaced it is CLOCK_MONOTONIC. */
+ * device's own verification), and what kept the calling thread from going on in time is not counted:
+ * it is where its modelled work is. Unpaced it is CLOCK_MONOTONIC. */
 uint64_t sealane_emu_clock_ns(void);
 
-/* The calling thread waited for something the emulator knows nothing of (another thread): whatever
- * it was late before is over. */
-void sealane_emu_woke(void);
+/* The calling thread goes on where other work was at that time: it helps another thread with its
+ * work, or has waited for one. A time to come means now. */
+void sealane_emu_go_on(uint64_t clock_ns_then);
 
 /* The dilation K: a modelled second takes K real ones. 0 if nothing is paced. */
 double sealane_emu_dilation(void);

@@ -112,6 +112,7 @@ RealNs SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, Re
   if (answered.bytes > 0) arrival = std::max(arrival, answered.at);
   const RealNs end = core_.reserve(arrival, cost);
   finish_by(end);
+  arrive(end);
   return end;
 }
 
@@ -135,7 +136,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     }
     message.out = slot->data;
     Answered answered;
-    if (!sealer_->seal(message, answered)) return refuse();
+    if (!sealer_->seal(message, core_.begins(transfer.start), answered)) return refuse();
     std::copy(std::begin(message.tag), std::end(message.tag), slot->tag.begin());
     slot->bytes = piece.bytes;
     const RealNs sealed_at = pace_core(transfer, piece, transfer.start, answered);
@@ -222,7 +223,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
       message.in = staging_.data() + piece.bytes;
     }
     Answered answered;
-    if (slot->bytes != piece.bytes || !sealer_->open(message, answered)) {
+    if (slot->bytes != piece.bytes || !sealer_->open(message, core_.begins(arrived_at), answered)) {
       wipe({message.out, piece.bytes});
       return refuse();
     }

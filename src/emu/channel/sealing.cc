@@ -69,10 +69,11 @@ class SealThread {
 
 // Runs an AEAD call where the configuration says, and learns what was answered there.
 template <typename Call>
-bool run_aead(Call&& call, Answered& answered) {
+bool run_aead(Call&& call, RealNs begin, Answered& answered) {
   bool ok = false;
   const auto job = [&] {
     take_answered();
+    go_on_from(begin);
     ok = call();
     answered = {take_answered(), thread_ns()};
   };
@@ -99,12 +100,12 @@ std::unique_ptr<Sealer> Sealer::create(const GcmKey& key, bool encrypt) {
 
 Sealer::~Sealer() { functions_.destroy(state_); }
 
-bool Sealer::seal(sealane_emu_message& message, Answered& answered) {
-  return run_aead([&] { return functions_.seal(state_, &message) == 1; }, answered);
+bool Sealer::seal(sealane_emu_message& message, RealNs begin, Answered& answered) {
+  return run_aead([&] { return functions_.seal(state_, &message) == 1; }, begin, answered);
 }
 
-bool Sealer::open(const sealane_emu_message& message, Answered& answered) {
-  return run_aead([&] { return functions_.open(state_, &message) == 1; }, answered);
+bool Sealer::open(const sealane_emu_message& message, RealNs begin, Answered& answered) {
+  return run_aead([&] { return functions_.open(state_, &message) == 1; }, begin, answered);
 }
 
 }  // namespace sealane::emu

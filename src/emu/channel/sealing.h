@@ -33,8 +33,9 @@ class Sealer {
   Sealer(const Sealer&) = delete;
   Sealer& operator=(const Sealer&) = delete;
 
-  bool seal(sealane_emu_message& message, Answered& answered);
-  bool open(const sealane_emu_message& message, Answered& answered);
+  // `begin`: when, on the modelled machine, the message's turn is.
+  bool seal(sealane_emu_message& message, RealNs begin, Answered& answered);
+  bool open(const sealane_emu_message& message, RealNs begin, Answered& answered);
 
  private:
   Sealer(const sealane_emu_sealing& functions, sealane_emu_sealer* state)

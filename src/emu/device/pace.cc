@@ -100,6 +100,12 @@ void arrive(RealNs at) {
   late = now > at && now - at <= kLateMax ? now - at : 0;
 }
 
+void go_on_from(RealNs at) {
+  if (!config()->paced || at == 0) return;
+  const RealNs now = clock_ns();
+  late = now > at ? now - at : 0;
+}
+
 RealNs overrun_ns() { return overrun.load(); }
 
 void sleep_until(RealNs deadline) {

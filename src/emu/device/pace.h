@@ -17,6 +17,7 @@
 // All functions may be called from any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -46,6 +47,11 @@ RealNs thread_ns();
 // The calling thread waited for something that happened at `at`.
 void arrive(RealNs at);
 
+// The same, however long ago: the calling thread goes on with work that was at `at`. Whoever
+// charges its own work from end to end, as a Server does, does not pay for what kept its thread
+// from it.
+void go_on_from(RealNs at);
+
 void sleep_until(RealNs deadline);  // unpaced, or 0: returns at once
 
 // The same at the end of real work of the host; counts by how much it did not fit in its window.
@@ -69,6 +75,8 @@ class Server {
  public:
   // Reserves the time and returns its end (0 if unpaced).
   RealNs reserve(RealNs arrival, double cost_device_ns);
+  // When a request that arrived then would begin.
+  RealNs begins(RealNs arrival) const { return std::max(free_at_.load(), arrival); }
   void serve(RealNs arrival, double cost_device_ns) {
     sleep_until(reserve(arrival, cost_device_ns));
   }

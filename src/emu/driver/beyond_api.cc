@@ -24,7 +24,9 @@ EMU_BEYOND int sealane_emu_register_symbol(const char* name, uint64_t address, s
 
 EMU_BEYOND uint64_t sealane_emu_clock_ns() { return thread_ns(); }
 
-EMU_BEYOND void sealane_emu_woke() { arrive(clock_ns()); }
+EMU_BEYOND void sealane_emu_go_on(uint64_t clock_ns_then) {
+  if (config() != nullptr) go_on_from(clock_ns_then);
+}
 
 EMU_BEYOND uint64_t sealane_emu_device_ns() {
   static const RealNs began = clock_ns();
@@ -41,7 +43,9 @@ EMU_BEYOND void sealane_emu_pace(sealane_emu_work work, uint64_t bytes, uint64_t
   double rate = model.to_device.cc_aead_gb_per_s;
   if (work == SEALANE_EMU_AEAD_FAST) rate = model.host_fast_aead_gb_per_s;
   if (work == SEALANE_EMU_HOST_COPY) rate = model.host_memcpy_gb_per_s;
-  finish_by(std::min<RealNs>(began_ns, clock_ns()) + real_ns_of(ns_at(rate, bytes)));
+  const RealNs end = std::min<RealNs>(began_ns, clock_ns()) + real_ns_of(ns_at(rate, bytes));
+  finish_by(end);
+  go_on_from(end);
 }
 
 EMU_BEYOND void sealane_emu_pace_aead(uint64_t bytes, uint64_t began_ns) {

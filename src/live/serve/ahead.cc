@@ -357,7 +357,7 @@ void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough) {
     lock.lock();
     if (helped) continue;
     changed_.wait(lock, over);
-    pace().woke();
+    pace().go_on_now();
   }
 }
 

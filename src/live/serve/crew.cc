@@ -49,6 +49,8 @@ struct Crew::Loop {
   std::atomic<size_t> next{0};
   std::atomic<uint32_t> inside{0};
   Loop* later = nullptr;
+  const uint64_t began = pace().begin();  // where its caller was on the modelled clock,
+  std::atomic<uint64_t> ended{0};         // and the last of those that helped
 
   bool over() const { return next.load(std::memory_order_relaxed) >= count; }
   bool step() {
@@ -56,6 +58,18 @@ struct Crew::Loop {
     if (index >= count) return false;
     body(context, index);
     return true;
+  }
+  // A helper takes part from when it was wanted or free. Returns when it is free again.
+  template <typename Last>
+  uint64_t help(uint64_t free_at, const Last& last) {
+    pace().go_on_from(std::max(began, free_at));
+    while (step() && !last()) {
+    }
+    free_at = pace().begin();
+    uint64_t known = ended.load(std::memory_order_relaxed);
+    while (free_at > known && !ended.compare_exchange_weak(known, free_at)) {
+    }
+    return free_at;
   }
 };
 
@@ -110,8 +124,8 @@ void Crew::withdraw(Loop& loop) {
   }
   for (uint32_t now = loop.inside.load(); now != 0; now = loop.inside.load()) {
     loop.inside.wait(now);
-    pace().woke();
   }
+  pace().go_on_from(std::max(pace().begin(), loop.ended.load()));
 }
 
 // With the mutex held: the oldest loop that has something left to do; it stays until leave().
@@ -138,8 +152,7 @@ void Crew::give_way() {
     Loop* loop = join(Which::pressing);
     if (loop == nullptr) return;
     lock.unlock();
-    while (loop->step()) {
-    }
+    loop->help(pace().begin(), [] { return false; });
     leave(*loop);
   }
 }
@@ -156,8 +169,7 @@ bool Crew::help() {
     mine->inside.fetch_add(1);
     lock.unlock();
     wanted_.notify_all();
-    while (mine->step()) {
-    }
+    mine->help(pace().begin(), [] { return false; });
     leave(*mine);
     return true;
   }
@@ -228,20 +240,22 @@ void Crew::start_workers() {
 void Crew::work(unsigned number) {
   a_worker = true;
   bool rested = false;
+  uint64_t free_at = 0;  // on the modelled clock
   std::unique_lock lock(mutex_);
   for (;;) {
     Loop* loop = number < at_work_ ? join(Which::any) : nullptr;
     if (loop != nullptr) {
       const bool behind = loop->behind;
       lock.unlock();
-      while (loop->step() && (!behind || pressing_.load(std::memory_order_relaxed) == 0)) {
-      }
+      free_at = loop->help(
+          free_at, [&] { return behind && pressing_.load(std::memory_order_relaxed) != 0; });
       leave(*loop);
     } else if (number < at_work_ && !jobs_.empty()) {
       const auto [job, context] = jobs_.front();
       jobs_.pop_front();
       lock.unlock();
       job(context);
+      free_at = pace().begin();
     } else {
       wait_for_work(lock, number, rested);
       continue;
@@ -256,9 +270,9 @@ void Crew::work(unsigned number) {
 void Crew::wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested) {
   if (force_ == nullptr || number != 0 || rested) {
     wanted_.wait(lock);
-    pace().woke();
+    pace().go_on_now();
   } else if (wanted_.wait_for(lock, kRestAfter) == std::cv_status::no_timeout) {
-    pace().woke();
+    pace().go_on_now();
   } else {
     lock.unlock();
     rest();

@@ -123,7 +123,7 @@ void Lane::work() {
     lock.lock();
     if (over == 0) {
       if (requests_.size() == count) asked_.wait_for(lock, kPoll);
-      pace().woke();
+      pace().go_on_now();
       continue;
     }
     remove_finished(first, over);
@@ -145,7 +145,7 @@ void Lane::await_requests(std::unique_lock<std::mutex>& lock) {
       ahead_->look();
       lock.lock();
     }
-    pace().woke();
+    pace().go_on_now();
   }
 }
 

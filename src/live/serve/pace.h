@@ -16,17 +16,18 @@ struct Pace {
   uint64_t (*clock)() = nullptr;
   void (*pace)(int work, uint64_t bytes, uint64_t began) = nullptr;
   void (*answered)(uint64_t bytes) = nullptr;
-  void (*woken)() = nullptr;
+  void (*go_on)(uint64_t then) = nullptr;
   double (*dilation)() = nullptr;
 
   uint64_t begin() const { return clock != nullptr ? clock() : 0; }
   void end(Work work, uint64_t bytes, uint64_t began) const {
     if (pace != nullptr) pace(work, bytes, began);
   }
-  // The calling thread has waited for another one of ours.
-  void woke() const {
-    if (woken != nullptr) woken();
+  // The calling thread goes on where another one's work was then (of its begin()).
+  void go_on_from(uint64_t then) const {
+    if (go_on != nullptr) go_on(then);
   }
+  void go_on_now() const { go_on_from(UINT64_MAX); }
   void tell_answered(uint64_t bytes) const {
     if (answered != nullptr) answered(bytes);
   }

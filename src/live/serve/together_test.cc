@@ -161,8 +161,10 @@ TEST_F(TogetherTest, RandomCopiesEndUpWhereTheyShould) {
       const uint64_t bytes = *rc::gen::inRange<uint64_t>(1, 100);
       const uint64_t at = area * kArea + *rc::gen::inRange<uint64_t>(0, kArea - bytes);
       const uint64_t there = area * kArea + *rc::gen::inRange<uint64_t>(0, kArea - bytes);
-      if (*rc::gen::inRange(0, 8) == 0) driver_.obstruct(stream);
-      if (*rc::gen::inRange(0, 8) == 0) runtime_->touch(stream);
+      if (*rc::gen::inRange(0, 8) == 0) {
+        driver_.obstruct(stream);
+        runtime_->touch(stream);
+      }
       CopyAsked one{Direction::to_host, FakeDriver::kDeviceBase + at, host_ + there, bytes, stream};
       std::vector<uint8_t> source(bytes, static_cast<uint8_t>(*rc::gen::inRange(0, 256)));
       if (*rc::gen::arbitrary<bool>()) {
