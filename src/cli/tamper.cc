@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "live/comm/communicator.h"
-#include "seal/record.h"
 #include "live/comm/forwarding_fabric.h"
+#include "seal/record.h"
 
 namespace sealane::cli {
 namespace {

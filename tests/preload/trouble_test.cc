@@ -116,9 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{"attack", {"SEALANE_EMU_MEMOPS=off"}, Slots::either, true, true},
         Trouble{"attack", {"SEALANE_EMU_CONTEXTS=2"}, Slots::either, true, true},
         Trouble{"attack", {"SEALANE_EMU_CONTEXTS=4"}, Slots::either, true, true},
-        Trouble{"threads", {}, Slots::either}, Trouble{"stall", {}}, Trouble{"parameters", {}, Slots::either},
-        Trouble{"no-threads", {}, Slots::unused}, Trouble{"one-thread", {}, Slots::either},
-        Trouble{"no-lock", {}}, Trouble{"no-lock-swap", {}, Slots::unused}),
+        Trouble{"threads", {}, Slots::either}, Trouble{"stall", {}},
+        Trouble{"parameters", {}, Slots::either}, Trouble{"no-threads", {}, Slots::unused},
+        Trouble{"one-thread", {}, Slots::either}, Trouble{"no-lock", {}},
+        Trouble{"no-lock-swap", {}, Slots::unused}),
     name_of);
 
 }  // namespace

@@ -66,8 +66,8 @@ uint64_t sealane_emu_device_ns(void);
 
 /* The clock that `began_ns` below is read from: real nanoseconds, but it stands still while the
  * emulator does what costs the modelled machine nothing (running a kernel as a host function, the
- * device's own verification), and what kept the calling thread from going on in time is not counted:
- * it is where its modelled work is. Unpaced it is CLOCK_MONOTONIC. */
+ * device's own verification), and what kept the calling thread from going on in time is not
+ * counted: it is where its modelled work is. Unpaced it is CLOCK_MONOTONIC. */
 uint64_t sealane_emu_clock_ns(void);
 
 /* The calling thread goes on where other work was at that time: it helps another thread with its

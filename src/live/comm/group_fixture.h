@@ -15,8 +15,8 @@
 
 #include "base/text.h"
 #include "live/comm/communicator.h"
-#include "live/comm/key_file.h"
 #include "live/comm/forwarding_fabric.h"
+#include "live/comm/key_file.h"
 
 namespace sealane {
 
