@@ -12,16 +12,16 @@ namespace {
 constexpr double kSealNsPerByte = 0.11;
 constexpr double kOpenNsPerByte = 0.11;
 constexpr double kFoldNsPerByte = 0.05;
-constexpr double kCopyNsPerByte = 0.05;  // from where it was verified to where it is wanted
 constexpr double kRecordNs = 400;
 
 struct WireCost {
   double ns_per_byte;
-  double hop_ns;          // until what one rank sent has woken the next
-  double crowd_per_rank;  // extra cost per byte for each sender beyond the eighth at one receiver
+  double copy_ns_per_byte;  // from where it was verified to where it is wanted; a network hides it
+  double hop_ns;            // until what one rank sent has woken the next
+  double crowd_per_rank;    // extra cost per byte for each sender beyond the eighth at one receiver
 };
-constexpr WireCost kSharedMemory = {0.0, 8'000, 0.0};
-constexpr WireCost kNetwork = {0.35, 30'000, 0.02};
+constexpr WireCost kSharedMemory = {0.0, 0.05, 8'000, 0.0};
+constexpr WireCost kNetwork = {0.35, 0.0, 30'000, 0.02};
 
 struct Work {
   double hops = 0;
@@ -75,8 +75,8 @@ Duration estimate(const Request& request, const Topology& topology) {
   const double crowd = work.senders > 8 ? wire.crowd_per_rank * (work.senders - 8) : 0;
   const double ns = work.hops * wire.hop_ns + work.sealed * kSealNsPerByte +
                     work.opened * kOpenNsPerByte + work.folded * kFoldNsPerByte +
-                    work.copied * kCopyNsPerByte + work.carried * (wire.ns_per_byte + crowd) +
-                    work.records * kRecordNs;
+                    work.copied * wire.copy_ns_per_byte +
+                    work.carried * (wire.ns_per_byte + crowd) + work.records * kRecordNs;
   return Duration(static_cast<Duration::rep>(ns));
 }
 

@@ -376,9 +376,9 @@ TEST(Collective, AThousandRanks) {
 TEST(Choose, FollowsSizeRanksAndWires) {
   Request request = request_of(Collective::all_reduce, Algorithm::automatic, 2, 100 << 20, 8);
   request.record_bytes = 64 << 10;
-  // Two ranks: folding the other's record costs what copying it would.
+  // Two ranks that share memory: folding the other's record costs what copying it would.
   EXPECT_EQ(choose(request, {.shared_memory = true}), Algorithm::exchange);
-  EXPECT_EQ(choose(request, {.shared_memory = false}), Algorithm::exchange);
+  EXPECT_EQ(choose(request, {.shared_memory = false}), Algorithm::direct);
   request.size = 4;
   EXPECT_EQ(choose(request, {.shared_memory = true}), Algorithm::direct);
   request.bytes = 1024;

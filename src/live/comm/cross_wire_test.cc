@@ -151,13 +151,15 @@ void cross_to(const Setting& setting, TransportKind transport, uint32_t wire) {
   ThreadGroup group(group_setup);
   std::atomic<bool> crossed = false;
   std::atomic<uint32_t> arrived = 0;
-  std::vector<Status> sums(setting.size);
+  // A rank that is still joining when another meets the record hears of it there.
+  std::vector<Status> sums(setting.size, Status(internal_error("never joined")));
   const auto ends = group.run(
       [&](Communicator& comm) {
         Status& status = sums[comm.self().rank];
         status = sum_until_error(comm, setting.count(), kSums);
+        if (!status) return status;
         wait_for_all(arrived, setting.size);
-        return status ? read_wire(comm, wire) : status;
+        return read_wire(comm, wire);
       },
       with_wires<CrossingFabric>(kVictim, wire, &crossed));
   EXPECT_TRUE(crossed) << "nothing was crossed: this shows nothing";
