@@ -29,11 +29,14 @@ int pace() {
     const uint64_t began = sealane_emu_clock_ns();
     sealane_emu_pace(kind.work, bytes, began);
     wrong += EXPECT(sealane_emu_clock_ns() - began >= least);
-    // A minute of modelled work that began two minutes ago.
+    // A minute of modelled work that began two minutes ago was done a minute ago: nobody waits for
+    // it, and the thread goes on from there until it is told what time it is.
     const uint64_t minute = 60000000000u;
-    const auto long_ago = sealane_emu_clock_ns() - 2 * minute;
     const uint64_t before = sealane_emu_clock_ns();
-    sealane_emu_pace(kind.work, static_cast<uint64_t>(kind.gb_per_s * 60e9 / dilation), long_ago);
+    sealane_emu_pace(kind.work, static_cast<uint64_t>(kind.gb_per_s * 60e9 / dilation),
+                     before - 2 * minute);
+    wrong += EXPECT(before - sealane_emu_clock_ns() > minute / 2);
+    sealane_emu_go_on(UINT64_MAX);
     wrong += EXPECT(sealane_emu_clock_ns() - before < minute / 2);
   }
   return wrong;
