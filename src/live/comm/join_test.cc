@@ -185,32 +185,6 @@ TEST(Join, AKeyInMemoryIsGoneOnceItHasDoneItsWork) {
   EXPECT_EQ(outcome(group.run(look, give)), "ok");
 }
 
-TEST(Join, AGroupThatNeedsMoreOpenFilesThanAreAllowedIsRefusedWithTheRemedy) {
-  GroupSetup setup;
-  setup.size = 500;
-  setup.hosts.assign(setup.size, "here");
-  const ThreadGroup group(setup);
-  const std::string meet = group.options(0).rendezvous.substr(5);
-  mkdir(meet.c_str(), 0700);
-  for (uint32_t rank = 1; rank < setup.size; ++rank) {
-    std::ofstream(concat(meet, "/test.500.", rank))
-        << Endpoint{"here", "nobody", 0, {}}.encode() << "\n";
-  }
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    const rlimit few = {200, 200};
-    setrlimit(RLIMIT_NOFILE, &few);
-    const auto comm = Communicator::create(group.options(0));
-    const bool refused = !comm && comm.error().kind == ErrorKind::usage &&
-                         comm.error().message.find("ulimit -n") != std::string::npos;
-    _exit(refused ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 TEST(Join, SharedMemoryOpensNoPort) {
   GroupSetup setup;
   setup.timeout = std::chrono::milliseconds(300);
