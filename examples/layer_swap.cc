@@ -31,6 +31,7 @@ struct Settings {
   uint64_t rewrite_percent = 0;
   uint64_t seed = 1;
   std::string order = "sequential";
+  std::string lockstep = "off";
   std::string json;
 
   uint64_t all_steps() const { return warmup + steps; }
@@ -53,6 +54,8 @@ Settings parse(int argc, char** argv) {
   options.number("--seed", "of weights, order and changes", &s.seed, 0, UINT64_MAX);
   options.text("--order", "in which layers are used: sequential, random", &s.order,
                "sequential|random");
+  options.text("--lockstep", "wait for each layer before the next is asked for: on, off",
+               &s.lockstep, "on|off");
   options.text("--json", "write the figures to a file ('-': stdout)", &s.json);
   options.parse(argc, argv);
   return s;
@@ -150,9 +153,15 @@ class Device {
   // Steps [first, end); before and behind them nothing is under way.
   void run_steps(size_t first, size_t end, const gpu::PinnedBuffer<uint32_t>& results) {
     const size_t turns = end * settings_.layers;
-    if (first < end) load(first * settings_.layers);
+    const bool lockstep = settings_.lockstep == "on";
+    if (first < end && !lockstep) load(first * settings_.layers);
     for (size_t turn = first * settings_.layers; turn < turns; ++turn) {
-      if (turn + 1 < turns) load(turn + 1);
+      if (lockstep) {
+        gpu::synchronize(compute_);
+        load(turn);
+      } else if (turn + 1 < turns) {
+        load(turn + 1);
+      }
       compute(turn);
       if ((turn + 1) % settings_.layers != 0) continue;
       uint32_t* const result = results.data() + turn / settings_.layers * vectors_[0].size();

@@ -114,7 +114,7 @@ void add_counters(CopyRun& run, const json& counters) {
 // own.
 const std::vector<CopyExample>& copy_examples() {
   static const std::vector<CopyExample> all = {
-      {"layer_swap", "layer_swap", {"--warmup", "4", "--steps", "4"}},
+      {"layer_swap", "layer_swap", {"--warmup", "6", "--steps", "4"}},
       {"kv_swap", "kv_swap", {"--steps", "3"}},
       {"decode_loop", "decode_loop", {"--steps", "120"}},
       {"mini_llm-flexgen",

@@ -110,8 +110,8 @@ void add_run(CLI::App& root, Invocation& invocation) {
   command->add_flag("--observe", options.observe,
                     "Change nothing: check what Sealane assumes and say what it would save");
   command->add_option("--enable", options.enable,
-                      "engine,async,parallel,coalesce,register,speculate; pinned, defer; none (the "
-                      "first six; with --emulate none)");
+                      "engine,async,parallel,coalesce,register; speculate, pinned, defer; none (the "
+                      "first five; with --emulate none)");
   command
       ->add_option("--policy", options.policy,
                    "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")

@@ -22,7 +22,7 @@ struct Options {
   bool coalesce = true;      //   small copies that wait together travel together, where it pays
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
-  bool speculate = true;     //   bulk copies are sealed before they are asked for, where it pays
+  bool speculate = false;    //   bulk copies are sealed before they are asked for, where it pays
   bool defer = false;        //   copies to the host are opened after the synchronising call
   bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
