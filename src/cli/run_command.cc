@@ -109,9 +109,10 @@ void add_run(CLI::App& root, Invocation& invocation) {
       root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
   command->add_flag("--observe", options.observe,
                     "Change nothing: check what Sealane assumes and say what it would save");
-  command->add_option("--enable", options.enable,
-                      "engine,async,parallel,coalesce,register; speculate, pinned, defer; none (the "
-                      "first five; with --emulate none)");
+  command->add_option(
+      "--enable", options.enable,
+      "engine,async,parallel,coalesce,register; speculate, pinned, defer; none (the "
+      "first five; with --emulate none)");
   command
       ->add_option("--policy", options.policy,
                    "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")
