@@ -109,6 +109,7 @@ Code StandIn::stand_in(const LaneContext& lane, uint64_t device, uint8_t* host, 
   StandIns::leave(this);
   bytes_.store(0);
   const uint64_t named = named_.load();
+  if (code != kSuccess && direction_ == Direction::to_host) wipe({memory, bytes});
   if (code != kSuccess || (named == bytes && !strange_.load())) return code;
 
   SEALANE_LOG(info, "the driver does not seal from where it is told to copy: no more stand-ins");
@@ -124,11 +125,13 @@ Code StandIn::stand_in(const LaneContext& lane, uint64_t device, uint8_t* host, 
 uint8_t* StandIn::find(Direction direction, const uint8_t* place, uint64_t bytes) {
   const uint64_t all = bytes_.load(std::memory_order_acquire);
   const uint8_t* const memory = memory_.load(std::memory_order_relaxed);
-  if (direction != direction_ || place < memory || place >= memory + all) return nullptr;
-  auto offset = static_cast<uint64_t>(place - memory);
-  if (bytes > all - offset) return nullptr;
+  const Range named{reinterpret_cast<uint64_t>(place), bytes};
+  const Range whole{reinterpret_cast<uint64_t>(memory), all};
+  if (direction != direction_ || !whole.overlaps(named)) return nullptr;
   // Only in order: then what was named is all that lies before, once.
-  if (!strange_.load() && named_.compare_exchange_strong(offset, offset + bytes)) {
+  uint64_t offset = named.address - whole.address;
+  if (whole.contains(named) && !strange_.load() &&
+      named_.compare_exchange_strong(offset, offset + bytes)) {
     return real_ + offset;
   }
   strange_.store(true);

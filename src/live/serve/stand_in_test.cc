@@ -17,7 +17,7 @@ namespace {
 // What kind of driver it is says how much of that it really does.
 class SealingDriver final : public GpuDriver {
  public:
-  enum Kind { direct, staging, last_first, twice, hasty };
+  enum Kind { direct, staging, last_first, twice, hasty, beyond };
   explicit SealingDriver(Kind kind) : kind_(kind) {}
 
   std::vector<uint8_t> device = std::vector<uint8_t>(40_MiB);
@@ -42,6 +42,12 @@ class SealingDriver final : public GpuDriver {
       const uint64_t at = (kind_ == last_first ? messages - 1 - i : i) * kMessage;
       message(direction, address + at, memory + at, std::min(kMessage, bytes - at));
       if (kind_ == twice && i == 0) message(direction, address, memory, std::min(kMessage, bytes));
+    }
+    // The last message once more, and more of it than there is.
+    if (kind_ == beyond && pinned.contains(host)) {
+      const uint64_t at = (messages - 1) * kMessage;
+      const uint8_t* const from = real_source(memory + at, bytes - at + 1);
+      if (direction == Direction::to_device) std::memcpy(&device[address + at], from, bytes - at);
     }
     return kSuccess;
   }
@@ -136,7 +142,7 @@ TEST_P(StandInTest, CarriesTheRightBytesToTheHost) {
 INSTANTIATE_TEST_SUITE_P(Drivers, StandInTest,
                          testing::Values(SealingDriver::direct, SealingDriver::staging,
                                          SealingDriver::last_first, SealingDriver::twice,
-                                         SealingDriver::hasty));
+                                         SealingDriver::hasty, SealingDriver::beyond));
 
 TEST(StandIn, TheDriverSeesOnlyItsOwnMemory) {
   SealingDriver driver(SealingDriver::direct);
