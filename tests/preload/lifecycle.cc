@@ -19,19 +19,11 @@
 #include <thread>
 #include <vector>
 
+#include "must.h"
+
 namespace {
 
 constexpr size_t kBytes = 8 << 20;
-
-[[noreturn]] void fail(const char* what, int code = 0) {
-  std::printf("%s (%d)\n", what, code);
-  std::exit(1);
-}
-
-void ok(CUresult code, const char* what) {
-  if (code != CUDA_SUCCESS) fail(what, code);
-}
-#define OK(call) ok(call, #call)
 
 struct Device {
   Device() {

@@ -22,20 +22,12 @@
 #include <thread>
 #include <vector>
 
+#include "must.h"
+
 namespace {
 
 constexpr size_t kBytes = (6 << 20) + 4096 + 100;  // with a tail
 constexpr int kRounds = 12;
-
-[[noreturn]] void fail(const char* what, int code = 0) {
-  std::printf("%s (%d)\n", what, code);
-  std::exit(1);
-}
-
-void ok(CUresult code, const char* what) {
-  if (code != CUDA_SUCCESS) fail(what, code);
-}
-#define OK(call) ok(call, #call)
 
 struct Device {
   Device() {
