@@ -32,6 +32,15 @@ std::shared_ptr<Graph> graph_of(Driver& d, CUgraphNode handle) {
   return nullptr;
 }
 
+// Its children have been graphs of their own since somebody asked for them.
+void forget_children(Driver& d, Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    if (node->child && d.graphs.remove(reinterpret_cast<CUgraph>(node->child.get()))) {
+      forget_children(d, *node->child);
+    }
+  }
+}
+
 CUresult add(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
              GraphNode made) {
   const auto graph = d.graphs.find(handle);
@@ -188,8 +197,12 @@ EMU_API cuGraphCreate(CUgraph* graph, unsigned flags) {
 }
 
 EMU_API cuGraphDestroy(CUgraph graph) {
-  return guarded(
-      [&](Driver& d) { return d.graphs.remove(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return guarded([&](Driver& d) {
+    const auto gone = d.graphs.remove(graph);
+    if (!gone) return CUDA_ERROR_INVALID_VALUE;
+    forget_children(d, *gone);
+    return CUDA_SUCCESS;
+  });
 }
 
 EMU_API cuGraphClone(CUgraph* out, CUgraph original) {
@@ -307,6 +320,26 @@ EMU_API cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   return guarded([&](Driver& d) {
     if (type == nullptr || !graph_of(d, handle)) return CUDA_ERROR_INVALID_VALUE;
     *type = node_of(handle)->type;
+    return CUDA_SUCCESS;
+  });
+}
+
+EMU_API cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* child) {
+  return guarded([&](Driver& d) {
+    if (child == nullptr || !graph_of(d, handle) || !node_of(handle)->child) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    *child = d.graphs.add(node_of(handle)->child);
+    return CUDA_SUCCESS;
+  });
+}
+
+EMU_API cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS* p) {
+  return guarded([&](Driver& d) {
+    if (p == nullptr || !graph_of(d, handle)) return CUDA_ERROR_INVALID_VALUE;
+    const auto* fill = std::get_if<FillOperation>(&node_of(handle)->operation);
+    if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *p = {fill->address, fill->pitch, fill->value, fill->element_bytes, fill->width, fill->height};
     return CUDA_SUCCESS;
   });
 }
