@@ -328,6 +328,33 @@ TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
   EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
 }
 
+TEST_F(PipelineTest, MessagesOfAnotherSizeArePlannedAnewAndRequestsKeepTheirs) {
+  start();
+  earn_trust();
+  const FlightId waiting = request(buffer(8, 2_MiB), false);
+  look_ahead({buffer(1, 1_MiB)});
+  const int voided = voids;
+  pipeline->handle_message_bytes(256_KiB);
+  poll();
+  EXPECT_GT(voids, voided) << "its positions are not what the driver will use";
+  seal_all();
+  EXPECT_EQ(pipeline->message_bytes_of(waiting), 1_MiB);
+  pipeline->handle_ready(waiting, now);
+  poll();
+  land_all();
+  EXPECT_EQ(finished.back(), waiting);
+  published.clear();
+
+  const uint64_t ready = pipeline->stats().messages_ready;
+  const FlightId flight = request(buffer(1, 1_MiB));
+  seal_all();
+  land_all();
+  EXPECT_EQ(pipeline->message_bytes_of(flight), 256_KiB);
+  EXPECT_EQ(published.size(), 4U);
+  EXPECT_EQ(pipeline->stats().messages_ready, ready + 4);
+  EXPECT_EQ(finished.back(), flight);
+}
+
 TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   options.slot_bytes_max = 8_MiB;
   start();

@@ -17,7 +17,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr uint64_t kBytes = 5 * kMessageBytesMax / 2 + 24;  // three messages, the last one odd
+constexpr uint64_t kBytes = 5 * kMessageBytes / 2 + 24;  // three messages, the last one odd
 
 class Buffer {
  public:
@@ -88,8 +88,8 @@ class AheadTest : public testing::TestWithParam<bool> {
         for (uint32_t i = 0; i < turn->messages; ++i) send(&nothing_, 1);
       } else {
         EXPECT_EQ(turn->flight, flight);
-        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
-          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytesMax, turn->bytes - at));
+        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
+          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytes, turn->bytes - at));
         }
         carried += turn->bytes;
       }
@@ -100,14 +100,15 @@ class AheadTest : public testing::TestWithParam<bool> {
 
   void send(const uint8_t* in, uint64_t bytes) {
     const Iv iv = law_.iv(position_++);
-    const Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
+    Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
     if (taken.record != nullptr) {
       ++answered_;
       std::vector<uint8_t> expected(bytes);
       schedule_->seal_part(iv, 0, in, expected.data(), bytes);
       EXPECT_EQ(std::memcmp(expected.data(), taken.record, bytes), 0) << "stale";
+      taken.used = bytes;
     }
-    if (taken.ours) ahead_->give(taken);
+    if (taken.ours) ahead_->give(taken, bytes);
   }
 
   void new_key() {
@@ -173,7 +174,7 @@ TEST_P(AheadTest, AWriteDuringTheSealingIsNoticed) {
     copy(buffers_[i % 3]);
     const Instant until = SteadyClock().now() + std::chrono::microseconds(random.below(1500));
     while (SteadyClock().now() < until) std::this_thread::yield();
-    for (uint64_t at = 0; at < kBytes; at += kMessageBytesMax / 2) {
+    for (uint64_t at = 0; at < kBytes; at += kMessageBytes / 2) {
       ++buffers_[(i + 1) % 3].bytes()[at + 64];
     }
   }
@@ -234,9 +235,9 @@ TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
     ahead_->ready(*flight);
     if (const auto turn = ahead_->next()) {
       ahead_->begin(*turn);
-      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
+      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
         send(buffers_[i % 3].bytes() + turn->offset + at,
-             std::min(kMessageBytesMax, turn->bytes - at));
+             std::min(kMessageBytes, turn->bytes - at));
       }
       ahead_->end(*turn, true);
     }
