@@ -123,6 +123,7 @@ Options read_options(Lookup lookup) {
   const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
   options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
+  options.stripes = static_cast<unsigned>(number(lookup, "SEALANE_STRIPES").value_or(1));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
   if (const auto mb = number(lookup, "SEALANE_SLOT_MB")) options.slot_bytes_max = *mb << 20;

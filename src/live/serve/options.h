@@ -32,6 +32,7 @@ struct Options {
   uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's
   uint64_t metrics_seconds = 5;  // SEALANE_METRICS_SECONDS: between two files of --metrics
   unsigned workers = 0;          // SEALANE_WORKERS; 0: from the cores
+  unsigned stripes = 1;          // SEALANE_STRIPES: contexts a large copy may travel over
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 

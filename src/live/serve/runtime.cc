@@ -402,7 +402,7 @@ Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, const C
     auto& one = lane_at(device, first + i);
     // A second lane only when the first is busy, and only if there is room for it.
     if (!one && (i == 0 || room_for_more_.load())) {
-      one.reset(open_lane(device, direction, reachable));
+      one.reset(open_lane({device, static_cast<int>(first + i), direction}, reachable));
       if (!one) no_room(i == 0);
     }
     if (!one) break;
@@ -436,7 +436,8 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
   place = bulk_place(host);
   auto& one = lane_at(device, place);
   if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
+    one.reset(open_lane({device, static_cast<int>(place), Direction::to_device}, reachable,
+                        make_ahead(device, place)));
     if (!one) room_for_more_.store(false);
   }
   return one.get();
@@ -478,9 +479,10 @@ void Runtime::unsettle(StreamHandle handle) {
   unsettled_.add(key_of(handle, context), context, lease);
 }
 
-Ahead* Runtime::make_ahead(int device) {
+Ahead* Runtime::make_ahead(int device, size_t place) {
   AheadOptions made;
   made.device = device;
+  made.lane = static_cast<int>(place);
   made.policy = *speculation_.policy;
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max / (speculation_.policy->by_cost ? kBulkLanes : 1);
@@ -528,10 +530,11 @@ void Runtime::no_room(bool at_all) {
   if (at_all) room_.compare_exchange_strong(open, Room::full);
 }
 
-Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead) {
-  std::optional<CrossingCosts> costs;
-  if (options().coalesce && ahead == nullptr) costs = crossing_costs();
-  auto made = Lane::open(driver_, *this, device, direction, ahead, costs);
+Lane* Runtime::open_lane(const Carrier& carrier, uint64_t reachable, Ahead* ahead) {
+  LaneOptions wanted{carrier, ahead};
+  if (options().coalesce) wanted.costs = crossing_costs();
+  wanted.stripes = options().stripes;
+  auto made = Lane::open(driver_, *this, wanted);
   if (!made) {
     SEALANE_LOG(info, "the driver has no context for another lane");
     return nullptr;

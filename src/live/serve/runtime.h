@@ -168,11 +168,11 @@ class Runtime final : private LaneOwner, private ReadOwner {
   Lane* bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place);
   size_t bulk_place(const Range& host) const;
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
-  Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
+  Lane* open_lane(const Carrier& carrier, uint64_t reachable, Ahead* ahead = nullptr);
   DeferredReads* start_reads();
   bool sealed_ahead(const CopyAsked& asked, int device);
   bool settled(const CopyAsked& asked, int device);
-  Ahead* make_ahead(int device);
+  Ahead* make_ahead(int device, size_t place);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
