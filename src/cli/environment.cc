@@ -21,7 +21,7 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_NO_APT",     // the Makefile's: never install packages
       // The runtime's; docs/runtime.md says what each does.
       "SEALANE_DISABLE", "SEALANE_OBSERVE", "SEALANE_ENABLE", "SEALANE_VERIFY", "SEALANE_WORKERS",
-      "SEALANE_STAGING_MB", "SEALANE_POLICY", "SEALANE_SLOT_MB", "SEALANE_PAGE_GUARDS",
+      "SEALANE_STAGING_MB", "SEALANE_STRIPES", "SEALANE_POLICY", "SEALANE_SLOT_MB", "SEALANE_PAGE_GUARDS",
       "SEALANE_STATS", "SEALANE_METRICS", "SEALANE_METRICS_SECONDS", "SEALANE_TRACE",
       "SEALANE_RECORD", "SEALANE_COSTS",
       // The emulated GPU's; docs/emulator.md says what each does.

@@ -167,6 +167,27 @@ TEST(Stats, SaysWhatThePartsDid) {
   }
 }
 
+// By the modelled machine's costs, not this one's.
+TEST(Stats, SayWhatWasDecidedAboutSealingAhead) {
+  const Scratch scratch;
+  const auto decision = [&](const std::string& platform, const std::string& enable) {
+    const ProgramResult run =
+        sealane({"run", "--emulate", "--platform", platform, "--dilation", "100", "--workers", "4",
+                 "--enable", enable, "--stats", scratch.file("s")},
+                {"--", example("decode_loop"), "--steps", "1"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const json made = read_json(scratch.file("s"))["decisions"]["speculate"];
+    const bool told =
+        run.err.find("sealing ahead " + made["why"].get<std::string>()) != run.err.npos;
+    EXPECT_EQ(told, enable != "none") << run.err;
+    return made["decision"].get<std::string>();
+  };
+  EXPECT_EQ(decision("h100-nvl-aesni", "default"), "pays");
+  EXPECT_EQ(decision("h100-tdx", "default"), "no_gain");
+  EXPECT_EQ(decision("h100-tdx", "default,speculate"), "asked");
+  EXPECT_EQ(decision("h100-tdx", "none"), "excluded");
+}
+
 // The clock of an example and the part it profiles are the same, in both APIs and for the driver.
 TEST(Stats, OfTheProfiledPartAreThoseOfTheMeasuredSteps) {
   const Scratch scratch;

@@ -63,7 +63,8 @@ struct AheadOptions {
   Costs costs;
   uint64_t slot_bytes_max = 256_MiB;
   bool page_guards = true;
-  int device = 0;  // the lane's, for those who watch
+  int device = 0;  // the lane's, for those who watch,
+  int lane = 0;    // and its number there
 };
 
 class Ahead {
@@ -132,6 +133,7 @@ class Ahead {
   // For those who watch.
   struct Stats {
     int device = 0;
+    int lane = 0;
     Pipeline::Stats pipeline{};
     uint64_t answered = 0;        // messages answered from slots,
     uint64_t answered_ahead = 0;  // of those, sealed before they were asked for

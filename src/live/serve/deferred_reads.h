@@ -133,7 +133,6 @@ class DeferredReads {
 
   DeferredReads(Crew& crew, ReadOwner& owner, uint64_t bytes_max, ReadTrap trap)
       : crew_(crew), owner_(owner), bytes_max_(bytes_max), trap_(std::move(trap)) {}
-  bool start_thread();
   void serve_touches();
 
   bool trap(Read& read);

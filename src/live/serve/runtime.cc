@@ -47,19 +47,9 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()),
+      speculation_(choose_speculation(options(), crew_.size())),
       reads_(start_reads()),
       unsettled_(driver) {}
-
-// The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
-const Policy* Runtime::choose_speculation() const {
-  const Policy* asked = options().speculation();
-  if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).slots_pay()) {
-    return asked;
-  }
-  SEALANE_LOG(info, "sealing ahead would gain less than it costs here");
-  return nullptr;
-}
 
 // Gives the event back to its pool with the last who looks at it.
 struct Runtime::Lease final : EventLease {
@@ -412,7 +402,7 @@ Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, const C
     auto& one = lane_at(device, first + i);
     // A second lane only when the first is busy, and only if there is room for it.
     if (!one && (i == 0 || room_for_more_.load())) {
-      one.reset(open_lane(device, direction, reachable));
+      one.reset(open_lane({device, static_cast<int>(first + i), direction}, reachable));
       if (!one) no_room(i == 0);
     }
     if (!one) break;
@@ -436,7 +426,7 @@ std::unique_ptr<Lane>& Runtime::lane_at(int device, size_t place) {
 // The same memory always travels in the same lane, or nobody could foresee what a lane is asked for
 // next. Neighbours of the same size travel in different ones.
 size_t Runtime::bulk_place(const Range& host) const {
-  const size_t lanes = speculation_->by_cost ? kBulkLanes : 1;  // the paper has one
+  const size_t lanes = speculation_.policy->by_cost ? kBulkLanes : 1;  // the paper has one
   return kBulkLane + host.address / host.bytes % lanes;
 }
 
@@ -446,7 +436,8 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
   place = bulk_place(host);
   auto& one = lane_at(device, place);
   if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
+    one.reset(open_lane({device, static_cast<int>(place), Direction::to_device}, reachable,
+                        make_ahead(device, place)));
     if (!one) room_for_more_.store(false);
   }
   return one.get();
@@ -455,8 +446,8 @@ Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size
 // Registered memory is read when the copy may go, not before. So is pinned memory that somebody may
 // still write in the order of streams.
 bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
-  if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
-  if (asked.bytes < speculation_->bulk_bytes_min) return false;
+  if (speculation_.policy == nullptr || asked.direction != Direction::to_device) return false;
+  if (asked.bytes < speculation_.policy->bulk_bytes_min) return false;
   const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
   return !block || (!block->what.registered && settled(asked, device));
 }
@@ -488,12 +479,13 @@ void Runtime::unsettle(StreamHandle handle) {
   unsettled_.add(key_of(handle, context), context, lease);
 }
 
-Ahead* Runtime::make_ahead(int device) {
+Ahead* Runtime::make_ahead(int device, size_t place) {
   AheadOptions made;
   made.device = device;
-  made.policy = *speculation_;
+  made.lane = static_cast<int>(place);
+  made.policy = *speculation_.policy;
   made.costs = measure_costs(crew_.size());
-  made.slot_bytes_max = options().slot_bytes_max / (speculation_->by_cost ? kBulkLanes : 1);
+  made.slot_bytes_max = options().slot_bytes_max / (speculation_.policy->by_cost ? kBulkLanes : 1);
   made.page_guards = options().page_guards;
   aheads_.push_back(new Ahead(crew_, host_memory_, made));
   host_memory_.each([&](const auto& entry) { aheads_.back()->allocated(entry.range); });
@@ -509,7 +501,7 @@ void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
 
 // Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.
 void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request) {
-  if (speculation_ == nullptr || asked.bytes < speculation_->bulk_bytes_min) return;
+  if (speculation_.policy == nullptr || asked.bytes < speculation_.policy->bulk_bytes_min) return;
   const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
   if (lane.ahead() != nullptr) {
     if (const auto flight = lane.ahead()->request(host, request.host)) {
@@ -538,10 +530,11 @@ void Runtime::no_room(bool at_all) {
   if (at_all) room_.compare_exchange_strong(open, Room::full);
 }
 
-Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead) {
-  std::optional<CrossingCosts> costs;
-  if (options().coalesce && ahead == nullptr) costs = crossing_costs();
-  auto made = Lane::open(driver_, *this, device, direction, ahead, costs);
+Lane* Runtime::open_lane(const Carrier& carrier, uint64_t reachable, Ahead* ahead) {
+  LaneOptions wanted{carrier, ahead};
+  if (options().coalesce) wanted.costs = crossing_costs();
+  wanted.stripes = options().stripes;
+  auto made = Lane::open(driver_, *this, wanted);
   if (!made) {
     SEALANE_LOG(info, "the driver has no context for another lane");
     return nullptr;
