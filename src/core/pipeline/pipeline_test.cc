@@ -495,6 +495,7 @@ TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
   poll();
   EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::costly, 1);
 
   const uint64_t sealed = pipeline->stats().sealed_ahead;
   look_ahead({buffer(1)});
