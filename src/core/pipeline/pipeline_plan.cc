@@ -36,6 +36,8 @@ std::string_view to_string(VoidReason reason) {
       return "unforeseen";
     case VoidReason::freed:
       return "freed";
+    case VoidReason::costly:
+      return "costly";
   }
   return "unknown";
 }
@@ -176,7 +178,7 @@ void Pipeline::handle_guarded(const Range& range, GuardKind kind) {
     Planned& planned = lane.planned[i];
     const bool told = planned.guard != GuardKind::none && planned.host.overlaps(range);
     if (!told || std::exchange(planned.guard, kind) == kind) continue;
-    if (!worth_sealing(planned.host)) void_planned(lane, i, VoidReason::stale);
+    if (!worth_sealing(planned.host)) void_planned(lane, i, VoidReason::costly);
   }
 }
 

@@ -341,6 +341,7 @@ TEST_F(PipelineTest, MessagesOfAnotherSizeArePlannedAnewAndRequestsKeepTheirs) {
   EXPECT_EQ(pipeline->message_bytes_of(waiting), 1_MiB);
   pipeline->handle_ready(waiting, now);
   poll();
+  seal_all();
   land_all();
   EXPECT_EQ(finished.back(), waiting);
   published.clear();
@@ -495,6 +496,7 @@ TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
   poll();
   EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::costly, 1);
 
   const uint64_t sealed = pipeline->stats().sealed_ahead;
   look_ahead({buffer(1)});

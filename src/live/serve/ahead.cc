@@ -25,8 +25,9 @@ std::unique_ptr<GuessSource> make_source(const Policy& policy) {
   return std::make_unique<Tournament>(PredictLimits{.transfers_max = kTransfersKnown});
 }
 
-PipelineOptions pipeline_options(const AheadOptions& options) {
+PipelineOptions pipeline_options(const AheadOptions& options, bool page_guards) {
   PipelineOptions made;
+  made.page_guards = page_guards;
   made.policy = options.policy;
   made.costs = options.costs;
   made.slot_bytes_max = options.slot_bytes_max;
@@ -55,7 +56,7 @@ Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOpti
       guards_(options.page_guards),
       memory_(options.slot_bytes_max, Staging::Locking::required),
       digest_key_(make_digest_key()),
-      pipeline_(pipeline_options(options), source_.get()),
+      pipeline_(pipeline_options(options, guards_.guards_pages()), source_.get()),
       slots_(SlotPool::kSlotsMax),
       copies_(Pipeline::kFlightsMax) {
   for (auto& entry : all_) {
@@ -84,40 +85,6 @@ std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
     }
     return flight;
   });
-}
-
-void Ahead::check_guards(const Range& host) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
-  }
-  bool written = false;
-  bool by_digest = false;
-  for (const GuardBook::Pointer& guard : guards_.find(host)) {
-    if (!guard->range.overlaps(host)) continue;
-    const auto state = guard->state.load();
-    by_digest = by_digest || state != GuardBook::Entry::State::pages;
-    if (state == GuardBook::Entry::State::pages) written = written || guards_.written(*guard, host);
-  }
-  std::vector<Slot> compared;
-  if (by_digest) {
-    const std::lock_guard lock(mutex_);
-    // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
-    for (const SlotId id : sealing_) {
-      const Slot& slot = slots_[id];
-      if (slot.ahead && slot.host.overlaps(host)) pipeline_.handle_written(slot.host, now());
-    }
-    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
-                 [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
-  }
-  for (const Slot& slot : compared) {
-    if (same_digest(slot)) continue;
-    const std::lock_guard lock(mutex_);
-    pipeline_.handle_written(slot.host, now());
-  }
-  if (!written) return;
-  const std::lock_guard lock(mutex_);
-  pipeline_.handle_written(host, now());
 }
 
 std::optional<FlightId> Ahead::request_out(const Range& host) {

@@ -194,12 +194,15 @@ class Ahead {
   }
 
   void check_guards(const Range& host);
+  void check_pages(GuardBook::Entry& guard, const Range& host, std::vector<Range>& written);
+  void check_digests(const Range& host, std::vector<Range>& written);
   bool same_digest(const Slot& slot);
   Digest digest(uint8_t* bytes, uint64_t count) const;
   bool take_digest(const uint8_t* snapshot, Slot& slot);
   void pump();
   void run(const Action& action);
   void start(const Seal& seal);
+  bool arm_guard(const Job& job);
   void fill(Job& job, Slot& slot);
   GcmHash seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const;
   void sealed(const Job& job, const Slot& slot);

@@ -104,8 +104,7 @@ void Ahead::fill(Job& job, Slot& slot) {
   const Range& host = job.seal.host;
   slot.host = host;
   slot.ahead = job.seal.flight == kNone;
-  if (job.guard) guards_.arm(*job.guard);
-  if (job.schedule == nullptr) return;
+  if (!arm_guard(job) || job.schedule == nullptr) return;
   auto* record = static_cast<uint8_t*>(memory_.take(host.bytes));
   if (record == nullptr) return;
   const bool digested = job.guard && job.guard->state.load() == GuardBook::Entry::State::digest;
@@ -155,17 +154,6 @@ GcmHash Ahead::seal_in_parts(const Job& job, const uint8_t* from, uint8_t* recor
   return hash;
 }
 
-bool Ahead::take_digest(const uint8_t* snapshot, Slot& slot) {
-  auto* scratch = static_cast<uint8_t*>(memory_.take(slot.host.bytes));
-  if (scratch == nullptr) return false;
-  std::memcpy(scratch, snapshot, slot.host.bytes);
-  const uint64_t began = pace().begin();
-  slot.digest = digest(scratch, slot.host.bytes);
-  pace().end(Pace::aead_fast, slot.host.bytes, began);
-  memory_.give(scratch);
-  return true;
-}
-
 void Ahead::sealed(const Job& job, const Slot& slot) {
   attempt([&] {
     {
@@ -188,26 +176,6 @@ void Ahead::drop(SlotId id, bool exposed) {
   Slot& slot = slots_[id];
   if (slot.record != nullptr) memory_.give(slot.record, exposed ? Staging::keep : Staging::wiped);
   slot = {};
-}
-
-bool Ahead::same_digest(const Slot& slot) {
-  const uint64_t began = pace().begin();
-  auto* copy = static_cast<uint8_t*>(memory_.take(slot.host.bytes));
-  if (copy == nullptr) return false;
-  const bool same =
-      read_memory(reinterpret_cast<const void*>(slot.host.address), copy, slot.host.bytes) &&
-      constant_time_equal(digest(copy, slot.host.bytes), *slot.digest);
-  memory_.give(copy);
-  pace().end(Pace::aead_fast, slot.host.bytes, began);
-  return same;
-}
-
-// GCM's hash under a key of this process. Never leaves it, so the IV may stay the same. Overwrites
-// what it has read.
-Ahead::Digest Ahead::digest(uint8_t* bytes, uint64_t count) const {
-  const Iv iv{};
-  const GcmHash hash = digest_key_->open_part(iv, 0, bytes, bytes, count);
-  return digest_key_->tag(iv, hash, 0, count);
 }
 
 }  // namespace sealane::serve

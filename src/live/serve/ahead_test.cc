@@ -4,8 +4,10 @@
 
 #include "live/serve/ahead.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -39,6 +41,7 @@ Costs some_costs() {
   Costs costs;
   costs.workers = 3;
   costs.seal_ns_per_byte = 0.3;
+  costs.digest_ns_per_byte = 0.0001;  // else none is worth it
   return costs;
 }
 
@@ -211,6 +214,33 @@ TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
   new_key();
   carry(buffers_[0], *first, [&] { ahead_->freed({1, 1}); });
   carry(buffers_[1], *second, [] {});
+}
+
+// What a digest costs is told to the core: at that price nothing is sealed ahead.
+TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
+  options_.costs.digest_ns_per_byte = 1;
+  ahead_ = new Ahead(crew_, host_, options_);
+  rounds(6);
+  const Pipeline::Stats stats = ahead_->stats().pipeline;
+  EXPECT_EQ(stats.sealed_ahead > 0, GetParam());
+  EXPECT_EQ(stats.hits > 0, GetParam());
+}
+
+// Memory of which only the worker that arms it learns that it cannot be protected.
+TEST_P(AheadTest, WhatCannotBeProtectedIsGivenUp) {
+  options_.costs.digest_ns_per_byte = 1;
+  ahead_ = new Ahead(crew_, host_, options_);
+  char name[] = "/tmp/sealane-ahead-XXXXXX";
+  const int file = mkostemp(name, O_DIRECT);  // somebody may write past the page tables
+  unlink(name);
+  if (file < 0) GTEST_SKIP() << "no direct I/O here";
+  rounds(6);
+  close(file);
+  const Pipeline::Stats stats = ahead_->stats().pipeline;
+  EXPECT_EQ(stats.hits, 0u);
+  EXPECT_EQ(answered_, 0u);
+  if (!GetParam()) return;
+  EXPECT_GT(stats.voided_for[static_cast<size_t>(VoidReason::costly)], 0u);
 }
 
 TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
