@@ -49,7 +49,7 @@ void tell_carried(const Carrier& carrier, const Piece& piece, Code code, Instant
   event.kind = EventKind::carried;
   event.direction = carrier.direction;
   event.device = static_cast<uint8_t>(carrier.device);
-  event.lane = static_cast<uint8_t>(carrier.lane);
+  event.lane = static_cast<uint16_t>(carrier.lane);
   event.code = code;
   event.id = piece.id;
   event.bytes = piece.bytes;
@@ -197,14 +197,14 @@ void Stripes::conclude(Way way, uint64_t bytes, Code code, Duration took) {
 
 void Stripes::tell_trial() const {
   const auto rate = [&](Way way) { return fixed(dilation() / trial_.best(way), 1); };
-  note(concat("GPU ", lane_.device, " lane ", lane_.lane, ": copies over ", contexts_, " contexts ",
-              rate(Way::striped), " GB/s, over one ", rate(Way::whole),
+  note(concat("lane ", lane_.lane, " of GPU ", lane_.device, ": copies over ", contexts_,
+              " contexts ", rate(Way::striped), " GB/s, over one ", rate(Way::whole),
               trial_.pays() ? ": striped" : ": not striped"));
 }
 
 void Stripes::give_up(const char* why) {
   if (state_ != State::given_up) {
-    note(concat("GPU ", lane_.device, " lane ", lane_.lane, ": copies are not striped: ", why));
+    note(concat("lane ", lane_.lane, " of GPU ", lane_.device, ": copies are not striped: ", why));
   }
   close();
 }
