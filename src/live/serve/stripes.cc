@@ -152,6 +152,11 @@ Piece Stripes::part_of(const Piece& whole, unsigned n, unsigned count) {
   return part;
 }
 
+unsigned Stripes::parts(const Piece& whole) const {
+  const uint64_t messages = (whole.bytes + kBorder - 1) / kBorder;
+  return static_cast<unsigned>(std::min<uint64_t>(contexts_, messages));
+}
+
 // Somebody on the bus is no reason to travel another way: the error is the copy's.
 Code Stripes::ready(const Piece& first) {
   if (state_ != State::unopened) return kSuccess;
@@ -170,10 +175,8 @@ Code Stripes::ready(const Piece& first) {
 }
 
 void Stripes::hand_out(const Piece& whole) {
-  for (unsigned i = 0; i < helpers_.size(); ++i) {
-    const Piece piece = part(whole, i + 1);
-    if (piece.bytes > 0) helpers_[i]->hand(piece);
-  }
+  const unsigned count = parts(whole);
+  for (unsigned n = 1; n < count; ++n) helpers_[n - 1]->hand(part_of(whole, n, count));
 }
 
 // All of them, also behind an error: nobody may touch the memory after the copy is over.
