@@ -285,7 +285,8 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
   const json& profiled = stats["profiled"]["speculation"]["lanes"][0];
   EXPECT_EQ(profiled["requests"], 6 * 8 * 2);
   EXPECT_LE(profiled["hits"], lane["hits"]);
-  EXPECT_NE(run.err.find("sealing ahead for GPU 0: "), std::string::npos) << run.err;
+  const std::string name = "lane " + lane["lane"].dump() + " of GPU 0";
+  EXPECT_NE(run.err.find("sealing ahead on " + name + ": "), std::string::npos) << run.err;
 
   const json trace = read_json(scratch.file("t"));
   const auto phases = check_schema(trace);
@@ -293,11 +294,14 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
   EXPECT_GT(phases.at("i"), 0);
   int ahead = 0;
   int hits = 0;
+  int rows = 0;
   for (const json& event : trace["traceEvents"]) {
-    const std::string name = event["name"];
-    ahead += name.starts_with("seal ahead ") ? 1 : 0;
-    hits += name.starts_with("hit ") ? 1 : 0;
+    const std::string what = event["name"];
+    ahead += what.starts_with("seal ahead ") ? 1 : 0;
+    hits += what.starts_with("hit ") ? 1 : 0;
+    rows += what == "thread_name" && event["args"]["name"] == name ? 1 : 0;
   }
+  EXPECT_EQ(rows, 1);
   EXPECT_GT(ahead, 0);
   EXPECT_EQ(hits, stats["to_device"]["messages"]["slot"]["count"]);
   EXPECT_EQ(hits, lane["messages_ahead"]);

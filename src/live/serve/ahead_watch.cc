@@ -27,7 +27,7 @@ Ahead::Stats Ahead::stats() {
 void Ahead::tell_changes() {
   Event event;
   event.device = static_cast<uint8_t>(options_.device);
-  event.lane = static_cast<uint8_t>(options_.lane);
+  event.lane = static_cast<uint16_t>(options_.lane);
   event.begin = event.end = now();
   if (const std::string_view leader = source_->leader(); leader != told_leader_) {
     told_leader_ = leader;

@@ -10,7 +10,7 @@
 //      promise()                    and the driver is told that its tag is right
 //   3. land()     lane's thread     edges are filled, whole pages trapped; then the gate opens
 //   4. open       crew, or the      all messages verified: the pages change places with the
-//                 trap's thread     destination's. One is not: the destination is zeros, and the
+//                 trap's thread     destination's. One is not: those pages are zeros, and the
 //                                   owner is told before anybody can see them
 //
 // Nothing of a copy is delivered before all of it is verified. The thread that serves touches opens

@@ -172,7 +172,8 @@ class Runtime final : private LaneOwner, private ReadOwner {
   DeferredReads* start_reads();
   bool sealed_ahead(const CopyAsked& asked, int device);
   bool settled(const CopyAsked& asked, int device);
-  Ahead* make_ahead(int device, size_t place);
+  Ahead* make_ahead(int device, int lane);
+  int next_lane(int device);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
@@ -212,6 +213,7 @@ class Runtime final : private LaneOwner, private ReadOwner {
   std::shared_mutex carrying_;  // shared: somebody is about to ask a lane
   std::mutex lanes_mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;    // kLanesPerDevice each
+  std::vector<int> lanes_opened_;               // of each device: their numbers
   std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
   std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
   enum class Room : uint8_t { open, full, never };

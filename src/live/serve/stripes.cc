@@ -49,7 +49,7 @@ void tell_carried(const Carrier& carrier, const Piece& piece, Code code, Instant
   event.kind = EventKind::carried;
   event.direction = carrier.direction;
   event.device = static_cast<uint8_t>(carrier.device);
-  event.lane = static_cast<uint8_t>(carrier.lane);
+  event.lane = static_cast<uint16_t>(carrier.lane);
   event.code = code;
   event.id = piece.id;
   event.bytes = piece.bytes;
@@ -152,6 +152,11 @@ Piece Stripes::part_of(const Piece& whole, unsigned n, unsigned count) {
   return part;
 }
 
+unsigned Stripes::parts(const Piece& whole) const {
+  const uint64_t messages = (whole.bytes + kBorder - 1) / kBorder;
+  return static_cast<unsigned>(std::min<uint64_t>(contexts_, messages));
+}
+
 // Somebody on the bus is no reason to travel another way: the error is the copy's.
 Code Stripes::ready(const Piece& first) {
   if (state_ != State::unopened) return kSuccess;
@@ -170,10 +175,8 @@ Code Stripes::ready(const Piece& first) {
 }
 
 void Stripes::hand_out(const Piece& whole) {
-  for (unsigned i = 0; i < helpers_.size(); ++i) {
-    const Piece piece = part(whole, i + 1);
-    if (piece.bytes > 0) helpers_[i]->hand(piece);
-  }
+  const unsigned count = parts(whole);
+  for (unsigned n = 1; n < count; ++n) helpers_[n - 1]->hand(part_of(whole, n, count));
 }
 
 // All of them, also behind an error: nobody may touch the memory after the copy is over.
@@ -197,14 +200,14 @@ void Stripes::conclude(Way way, uint64_t bytes, Code code, Duration took) {
 
 void Stripes::tell_trial() const {
   const auto rate = [&](Way way) { return fixed(dilation() / trial_.best(way), 1); };
-  note(concat("GPU ", lane_.device, " lane ", lane_.lane, ": copies over ", contexts_, " contexts ",
-              rate(Way::striped), " GB/s, over one ", rate(Way::whole),
+  note(concat("lane ", lane_.lane, " of GPU ", lane_.device, ": copies over ", contexts_,
+              " contexts ", rate(Way::striped), " GB/s, over one ", rate(Way::whole),
               trial_.pays() ? ": striped" : ": not striped"));
 }
 
 void Stripes::give_up(const char* why) {
   if (state_ != State::given_up) {
-    note(concat("GPU ", lane_.device, " lane ", lane_.lane, ": copies are not striped: ", why));
+    note(concat("lane ", lane_.lane, " of GPU ", lane_.device, ": copies are not striped: ", why));
   }
   close();
 }

@@ -79,8 +79,7 @@ class Stripes {
       code = own(whole);
     } else {
       hand_out(whole);
-      code = own(part(whole, 0));
-      code = await_all(code);
+      code = await_all(own(part_of(whole, 0, parts(whole))));
     }
     conclude(way, whole.bytes, code, SteadyClock().now() - begin);
     return code;
@@ -88,7 +87,7 @@ class Stripes {
 
   void close();  // gives the contexts back
 
-  // What the n-th of `count` carries; nothing, if there are fewer messages than that.
+  // What the n-th of `count` carries, who are no more than there are messages.
   static Piece part_of(const Piece& whole, unsigned n, unsigned count);
 
  private:
@@ -96,7 +95,7 @@ class Stripes {
   enum class State : uint8_t { unopened, open, given_up };
 
   Code ready(const Piece& first);
-  Piece part(const Piece& whole, unsigned n) const { return part_of(whole, n, contexts_); }
+  unsigned parts(const Piece& whole) const;
   void hand_out(const Piece& whole);
   Code await_all(Code own);
   void conclude(StripeTrial::Way way, uint64_t bytes, Code code, Duration took);

@@ -19,11 +19,14 @@ RC_GTEST_PROP(Stripes, PartsAreTheWholeCutAtMessages, ()) {
   Piece whole;
   whole.device_address = 4096;
   whole.bytes = *rc::gen::inRange<uint64_t>(1, 64_MiB);
-  const auto count = *rc::gen::inRange(2u, Stripes::kMax + 1);
+  const uint64_t messages = (whole.bytes + Stripes::kBorder - 1) / Stripes::kBorder;
+  const auto count =
+      static_cast<unsigned>(std::min<uint64_t>(messages, *rc::gen::inRange(2u, Stripes::kMax + 1)));
   uint64_t done = 0;
   for (unsigned n = 0; n < count; ++n) {
     const Piece part = Stripes::part_of(whole, n, count);
     RC_ASSERT(part.device_address == whole.device_address + done);
+    RC_ASSERT(part.bytes > 0);
     RC_ASSERT(part.bytes % Stripes::kBorder == 0 || done + part.bytes == whole.bytes);
     done += part.bytes;
   }
