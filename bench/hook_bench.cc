@@ -59,7 +59,7 @@ Figures measure() {
   void* here = nullptr;
   ok(cuInit(0));
   ok(cuDeviceGet(&device, 0));
-  ok(cuCtxCreate(&context, 0, device));
+  ok(cuCtxCreate(&context, nullptr, 0, device));
   ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   ok(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   ok(cuMemAlloc(&there, kBytes));

@@ -48,7 +48,9 @@ Runtime::Runtime(GpuDriver& driver)
       staging_(options().staging_bytes_max),
       speculation_(choose_speculation(options(), crew_.size())),
       reads_(start_reads()),
-      unsettled_(driver) {}
+      unsettled_(driver) {
+  SEALANE_LOG(info, "sealing ahead %s", describe(speculation_).c_str());
+}
 
 // Gives the event back to its pool with the last who looks at it.
 struct Runtime::Lease final : EventLease {
