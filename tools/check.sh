@@ -36,9 +36,8 @@ check_tidy() {
 # The pure rooms, those that parse what others wrote, and those with threads.
 sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test"
 
-# The transparent runtime's threads. Not what it may put off: a program that reads a swap-out while it is refused
-# races with the wipe, and is told by the error.
-runtime_tests='Crew*:*StandIn*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:Workforce*'
+# The transparent runtime's threads.
+runtime_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"

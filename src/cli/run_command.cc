@@ -111,8 +111,9 @@ void add_run(CLI::App& root, Invocation& invocation) {
                     "Change nothing: check what Sealane assumes and say what it would save");
   command->add_option(
       "--enable", options.enable,
-      "engine,async,parallel,coalesce,register; speculate, pinned, defer; none (the "
-      "first five; with --emulate none)");
+      "engine,async,parallel,coalesce,register; speculate, pinned, defer; default (the first "
+      "five, and speculate where it pays), which is the default; none (the default with "
+      "--emulate)");
   command
       ->add_option("--policy", options.policy,
                    "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")

@@ -64,6 +64,7 @@ struct RunOptions {
       {"--verify", "SEALANE_VERIFY", "compare so many answers with libcrypto's", {}},
       {"--workers", "SEALANE_WORKERS", "threads that seal and open (from the cores)", {}},
       {"--staging-mb", "SEALANE_STAGING_MB", "memory for pageable sources on their way (256)", {}},
+      {"--stripes", "SEALANE_STRIPES", "contexts a large copy may travel over (1)", {}},
       {"--metrics-seconds", "SEALANE_METRICS_SECONDS", "between two files of --metrics (5)", {}},
       {"--slot-mb", "SEALANE_SLOT_MB", "locked memory for what is sealed ahead (256)", {}},
   };
