@@ -59,7 +59,8 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
 
 FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
   const FlightId id = take_flight(copy);
-  const Flight& flight = flights_[id];
+  Flight& flight = flights_[id];
+  flight.early_from = early_from(copy, now);
   if (is_bulk(flight) && source_ != nullptr) source_->observe({copy.direction, copy.host});
   if (copy.direction == Direction::to_host) {
     take_back(id, now);
@@ -103,6 +104,14 @@ FlightId Pipeline::take_flight(const CopyRequest& copy) {
   flight.messages = message_count(copy.host.bytes, message_bytes_);
   flight.unsealed = flight.messages;
   return id;
+}
+
+// Where all workers share a message that may go there is no use in one of them having it already:
+// the lane would wait for that one. So a request is sealed early only if its stream keeps it
+// waiting, and for longer than the lane's thread takes to learn that it does not.
+Instant Pipeline::early_from(const CopyRequest& copy, Instant now) const {
+  const bool stays = copy.snapshot || copy.memory == MemoryKind::pinned;
+  return options_.costs.split && stays ? now + options_.costs.toll : now;
 }
 
 // A copy to the host is about to change its range: what was sealed from it is of no use.
@@ -268,7 +277,7 @@ bool Pipeline::dispatch(Instant now) {
   // is sealed so when its turn comes.
   const bool shared = options_.costs.split && sending();
   for (LaneState& lane : lanes_) {
-    if (!shared && sharing_.open(now) && dispatch_from(lane, false)) return true;
+    if (!shared && sharing_.open(now) && dispatch_from(lane, false, now)) return true;
   }
   // A worker that has begun cannot be called back: guesses leave free what the lane needs to send
   // what was requested, and wait for what comes from the device.
@@ -276,7 +285,7 @@ bool Pipeline::dispatch(Instant now) {
   const bool sending = lane.eligible > 0 || !lane.under_way.empty();
   const uint32_t spare =
       sending ? options_.costs.workers - options_.costs.helpers_most() : sealers_;
-  return sealing_.size() + opening_ < spare && dispatch_from(lane, true);
+  return sealing_.size() + opening_ < spare && dispatch_from(lane, true, now);
 }
 
 // Where workers share each message they have time for others only between messages, if that is
@@ -296,7 +305,7 @@ bool Pipeline::sending() const {
   });
 }
 
-bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
+bool Pipeline::dispatch_from(LaneState& lane, bool ahead, Instant now) {
   lane.seal_from = std::max(lane.seal_from, lane.head());
   bool first = true;
   for (uint64_t position = lane.seal_from; position < lane.frontier(); ++position) {
@@ -307,7 +316,10 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
-    if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
+    if (!ahead && !flights_[message.flight].ready) {
+      const Flight& flight = flights_[message.flight];
+      if (flight.bypassed || now < flight.early_from) continue;
+    }
     return seal(lane, position);
   }
   return false;

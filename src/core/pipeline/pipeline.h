@@ -152,7 +152,8 @@ class Pipeline {
   bool sending() const;
   bool quiet(Instant now);
   void stir(Instant now);
-  bool dispatch_from(LaneState& lane, bool ahead);
+  bool dispatch_from(LaneState& lane, bool ahead, Instant now);
+  Instant early_from(const CopyRequest& copy, Instant now) const;
   bool seal(LaneState& lane, uint64_t position);
   bool awaits_open(const Message& message, bool issued_only) const;
   void finish(FlightId id);

@@ -473,6 +473,25 @@ TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
   EXPECT_EQ(seals[0].host, buffer(1));
 }
 
+TEST_F(PipelineTest, ARequestIsSealedEarlyOnlyIfItsStreamKeepsItWaiting) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  const FlightId at_once = request(buffer(1), false);
+  EXPECT_TRUE(seals.empty());
+  pipeline->handle_ready(at_once, now);
+  poll();
+  ASSERT_EQ(published.size(), 1U);
+  EXPECT_EQ(published[0].slot, kNone);  // all seal it together
+  land_all();
+  request(buffer(2), false);
+  EXPECT_TRUE(seals.empty());
+  now += options.costs.toll;
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(2));
+}
+
 TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {
   options.costs.split = true;
   options.costs.workers = 31;
