@@ -21,9 +21,9 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_NO_APT",     // the Makefile's: never install packages
       // The runtime's; docs/runtime.md says what each does.
       "SEALANE_DISABLE", "SEALANE_OBSERVE", "SEALANE_ENABLE", "SEALANE_VERIFY", "SEALANE_WORKERS",
-      "SEALANE_STAGING_MB", "SEALANE_POLICY", "SEALANE_SLOT_MB", "SEALANE_PAGE_GUARDS",
-      "SEALANE_STATS", "SEALANE_METRICS", "SEALANE_METRICS_SECONDS", "SEALANE_TRACE",
-      "SEALANE_RECORD", "SEALANE_COSTS",
+      "SEALANE_STAGING_MB", "SEALANE_STRIPES", "SEALANE_POLICY", "SEALANE_SLOT_MB",
+      "SEALANE_PAGE_GUARDS", "SEALANE_STATS", "SEALANE_METRICS", "SEALANE_METRICS_SECONDS",
+      "SEALANE_TRACE", "SEALANE_RECORD", "SEALANE_COSTS",
       // The emulated GPU's; docs/emulator.md says what each does.
       "SEALANE_EMU_CC", "SEALANE_EMU_GPUS", "SEALANE_EMU_MEMORY", "SEALANE_EMU_NAME",
       "SEALANE_EMU_REACH", "SEALANE_EMU_STAGED", "SEALANE_EMU_AAD", "SEALANE_EMU_UPDATES",
@@ -38,10 +38,13 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_CA_FILE",         // whose certificates count
       "SEALANE_CERT_FILE",       // this rank's certificate
       "SEALANE_CERT_KEY_FILE",   // and its private key
+      "SEALANE_GROUP",           // its name (the PyTorch backend's)
+      "SEALANE_HOSTID",          // ranks that name the same share memory
       "SEALANE_KEY_FILE",        // the pre-shared key of a group
       "SEALANE_RANK",            // of this process in its group
       "SEALANE_RENDEZVOUS",      // where ranks meet
       "SEALANE_SIZE",            // of the group
+      "SEALANE_TCP_STREAMS",     // connections of a pair
       "SEALANE_TRANSPORT",       // shm, tcp or auto
   };
   std::vector<std::string> warnings;

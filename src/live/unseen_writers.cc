@@ -42,7 +42,7 @@ bool has_direct_files() {
   if (directory == nullptr) return true;
   bool found = false;
   while (const dirent* entry = found ? nullptr : readdir(directory)) {
-    const int flags = fcntl(std::atoi(entry->d_name), F_GETFL);
+    const int flags = fcntl(static_cast<int>(std::strtol(entry->d_name, nullptr, 10)), F_GETFL);
     found = flags >= 0 && (flags & O_DIRECT) != 0;
   }
   closedir(directory);

@@ -344,7 +344,7 @@ TEST_F(PipelineTest, MessagesOfAnotherSizeArePlannedAnewAndRequestsKeepTheirs) {
   poll();
   seal_all();
   land_all();
-  EXPECT_EQ(std::count(finished.begin(), finished.end(), waiting), 1);
+  EXPECT_EQ(std::ranges::count(finished, waiting), 1);
   published.clear();
 
   const uint64_t ready = pipeline->stats().messages_ready;

@@ -64,7 +64,8 @@ struct AheadOptions {
   uint64_t slot_bytes_max = 256_MiB;
   SlotBudget* budget = nullptr;  // what all lanes have together; outlives them
   bool page_guards = true;
-  int device = 0;  // the lane's, for those who watch
+  int device = 0;  // the lane's, for those who watch,
+  int lane = 0;    // and its number there
 };
 
 class Ahead {
@@ -133,6 +134,7 @@ class Ahead {
   // For those who watch.
   struct Stats {
     int device = 0;
+    int lane = 0;
     Pipeline::Stats pipeline{};
     uint64_t answered = 0;        // messages answered from slots,
     uint64_t answered_ahead = 0;  // of those, sealed before they were asked for
