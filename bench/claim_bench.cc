@@ -74,11 +74,11 @@ class Driver {
       if (!turn) continue;
       ahead_->begin(*turn);
       const uint64_t bytes = turn->flight == kNone ? turn->messages : turn->bytes;
-      const uint64_t message = turn->flight == kNone ? 1 : kMessageBytesMax;
+      const uint64_t message = turn->flight == kNone ? 1 : turn->message_bytes;
       for (uint64_t at = 0; at < bytes; at += message) {
         const auto taken = ahead_->take(1, schedule_, law_.iv(position_++),
                                         buffer + turn->offset + at, std::min(message, bytes - at));
-        if (taken.ours) ahead_->give(taken);
+        if (taken.ours) ahead_->give(taken, std::min(message, turn->bytes - at));
       }
       if (turn->flight != kNone) carried += turn->bytes;
       ahead_->end(*turn, true);

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The checks a reviewer should not have to make by hand. Usage: check.sh [format|tidy|asan|tsan|fuzz]...
-# (all by default). Each can be run alone; the first that fails ends the run with one line.
+# The checks a reviewer should not have to make by hand. Usage: check.sh [format|tidy|asan|tsan|fuzz|torch]...
+# (by default all but torch, whose build takes ten minutes). Each can be run alone; the first that fails ends the run with one line.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -36,9 +36,8 @@ check_tidy() {
 # The pure rooms, those that parse what others wrote, and those with threads.
 sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test"
 
-# The transparent runtime's threads. Not what it may put off: a program that reads a swap-out while it is refused
-# races with the wipe, and is told by the error.
-runtime_tests='Crew*:*StandIn*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:Workforce*'
+# The transparent runtime's threads.
+runtime_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
@@ -74,6 +73,21 @@ run_sanitized() {
 }
 check_asan() (run_sanitized asan) # subshells, for what they export
 check_tsan() (run_sanitized tsan)
+
+# The PyTorch backend, in an interpreter that knows nothing of sanitizers. The quarantine is small because a
+# test watches how much memory is in use.
+check_torch() (
+  cmake --preset asan >/dev/null
+  cmake --build build-asan -j "$jobs" --target sealane-torch sealane-program
+  runtime="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+  package="$PWD/build-asan/python"
+  cd tests/torch
+  for suite in *_test.py; do
+    echo "== asan: $suite"
+    env LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0,quarantine_size_mb=1 PYTHONPATH="$package" \
+      PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 /usr/bin/python3 -W ignore "$suite" || fail torch "$suite"
+  done
+)
 
 check_fuzz() {
   cmake --preset fuzz >/dev/null

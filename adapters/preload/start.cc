@@ -53,15 +53,6 @@ void throw_broken(const char* file, int line, const char* what) {
   throw serve::BrokenInvariant();
 }
 
-// What was decided before anybody could watch.
-void tell_decisions() {
-  if (serve::options().speculation() == nullptr || serve::Runtime::get()->seals_ahead()) return;
-  serve::Event event;
-  event.kind = serve::EventKind::note;
-  event.text = "nothing is sealed ahead: it would gain less than it costs on this machine";
-  serve::report(event);
-}
-
 void start() {
   const CcState cc = ask_cc_state();
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
@@ -86,8 +77,8 @@ void start() {
     serve::start_watching(variable,
                           {.workers = serve::Runtime::get()->crew().size(),
                            .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
-                           .dilation = serve::pace().dilation});
-    tell_decisions();
+                           .dilation = serve::pace().dilation,
+                           .speculation = serve::Runtime::get()->speculation()});
   }
   start_answering(serve::Runtime::get()->crew());
 }

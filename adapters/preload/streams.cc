@@ -4,6 +4,7 @@
 // Launches, fills, events, synchronisation, capture: what goes into streams besides copies, and
 // what waits for them.
 
+#include "graphs.h"
 #include "hooks.h"
 
 using namespace sealane::preload;
@@ -39,6 +40,15 @@ CUresult launch(serve::StreamHandle stream, Call&& call, const char* name) {
       });
 }
 
+template <typename Call>
+CUresult launch_graph(CUgraphExec graph, serve::StreamHandle stream, Call&& call,
+                      const char* name) {
+  serve::Runtime* const runtime = serve::Runtime::get();
+  const bool matters = runtime != nullptr && runtime->seals_ahead();
+  if (matters && !leaves_host_alone(graph)) return unsettling(stream, call, name);
+  return ordered(stream, call, name);
+}
+
 }  // namespace
 
 // --- launches
@@ -60,25 +70,42 @@ SEALANE_TWINS(cuStreamAddCallback, _ptsz,
               (CUstream stream, CUstreamCallback callback, void* data, unsigned flags),
               UNSETTLING(stream, (stream, callback, data, flags)))
 SEALANE_TWINS(cuGraphLaunch, _ptsz, (CUgraphExec graph, CUstream stream),
-              UNSETTLING(stream, (graph, stream)))
+              launch_graph(
+                  graph, named(stream, mode), [&] { return next(graph, stream); }, called))
 SEALANE_TWINS(cuGraphUpload, _ptsz, (CUgraphExec graph, CUstream stream),
               ORDERED(stream, (graph, stream)))
 
 // --- fills
+namespace {
+
+// Of device memory, as far as we know; else it may be memory of the host.
+template <typename Call>
+CUresult fill(serve::StreamHandle stream, CUdeviceptr to, Call&& call, const char* name) {
+  serve::Runtime* const runtime = serve::Runtime::get();
+  const bool matters = runtime != nullptr && runtime->seals_ahead();
+  if (matters && !runtime->device_memory().find(to)) return unsettling(stream, call, name);
+  return ordered(stream, call, name);
+}
+
+}  // namespace
+
+#define FILL(stream, arguments) \
+  fill(                         \
+      named(stream, mode), to, [&] { return next arguments; }, called)
 #define FILLS(kind, type)                                                               \
   SEALANE_TWINS(cuMemset##kind##_v2, _ptds, (CUdeviceptr to, type value, size_t count), \
-                ORDERED(nullptr, (to, value, count)))                                   \
+                FILL(nullptr, (to, value, count)))                                      \
   SEALANE_TWINS(cuMemset##kind##Async, _ptsz,                                           \
                 (CUdeviceptr to, type value, size_t count, CUstream stream),            \
-                ORDERED(stream, (to, value, count, stream)))
+                FILL(stream, (to, value, count, stream)))
 #define FILLS_2D(kind, type)                                                                    \
   SEALANE_TWINS(cuMemset##kind##_v2, _ptds,                                                     \
                 (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height),        \
-                ORDERED(nullptr, (to, pitch, value, width, height)))                            \
+                FILL(nullptr, (to, pitch, value, width, height)))                               \
   SEALANE_TWINS(                                                                                \
       cuMemset##kind##Async, _ptsz,                                                             \
       (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream), \
-      ORDERED(stream, (to, pitch, value, width, height, stream)))
+      FILL(stream, (to, pitch, value, width, height, stream)))
 FILLS(D8, unsigned char)
 FILLS(D16, unsigned short)
 FILLS(D32, unsigned)

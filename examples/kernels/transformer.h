@@ -123,7 +123,8 @@ struct KvView {
   }
 };
 
-// Puts each row's key and value into the cache at the row's position.
+// Puts each row's key and value into the cache at the row's position; none for a row before the
+// first position, which is there to fill up the rows.
 struct StoreKv {
   const float* keys;
   const float* values;
@@ -135,6 +136,7 @@ struct StoreKv {
   SEALANE_DEVICE void item(size_t i) const {
     const size_t row = i / kv.width;
     const size_t column = i % kv.width;
+    if (positions[row] < 0) return;
     const auto position = static_cast<uint32_t>(positions[row]);
     kv.key(row, position)[column] = keys[i];
     kv.value(row, position)[column] = values[i];
@@ -152,7 +154,8 @@ struct StoreKv {
   double operations() const { return 0; }
 };
 
-// out[row] = causal attention of queries[row] over positions 0..positions[row] of its sequence.
+// out[row] = causal attention of queries[row] over positions 0..positions[row] of its sequence; 0
+// for a row before the first position.
 struct Attention {
   const float* queries;
   const int32_t* positions;
@@ -173,6 +176,11 @@ struct Attention {
     const float* const query = queries + row * kv.width + first;
     const float scale = 1.0f / sqrtf(static_cast<float>(head_width));
     const float slope = alibi_slope(head, heads);
+    float* const target = out + row * kv.width + first;
+    if (positions[row] < 0) {
+      for (uint32_t d = 0; d < head_width; ++d) target[d] = 0;
+      return;
+    }
     const auto last = static_cast<uint32_t>(positions[row]);
     float sum[kHeadWidthMax] = {};
     float weight_sum = 0;
@@ -192,7 +200,6 @@ struct Attention {
       for (uint32_t d = 0; d < head_width; ++d) sum[d] += weight * value[d];
       weight_sum += weight;
     }
-    float* const target = out + row * kv.width + first;
     for (uint32_t d = 0; d < head_width; ++d) target[d] = sum[d] / weight_sum;
   }
 

@@ -30,13 +30,26 @@ size_t Batch::add(int32_t token, size_t position, const std::vector<int32_t>& bl
   return row;
 }
 
+void Batch::pad(size_t rows) {
+  while (count_ < rows) {
+    const size_t row = count_++;
+    tokens_[row] = 0;
+    positions_[row] = -1;
+    std::fill_n(&tables_[row * columns_], columns_, 0);
+  }
+}
+
+Rows Batch::rows(size_t count, size_t context) const {
+  return {device_tokens_.data(), device_positions_.data(), static_cast<uint32_t>(count),
+          static_cast<uint32_t>(context)};
+}
+
 Rows Batch::send(gpu::Stream stream) {
   const size_t bytes = count_ * sizeof(int32_t);
   gpu::copy_in(device_tokens_.data(), tokens_.data(), bytes, stream);
   gpu::copy_in(device_positions_.data(), positions_.data(), bytes, stream);
   gpu::copy_in(device_tables_.data(), tables_.data(), bytes * columns_, stream);
-  return {device_tokens_.data(), device_positions_.data(), static_cast<uint32_t>(count_),
-          static_cast<uint32_t>(context_)};
+  return rows(count_, context_);
 }
 
 void Batch::choose(const DeviceModel& model, const Activations& activations, const Rows& rows,
@@ -45,8 +58,8 @@ void Batch::choose(const DeviceModel& model, const Activations& activations, con
   gpu::launch(ArgMax{device_logits_.data(), device_tokens_.data(), device_best_.data(), rows.count,
                      vocabulary_},
               stream);
-  gpu::copy_out(tokens_.data(), device_tokens_.data(), count_ * sizeof(int32_t), stream);
-  gpu::copy_out(best_.data(), device_best_.data(), count_ * sizeof(float), stream);
+  gpu::copy_out(tokens_.data(), device_tokens_.data(), rows.count * sizeof(int32_t), stream);
+  gpu::copy_out(best_.data(), device_best_.data(), rows.count * sizeof(float), stream);
   gpu::synchronize(stream);
 }
 

@@ -21,8 +21,14 @@ class Batch {
   // Returns the row's number. `blocks` are those of its sequence.
   size_t add(int32_t token, size_t position, const std::vector<int32_t>& blocks);
 
+  // Fills up to `rows` with rows that are of no sequence and leave nothing behind.
+  void pad(size_t rows);
+
+  size_t count() const { return count_; }
   // Sends tokens, positions and block tables. The batch stays unchanged until the stream is done.
   Rows send(gpu::Stream stream);
+  // The first rows, as the device has them.
+  Rows rows(size_t count, size_t context) const;
   KvView kv(const KvCache& cache, uint32_t layer) const {
     return cache.layer(layer, device_tables_.data(), static_cast<uint32_t>(columns_));
   }

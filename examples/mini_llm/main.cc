@@ -34,6 +34,7 @@ Settings parse(int argc, char** argv) {
                  &s.prompt, 1, 512);
   options.number("--pool-blocks", "KV blocks of 16 tokens on the device (vllm)", &s.pool_blocks, 1,
                  65536);
+  options.text("--graphs", "run a step's kernels as a graph: on, off (vllm)", &s.graphs, "on|off");
   options.number("--seed", "of weights and prompts", &s.seed, 0, UINT64_MAX);
   options.text("--verify", "compare with a host implementation: on, off", &s.verify, "on|off");
   options.text("--json", "write the figures to a file ('-': stdout)", &s.json);

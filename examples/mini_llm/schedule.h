@@ -24,6 +24,7 @@ struct Settings {
   uint64_t prompt = 8;
   uint64_t pool_blocks = 32;
   uint64_t seed = 1;
+  std::string graphs = "on";  // vllm
   std::string verify = "on";
   std::string json;
 

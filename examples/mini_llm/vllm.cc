@@ -5,6 +5,10 @@
 // request's KV blocks are taken from a pool as it grows. When the pool is empty the youngest
 // running request is preempted and its blocks are swapped out; the last one out comes back first.
 // What is scheduled depends on counts alone, never on time.
+//
+// The layers' kernels of a step are one CUDA graph, captured at the start for every number of rows
+// that steps are padded to, as the engine does; what goes in, the choice of tokens and what comes
+// out is outside.
 
 #include <algorithm>
 #include <utility>
@@ -13,6 +17,7 @@
 #include "mini_llm/device_model.h"
 #include "mini_llm/reference.h"
 #include "mini_llm/schedule.h"
+#include "mini_llm/step_graphs.h"
 #include "support/fail.h"
 #include "support/random.h"
 
@@ -42,6 +47,7 @@ class Server {
         activations_(shape_, rows_max(requests_)),
         kv_(shape_, settings.pool_blocks),
         batch_(shape_, rows_max(requests_), blocks_max_),
+        graphs_(compute_),
         saved_(requests_.size() * blocks_max_ * kv_.block_floats()) {
     if (settings.pool_blocks < blocks_max_) {
       fail_usage("--pool-blocks: one request alone needs %zu", blocks_max_);
@@ -49,6 +55,11 @@ class Server {
     gpu::copy_in(weights_.data(), model.layer(0)[Matrix::query], weights_.bytes(), compute_);
     for (size_t i = settings.pool_blocks; i > 0; --i) free_.push_back(static_cast<int32_t>(i - 1));
     for (size_t i = requests_.size(); i > 0; --i) waiting_.push_back(i - 1);
+    if (settings.graphs == "on") {
+      graphs_.capture(rows_max(requests_), [this](size_t rows) {
+        run_layers(batch_.rows(rows, blocks_max_ * KvCache::kBlockTokens));
+      });
+    }
   }
   ~Server() {
     gpu::destroy(event_);
@@ -116,7 +127,7 @@ class Server {
   static uint32_t rows_max(const std::vector<Request>& requests) {
     size_t rows = 0;
     for (const Request& request : requests) rows += request.generation.prompt.size();
-    return static_cast<uint32_t>(rows);
+    return static_cast<uint32_t>(StepGraphs::padded(rows));
   }
 
   void order(gpu::Stream from, gpu::Stream to) {
@@ -204,12 +215,14 @@ class Server {
       }
       newest_rows.push_back(row);
     }
-    const Rows rows = batch_.send(compute_);
-    model_.embed(activations_, rows);
-    for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
-      const LayerView weights(shape_, weights_.data() + layer * layer_floats(shape_));
-      model_.attend(activations_, rows, layer, weights, batch_.kv(kv_, layer));
-      model_.mlp(activations_, rows, layer, weights);
+    Rows rows = batch_.rows(batch_.count(), 0);
+    if (const gpu::Graph graph = graphs_.find(batch_.count())) {
+      batch_.pad(StepGraphs::padded(batch_.count()));
+      batch_.send(compute_);
+      gpu::launch(graph, compute_);
+    } else {
+      rows = batch_.send(compute_);
+      run_layers(rows);
     }
     batch_.choose(model_, activations_, rows, compute_);
     for (size_t i = 0; i < running_.size(); ++i) {
@@ -217,6 +230,15 @@ class Server {
     }
     ++figures_.steps;
     figures_.tokens += running_.size();
+  }
+
+  void run_layers(const Rows& rows) {
+    model_.embed(activations_, rows);
+    for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
+      const LayerView weights(shape_, weights_.data() + layer * layer_floats(shape_));
+      model_.attend(activations_, rows, layer, weights, batch_.kv(kv_, layer));
+      model_.mlp(activations_, rows, layer, weights);
+    }
   }
 
   void retire() {
@@ -238,6 +260,7 @@ class Server {
   Activations activations_;
   KvCache kv_;
   Batch batch_;
+  StepGraphs graphs_;
   gpu::PinnedBuffer<float> saved_;
   std::vector<int32_t> free_;
   std::vector<size_t> waiting_;    // next one at the back

@@ -13,11 +13,13 @@
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace examples::gpu {
 
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
+using Graph = CUgraphExec_st*;
 
 const char* api_name();  // "driver" or "runtime"
 
@@ -53,6 +55,21 @@ template <typename Kernel>
 void launch(const Kernel& kernel, Stream stream) {
   launch(KernelIdOf<Kernel>::value, kernel.items(), &kernel, stream);
 }
+
+// The two halves of capture().
+void begin_capture(Stream stream);
+Graph end_capture(Stream stream);
+
+// What `fill` launches on the stream, to be launched again as a whole. Nothing runs now; `fill`
+// must not wait for anything, and its kernels keep the parameters they have now.
+template <typename Fill>
+Graph capture(Stream stream, Fill&& fill) {
+  begin_capture(stream);
+  fill();
+  return end_capture(stream);
+}
+void launch(Graph graph, Stream stream);
+void destroy(Graph graph);
 
 void* allocate(size_t bytes);
 void release(void* device) noexcept;

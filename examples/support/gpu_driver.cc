@@ -105,6 +105,22 @@ void launch(KernelId kernel, size_t items, const void* parameters, Stream stream
               1, 1, 0, stream, arguments, nullptr);
 }
 
+void begin_capture(Stream stream) {
+  SEALANE_TRY(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+Graph end_capture(Stream stream) {
+  CUgraph captured = nullptr;
+  SEALANE_TRY(cuStreamEndCapture, stream, &captured);
+  CUgraphExec graph = nullptr;
+  SEALANE_TRY(cuGraphInstantiate, &graph, captured, 0);
+  SEALANE_TRY(cuGraphDestroy, captured);
+  return graph;
+}
+
+void launch(Graph graph, Stream stream) { SEALANE_TRY(cuGraphLaunch, graph, stream); }
+void destroy(Graph graph) { SEALANE_TRY(cuGraphExecDestroy, graph); }
+
 void* allocate(size_t bytes) {
   CUdeviceptr memory = 0;
   SEALANE_TRY(cuMemAlloc, &memory, bytes);

@@ -99,6 +99,22 @@ void launch(KernelId kernel, size_t items, const void* parameters, Stream stream
   SEALANE_TRY(cudaLaunchKernel, stub_of(kernel), grid, dim3(kBlockThreads), arguments, 0, stream);
 }
 
+void begin_capture(Stream stream) {
+  SEALANE_TRY(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
+}
+
+Graph end_capture(Stream stream) {
+  cudaGraph_t captured = nullptr;
+  SEALANE_TRY(cudaStreamEndCapture, stream, &captured);
+  cudaGraphExec_t graph = nullptr;
+  SEALANE_TRY(cudaGraphInstantiate, &graph, captured, 0);
+  SEALANE_TRY(cudaGraphDestroy, captured);
+  return graph;
+}
+
+void launch(Graph graph, Stream stream) { SEALANE_TRY(cudaGraphLaunch, graph, stream); }
+void destroy(Graph graph) { SEALANE_TRY(cudaGraphExecDestroy, graph); }
+
 void* allocate(size_t bytes) {
   void* memory = nullptr;
   SEALANE_TRY(cudaMalloc, &memory, bytes);

@@ -23,6 +23,8 @@
 #include "core/budget.h"
 #include "live/gpu_probe.h"
 #include "live/machine.h"
+#include "live/serve/speculation.h"
+#include "live/serve/workforce.h"
 #include "report/output.h"
 #include "seal/engine.h"
 
@@ -210,6 +212,12 @@ std::string describe_outlook(const Checkup& checkup, const GpuReport& gpu) {
          "could do for that program.";
 }
 
+// What the runtime would decide in a program that starts now, by the costs it would measure.
+Finding check_speculation() {
+  const unsigned threads = serve::Workforce::make()->workers_max() + 1;
+  return ok(kCpuArea, "sealing ahead", describe(choose_speculation(serve::Options(), threads)));
+}
+
 Checkup examine(const Result<const Engine*>& chosen) {
   const Machine machine = read_machine();
   const GpuReport gpu = interpret(ask_gpu_libraries());
@@ -218,6 +226,7 @@ Checkup examine(const Result<const Engine*>& chosen) {
   findings.push_back(check_cpu(machine));
   findings.push_back(check_instructions(machine.cpu));
   check_engines(chosen, findings);
+  findings.push_back(check_speculation());
   for (Finding& finding : try_page_guards()) findings.push_back(std::move(finding));
   findings.push_back(try_read_trap());
   findings.push_back(check_lock_limit(machine));

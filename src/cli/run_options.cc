@@ -23,15 +23,11 @@ struct Part {
 
 const std::vector<Part>& parts() {
   static const std::vector<Part> all = {
-      {"engine", {}},
-      {"async", {}},
-      {"parallel", {"engine"}},
-      {"coalesce", {"async"}},
-      {"register", {}},
-      {"speculate", {"engine", "async", "parallel"}},
-      {"pinned", {}},
-      {"defer", {"engine", "async", "parallel"}},
-      {"none", {}},
+      {"engine", {}},           {"async", {}},
+      {"parallel", {"engine"}}, {"coalesce", {"async"}},
+      {"register", {}},         {"speculate", {"engine", "async", "parallel"}},
+      {"pinned", {}},           {"defer", {"engine", "async", "parallel"}},
+      {"default", {}},          {"none", {}},
   };
   return all;
 }
@@ -55,6 +51,7 @@ Status check_enable(const std::string& list) {
   if (contains(words, "none") && words.size() > 1) {
     return usage_error("--enable: none means none; leave it out, or the others");
   }
+  if (contains(words, "default")) return {};  // it has what the others need
   for (const Part& part : parts()) {
     if (!contains(words, part.name)) continue;
     for (const std::string& need : part.needs) {
@@ -139,8 +136,9 @@ void add_runtime_options(CLI::App& command, RunOptions& options) {
                    "Change nothing: check what Sealane assumes, and say what it would save");
   command
       .add_option("--enable", options.enable,
-                  "Parts, comma-separated: engine, async, parallel, coalesce, register (these are "
-                  "on by default, without --emulate), speculate, pinned, defer; or none")
+                  "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
+                  "pinned, defer; default (the first five, and speculate where it pays); none "
+                  "[default; with --emulate none]")
       ->type_name("PART,...")
       ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
   command

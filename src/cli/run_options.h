@@ -91,6 +91,7 @@ struct RunOptions {
   std::vector<NumberSwitch> runtime = {
       {"--workers", "SEALANE_WORKERS", "Threads that seal and open [from the cores]", 1, 1024, {}},
       {"--verify", "SEALANE_VERIFY", "Compare so many answers with libcrypto's [0]", 0, ~0ull, {}},
+      {"--stripes", "SEALANE_STRIPES", "Contexts a large copy may travel over [1]", 1, 8, {}},
       {"--staging-mb", "SEALANE_STAGING_MB", "Memory for pageable sources [256]", 1, kMbMax, {}},
       {"--slot-mb",
        "SEALANE_SLOT_MB",

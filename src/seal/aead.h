@@ -13,6 +13,9 @@
 //              of the bytes that were sealed or delivered. Plaintext, additional data and tag must
 //              be private.
 // Failure:     open() compares tags in constant time; on a mismatch the output is wiped.
+// Deliveries:  a pass over other memory that the engine does in the same loop if it can, else
+// before
+//              (delivery.h).
 #pragma once
 
 #include <array>
@@ -27,6 +30,8 @@
 #include "seal/key.h"
 
 namespace sealane {
+
+struct Delivery;
 
 constexpr size_t kIvBytes = 12;
 constexpr size_t kTagBytes = 16;
@@ -54,8 +59,22 @@ class Aead {
   Status open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
               MutableBytes plaintext) const;
 
+  // Carries out `source`, which is private memory, and seals what it delivers.
+  void seal(const Iv& iv, Bytes additional, const Delivery& source, MutableBytes ciphertext,
+            Tag& tag) const;
+  // Opens as above, and carries out `beside`, which shares no memory with this record.
+  Status open(const Iv& iv, Bytes additional, Bytes ciphertext, const Tag& tag,
+              MutableBytes plaintext, const Delivery& beside) const;
+
  protected:
   Aead() = default;
+
+  // In two passes, unless the engine has a better way.
+  virtual void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
+                                 MutableBytes ciphertext, Tag& tag) const;
+  [[nodiscard]] virtual bool do_open_beside(const Iv& iv, Bytes additional, Bytes ciphertext,
+                                            const Tag& tag, MutableBytes plaintext,
+                                            const Delivery& beside) const;
 
  private:
   virtual void do_seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,

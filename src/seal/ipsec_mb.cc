@@ -12,6 +12,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "seal/delivery.h"
+#include "seal/fused_gcm.h"
 
 namespace sealane {
 namespace {
@@ -101,8 +103,16 @@ Library load_library(IMB_ARCH wanted) {
 
 class IpsecMbAead final : public Aead {
  public:
-  IpsecMbAead(IMB_MGR* manager, const Key& key) : manager_(manager) {
+  // `fused`: deliveries may use our own loops for the widest vectors.
+  IpsecMbAead(IMB_MGR* manager, const Key& key, bool fused) : manager_(manager) {
     IMB_AES256_GCM_PRE(manager_, key.secret().data(), &schedule_);
+    if (!fused) return;
+    alignas(16) uint8_t round_keys[FusedGcm::kRoundKeysBytes];
+    alignas(16) uint8_t unused[FusedGcm::kRoundKeysBytes];
+    IMB_AES_KEYEXP_256(manager_, key.secret().data(), round_keys, unused);
+    fused_ = FusedGcm::make(round_keys);
+    wipe(round_keys);
+    wipe(unused);
   }
 
   ~IpsecMbAead() override { wipe({reinterpret_cast<uint8_t*>(&schedule_), sizeof schedule_}); }
@@ -153,6 +163,25 @@ class IpsecMbAead final : public Aead {
     return genuine;
   }
 
+  void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
+                         MutableBytes ciphertext, Tag& tag) const override {
+    if (fused_ == nullptr || !FusedGcm::fits(ciphertext.size(), source)) {
+      return Aead::do_seal_delivered(iv, additional, source, ciphertext, tag);
+    }
+    tag = fused_->seal(iv, additional, source, ciphertext);
+  }
+
+  bool do_open_beside(const Iv& iv, Bytes additional, Bytes ciphertext, const Tag& tag,
+                      MutableBytes plaintext, const Delivery& beside) const override {
+    if (beside.empty() || fused_ == nullptr || !FusedGcm::fits(ciphertext.size(), beside)) {
+      return Aead::do_open_beside(iv, additional, ciphertext, tag, plaintext, beside);
+    }
+    Tag computed = fused_->open(iv, additional, ciphertext, plaintext, beside);
+    const bool genuine = constant_time_equal(computed, tag);
+    wipe(computed);
+    return genuine;
+  }
+
   // Holds the running hash and a keystream block: secret.
   struct State {
     gcm_context_data gcm;
@@ -161,6 +190,7 @@ class IpsecMbAead final : public Aead {
 
   IMB_MGR* manager_;
   alignas(64) gcm_key_data schedule_;
+  std::unique_ptr<FusedGcm> fused_;
 };
 
 class IpsecMbEngine final : public Engine {
@@ -185,7 +215,7 @@ class IpsecMbEngine final : public Engine {
 
   std::unique_ptr<Aead> make(const Key& key) const override {
     SEALANE_CHECK(library_.problem.empty(), "engine used on a CPU that cannot run it");
-    return std::make_unique<IpsecMbAead>(library_.manager, key);
+    return std::make_unique<IpsecMbAead>(library_.manager, key, library_.arch == IMB_ARCH_AVX512);
   }
 
  private:

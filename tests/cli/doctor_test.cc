@@ -63,6 +63,11 @@ TEST(Doctor, EveryLineHasAVerdictAndTroubleHasAdvice) {
   EXPECT_EQ(report["summary"]["fail"], 0);
 }
 
+TEST(Doctor, SaysWhatWouldBeDecidedAboutSealingAhead) {
+  const json found = check(doctor_json(), "CPU and engine", "sealing ahead")["detail"];
+  EXPECT_TRUE(found.get<std::string>().starts_with("on: ") || mentions(found, "off")) << found;
+}
+
 TEST(Doctor, NamesTheEngineThatWasAskedFor) {
   const json report = doctor_json({"SEALANE_AEAD=openssl"});
   EXPECT_EQ(report["engine"]["name"], "openssl");

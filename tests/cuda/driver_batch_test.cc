@@ -141,9 +141,10 @@ TEST_F(DriverBatch, EveryCopyNeedsAttributes) {
     b.attributes.resize(3, stream_order), b.starts = {0, 1, 2};
   }));
   EXPECT_EQ(good.submit(CU_STREAM_LEGACY), CUDA_ERROR_INVALID_VALUE);
-  CU_EXPECT_OK(good.submit(stream));
-  CU_EXPECT_OK(good.submit(CU_STREAM_PER_THREAD));
-  CU_EXPECT_OK(cuStreamSynchronize(stream));
+  for (CUstream one : {static_cast<CUstream>(stream), CU_STREAM_PER_THREAD}) {
+    CU_EXPECT_OK(good.submit(one));
+    CU_EXPECT_OK(cuStreamSynchronize(one));  // both write the same bytes
+  }
 }
 
 TEST_F(DriverBatch, TheFirstVariantTellsWhichCopyWasRefused) {
@@ -152,7 +153,7 @@ TEST_F(DriverBatch, TheFirstVariantTellsWhichCopyWasRefused) {
   DeviceMemory device(64);
   const ByteVector host = make_bytes(64, 64);
   Batch batch;
-  for (size_t i = 0; i < 4; ++i) batch.add(device.address(), address(host.data()), 16);
+  for (size_t i = 0; i < 4; ++i) batch.add(device.address() + 16 * i, address(host.data()), 16);
   size_t failed = 99;
   const auto submit = [&] {
     return batch_copy(batch.to.data(), batch.from.data(), batch.sizes.data(), batch.to.size(),

@@ -168,6 +168,21 @@ TEST(Warmup, ChangesWhatIsMeasuredAndNotWhatIsComputed) {
   }
 }
 
+// Steps padded to the size of a graph compute what steps of their own size compute.
+TEST(Graphs, ChangeHowKernelsAreLaunchedAndNotWhatTheyCompute) {
+  Example example{"mini_llm",
+                  {"--schedule", "vllm", "--hidden", "64", "--requests", "12", "--pool-blocks",
+                   "10", "--graphs", "on"}};
+  const Outcome with = run(example, "", "on");
+  example.arguments.back() = "off";
+  const Outcome without = run(example, "", "on");
+  ASSERT_EQ(with.result.exit_code, 0) << with.result.err;
+  ASSERT_EQ(without.result.exit_code, 0) << without.result.err;
+  EXPECT_EQ(with.figures.at("hash"), without.figures.at("hash"));
+  EXPECT_EQ(with.truth.at("launches"), without.truth.at("launches"));
+  EXPECT_GT(with.truth.at("to_device").at("bytes"), without.truth.at("to_device").at("bytes"));
+}
+
 // ---- ddp_ring: a process per GPU ----
 
 // Gradients of 1 MiB, and of 18 MiB, which is more than the windows on GPU memory hold.

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -167,26 +166,6 @@ void load_and_close() {
   device.check(1);
 }
 
-// What a call costs that we have nothing to do for, in nanoseconds.
-void call_cost() {
-  Device device;
-  device.copy_in(1);
-  OK(cuStreamSynchronize(device.stream));
-  CUevent event = nullptr;
-  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  OK(cuEventRecord(event, device.stream));
-  OK(cuEventSynchronize(event));
-  constexpr int kCalls = 200000;
-  double best = 1e9;
-  for (int round = 0; round < 5; ++round) {
-    const auto began = std::chrono::steady_clock::now();
-    for (int i = 0; i < kCalls; ++i) cuStreamWaitEvent(device.stream, event, 0);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
-    best = std::min(best, took.count() / kCalls);
-  }
-  std::printf("%.1f ns\n", best);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,8 +186,6 @@ int main(int argc, char** argv) {
     registered();
   } else if (what == "dlclose") {
     load_and_close();
-  } else if (what == "cost") {
-    call_cost();
   } else {
     fail("what?");
   }

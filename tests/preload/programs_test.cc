@@ -28,6 +28,7 @@ struct Outcome {
   ProgramResult result;
   json figures;
   json truth;
+  std::string notes;  // of a run that is watched
 };
 
 json read(const std::string& file) {
@@ -35,10 +36,13 @@ json read(const std::string& file) {
   return in ? json::parse(in, nullptr, false) : json();
 }
 
-Outcome run(const Words& example, const Words& flags) {
+enum class Watched : bool { no, yes };
+
+Outcome run(const Words& example, const Words& flags, Watched watched = Watched::no) {
   std::string scratch = std::filesystem::temp_directory_path() / "sealane-preload-XXXXXX";
   EXPECT_NE(mkdtemp(scratch.data()), nullptr);
   Words argv = {SEALANE_PROGRAM, "run", "--emulate", "--truth", scratch + "/truth"};
+  if (watched == Watched::yes) argv.insert(argv.end(), {"--stats", scratch + "/stats"});
   argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"--", SEALANE_EXAMPLES_DIR "/" + example[0]});
   argv.insert(argv.end(), example.begin() + 1, example.end());
@@ -47,6 +51,7 @@ Outcome run(const Words& example, const Words& flags) {
   out.result = run_program(argv);
   out.figures = read(scratch + "/figures");
   out.truth = read(scratch + "/truth");
+  if (watched == Watched::yes) out.notes = read(scratch + "/stats").at("notes").dump();
   std::filesystem::remove_all(scratch);
   return out;
 }
@@ -95,6 +100,35 @@ TEST_P(Programs, NoticeAnAttackOnTheBus) {
 
 INSTANTIATE_TEST_SUITE_P(All, Programs, testing::ValuesIn(kExamples),
                          [](const auto& test) { return std::to_string(test.index); });
+
+// Copies of 4 MiB in 4 messages, of which the first of a lane travels whole and the next in parts.
+TEST(Stripes, OfACopyAreItsBytesOrItsError) {
+  const Words example = {"layer_swap", "--layers", "3", "--steps", "8"};
+  const Words parts = {"--enable", "engine,async,parallel"};
+  const Outcome whole = run(example, parts);
+  ASSERT_EQ(whole.result.exit_code, 0) << whole.result.err;
+  for (const Words& flags : {Words{"--stripes", "2"}, Words{"--stripes", "4"},
+                             Words{"--stripes", "4", "--contexts", "4"}}) {
+    Words all = parts;
+    all.insert(all.end(), flags.begin(), flags.end());
+    const Outcome striped = run(example, all, Watched::yes);
+    ASSERT_EQ(striped.result.exit_code, 0) << striped.result.err;
+    EXPECT_EQ(striped.figures.at("hash"), whole.figures.at("hash"));
+    EXPECT_EQ(striped.truth.at("to_device").at("rejected"), 0);
+    const bool scarce = flags.size() > 2;
+    EXPECT_NE(striped.notes.find(scarce ? "striped" : "copies over"), std::string::npos)
+        << striped.notes;
+  }
+  // Whichever part it hits.
+  for (const char* attack : {"flip@14", "flip@15", "flip@16", "flip@17", "drop@18", "swap@19"}) {
+    Words all = parts;
+    all.insert(all.end(), {"--stripes", "4", "--adversary", attack});
+    const Outcome attacked = run(example, all);
+    EXPECT_EQ(attacked.result.exit_code, 1) << attack << attacked.result.err;
+    EXPECT_FALSE(attacked.result.timed_out) << attack;
+    EXPECT_NE(attacked.result.err.find("(214)"), std::string::npos) << attacked.result.err;
+  }
+}
 
 TEST(Programs, WithoutAGpuDoNotNotice) {
   const ProgramResult python =

@@ -200,8 +200,13 @@ void forged(Device& device) {
   OK(cuMemcpyDtoHAsync(device.host, device.memory, kBytes, device.stream));
   const CUresult now = cuStreamSynchronize(device.stream);  // it may be known by now
   if (now != CUDA_SUCCESS && now != CUDA_ERROR_ECC_UNCORRECTABLE) fail("another error", now);
+  // The bytes of pages that are not wholly the copy's were verified in the call, and stay.
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(device.host);
   for (size_t i = 0; i < kBytes; ++i) {
-    if (device.host[i] != 0) fail("a byte of a forged copy", device.host[i]);
+    const uintptr_t page = (begin + i) & ~uintptr_t{4095};
+    const bool edge = page < begin || page + 4096 > begin + kBytes;
+    const uint8_t byte = device.host[i];
+    if (byte != 0 && !(edge && byte == 5)) fail("a byte of a forged copy", byte);
   }
   for (int i = 0; i < 3; ++i) {
     if (cuStreamSynchronize(device.stream) != CUDA_ERROR_ECC_UNCORRECTABLE) fail("forgiven");

@@ -10,10 +10,12 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <sealane_emu.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -193,6 +195,90 @@ void written_in_the_stream(bool by_function) {
   }
 }
 
+struct GraphLaunches {
+  explicit GraphLaunches(CUgraph graph) { OK(cuGraphInstantiate(&exec, graph, 0)); }
+  ~GraphLaunches() { OK(cuGraphExecDestroy(exec)); }
+  GraphLaunches(const GraphLaunches&) = delete;
+  GraphLaunches& operator=(const GraphLaunches&) = delete;
+  CUgraphExec exec = nullptr;
+};
+
+// The same by a graph, whose host function is in a graph within it.
+void written_by_a_graph() {
+  OK(cuInit(0));
+  Swapper program;
+  program.rounds(6);
+  const auto write = [](void* memory) {
+    pause_for(300);
+    for (size_t at = 0; at < Swapper::kBytes; at += 5000) ++static_cast<uint8_t*>(memory)[at];
+  };
+  for (size_t turn = 0; turn < 40; ++turn) {
+    const size_t i = turn % Swapper::kBuffers;
+    CUgraph inner = nullptr;
+    CUgraph outer = nullptr;
+    CUgraphNode node = nullptr;
+    OK(cuGraphCreate(&inner, 0));
+    OK(cuGraphCreate(&outer, 0));
+    const CUDA_HOST_NODE_PARAMS function{write, program.host(i)};
+    OK(cuGraphAddHostNode(&node, inner, nullptr, 0, &function));
+    OK(cuGraphAddChildGraphNode(&node, outer, nullptr, 0, inner));
+    const GraphLaunches graph(outer);
+    if (turn % 2 == 0) OK(cuGraphLaunch(graph.exec, program.stream()));
+    ok(program.ask(i), "copy to the device");
+    OK(cuStreamSynchronize(program.stream()));
+    program.check(i);
+    OK(cuGraphDestroy(outer));
+    OK(cuGraphDestroy(inner));
+    pause_for(500);
+  }
+}
+
+std::atomic<bool> lingers{true};
+
+CUfunction lingering_kernel() {
+  using Register = int(const sealane_emu_kernel*);
+  auto* const add = reinterpret_cast<Register*>(dlsym(RTLD_DEFAULT, "sealane_emu_register"));
+  const sealane_emu_kernel kernel{
+      sizeof kernel, "linger", [](const sealane_emu_launch*) { lingers.wait(true); }, nullptr, 0};
+  if (add == nullptr || add(&kernel) != 0) fail("cannot register a kernel");
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  OK(cuModuleLoadData(&module, ".version 8.0 .target sm_90 .entry linger() { ret; }"));
+  OK(cuModuleGetFunction(&function, module, "linger"));
+  return function;
+}
+
+// A graph that cannot touch host memory is under way all the time: what is sealed ahead is used.
+void beside_a_graph() {
+  OK(cuInit(0));
+  Swapper program;
+  CUdeviceptr filled = 0;
+  OK(cuMemAlloc(&filled, 4096));
+  CUgraph inner = nullptr;
+  CUgraph outer = nullptr;
+  CUgraphNode fill_node = nullptr;
+  CUgraphNode node = nullptr;
+  OK(cuGraphCreate(&inner, 0));
+  OK(cuGraphCreate(&outer, 0));
+  const CUDA_MEMSET_NODE_PARAMS fill{filled, 0, 7, 4, 1024, 1};
+  OK(cuGraphAddMemsetNode(&fill_node, inner, nullptr, 0, &fill, program.context()));
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = lingering_kernel();
+  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1;
+  kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  OK(cuGraphAddKernelNode(&node, inner, &fill_node, 1, &kernel));
+  OK(cuGraphAddChildGraphNode(&node, outer, nullptr, 0, inner));
+  OK(cuGraphAddEmptyNode(&node, outer, nullptr, 0));
+  const GraphLaunches graph(outer);
+  CUstream other = nullptr;
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuGraphLaunch(graph.exec, other));
+  program.rounds(kRounds);
+  lingers = false;
+  lingers.notify_all();
+  OK(cuStreamSynchronize(other));
+}
+
 // Contexts end with slots ready and workers at it; the next one starts from nothing.
 void reset_with_slots() {
   OK(cuInit(0));
@@ -317,6 +403,8 @@ int run_trouble(const std::string& what) {
       {"rotate", rotate_with_slots},
       {"host-function", [] { written_in_the_stream(true); }},
       {"small-fetch", [] { written_in_the_stream(false); }},
+      {"graph-writes", written_by_a_graph},
+      {"graph-beside", beside_a_graph},
       {"reset", reset_with_slots},
       {"crowd", crowd_of_contexts},
       {"free", free_with_slots},

@@ -167,6 +167,27 @@ TEST(Stats, SaysWhatThePartsDid) {
   }
 }
 
+// By the modelled machine's costs, not this one's.
+TEST(Stats, SayWhatWasDecidedAboutSealingAhead) {
+  const Scratch scratch;
+  const auto decision = [&](const std::string& platform, const std::string& enable) {
+    const ProgramResult run =
+        sealane({"run", "--emulate", "--platform", platform, "--dilation", "100", "--workers", "4",
+                 "--enable", enable, "--stats", scratch.file("s")},
+                {"--", example("decode_loop"), "--steps", "1"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const json made = read_json(scratch.file("s"))["decisions"]["speculate"];
+    const bool told =
+        run.err.find("sealing ahead " + made["why"].get<std::string>()) != run.err.npos;
+    EXPECT_EQ(told, enable != "none") << run.err;
+    return made["decision"].get<std::string>();
+  };
+  EXPECT_EQ(decision("h100-nvl-aesni", "default"), "pays");
+  EXPECT_EQ(decision("h100-tdx", "default"), "no_gain");
+  EXPECT_EQ(decision("h100-tdx", "default,speculate"), "asked");
+  EXPECT_EQ(decision("h100-tdx", "none"), "excluded");
+}
+
 // The clock of an example and the part it profiles are the same, in both APIs and for the driver.
 TEST(Stats, OfTheProfiledPartAreThoseOfTheMeasuredSteps) {
   const Scratch scratch;
@@ -264,7 +285,8 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
   const json& profiled = stats["profiled"]["speculation"]["lanes"][0];
   EXPECT_EQ(profiled["requests"], 6 * 8 * 2);
   EXPECT_LE(profiled["hits"], lane["hits"]);
-  EXPECT_NE(run.err.find("sealing ahead for GPU 0: "), std::string::npos) << run.err;
+  const std::string name = "lane " + lane["lane"].dump() + " of GPU 0";
+  EXPECT_NE(run.err.find("sealing ahead on " + name + ": "), std::string::npos) << run.err;
 
   const json trace = read_json(scratch.file("t"));
   const auto phases = check_schema(trace);
@@ -272,11 +294,14 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
   EXPECT_GT(phases.at("i"), 0);
   int ahead = 0;
   int hits = 0;
+  int rows = 0;
   for (const json& event : trace["traceEvents"]) {
-    const std::string name = event["name"];
-    ahead += name.starts_with("seal ahead ") ? 1 : 0;
-    hits += name.starts_with("hit ") ? 1 : 0;
+    const std::string what = event["name"];
+    ahead += what.starts_with("seal ahead ") ? 1 : 0;
+    hits += what.starts_with("hit ") ? 1 : 0;
+    rows += what == "thread_name" && event["args"]["name"] == name ? 1 : 0;
   }
+  EXPECT_EQ(rows, 1);
   EXPECT_GT(ahead, 0);
   EXPECT_EQ(hits, stats["to_device"]["messages"]["slot"]["count"]);
   EXPECT_EQ(hits, lane["messages_ahead"]);

@@ -45,7 +45,9 @@ std::vector<Ahead::Stats> two_lanes() {
   lane.pipeline.voided_for[static_cast<size_t>(VoidReason::rotated)] = 5;
   lane.leader = "fifo";
   lane.predictors = {{"fifo", 0.5, 0.9, 8, 2}, {"lifo", 0, 0, 0, 10}};
-  return {lane, lane};  // a device may have had more than one
+  Ahead::Stats other = lane;  // a device may have had more than one
+  other.lane = 1;
+  return {lane, other};
 }
 
 const MetricsOf kProcess{.pid = "17", .command = "serve", .started_s = 1e9 + 0.5, .workers = 3};

@@ -161,7 +161,8 @@ TEST(Stats, TellsApartWhatTheProgramProfiles) {
 // A lane of GPU 1 that has sealed ahead for a while, then for a while longer.
 bool later = false;
 std::vector<Ahead::Stats> a_lane() {
-  Ahead::Stats lane{.device = 1, .answered = 9, .answered_ahead = 6, .slot_bytes = 1 << 20};
+  Ahead::Stats lane{
+      .device = 1, .lane = 4, .answered = 9, .answered_ahead = 6, .slot_bytes = 1 << 20};
   lane.pipeline = {.requests = 10, .hits = 5, .guesses = 7, .messages = 12};
   lane.pipeline.voided = 3;
   lane.pipeline.voided_for[static_cast<size_t>(VoidReason::stale)] = 1;
@@ -191,6 +192,7 @@ TEST(Stats, TellWhatSealingAheadDidLaneByLane) {
   ASSERT_EQ(before["lanes"].size(), 1u);
   const json& lane = before["lanes"][0];
   EXPECT_EQ(lane["device"], 1);
+  EXPECT_EQ(lane["lane"], 4);
   EXPECT_EQ(lane["leader"], "fifo");
   EXPECT_EQ(lane["hits"], 5);
   EXPECT_EQ(lane["misses"], 5);
@@ -207,8 +209,8 @@ TEST(Stats, TellWhatSealingAheadDidLaneByLane) {
   EXPECT_EQ(lane["predictors"][0]["name"], "fifo");
   EXPECT_EQ(lane["predictors"][1]["misses"], 10);
   EXPECT_NE(stats.summary().find(
-                "  sealing ahead for GPU 1: 5 of 10 bulk copies foreseen, 50.0 % of their messages "
-                "sealed ahead\n"
+                "  sealing ahead on lane 4 of GPU 1: 5 of 10 bulk copies foreseen, 50.0 % of their "
+                "messages sealed ahead\n"
                 "    fifo leads; voided 3 slots (stale 1, budget 2), 4 pads, 1 holds, at most 3.00 "
                 "MiB in slots\n"),
             std::string::npos)
@@ -368,6 +370,7 @@ TEST(ChromeTrace, ShowsSealingAhead) {
   Event event;
   event.kind = EventKind::leader;
   event.device = 2;
+  event.lane = 5;
   event.text = "markov";
   event.begin = event.end = at_us(10);
   trace.handle(event);
@@ -396,12 +399,13 @@ TEST(ChromeTrace, ShowsSealingAhead) {
     if (one["ph"] == "C") counters.push_back(one);
   }
   ASSERT_EQ(leaders.size(), 2u);
-  EXPECT_EQ(leaders[0]["name"], "markov leads");
+  EXPECT_EQ(leaders[0]["name"], "lane 5: markov leads");
   EXPECT_EQ(leaders[0]["pid"], 102);
   EXPECT_EQ(leaders[0]["s"], "t");
-  EXPECT_EQ(leaders[1]["name"], "nobody leads");
+  EXPECT_EQ(leaders[1]["name"], "lane 5: nobody leads");
   ASSERT_EQ(counters.size(), 1u);
   EXPECT_EQ(counters[0]["args"]["bytes"], 4096);
+  EXPECT_EQ(counters[0]["name"], "slots of lane 5");
   EXPECT_EQ(counters[0]["ts"], 30.0);
   const auto sealed = named(found, "ahead");
   ASSERT_EQ(sealed.size(), 2u);

@@ -26,14 +26,15 @@ SealedRecord SendLane::seal(Position position, RecordHeader header, Bytes plaint
                             MutableBytes out) const {
   SEALANE_CHECK(position.live(), "position used before");
   SEALANE_CHECK(position.epoch() == ledger_.epoch(), "position of an earlier key");
-  write(position.number(), header, plaintext, out);
+  write(position.number(), header, plaintext, plaintext.size(), out);
   return SealedRecord(std::move(position), out);
 }
 
-void SendLane::write(uint64_t position, RecordHeader header, Bytes plaintext,
-                     MutableBytes out) const {
-  SEALANE_CHECK(out.size() == record_bytes(plaintext.size()), "record buffer has another size");
-  header.length = static_cast<uint32_t>(plaintext.size());
+template <typename Source>
+void SendLane::write(uint64_t position, RecordHeader header, const Source& source,
+                     size_t payload_bytes, MutableBytes out) const {
+  SEALANE_CHECK(out.size() == record_bytes(payload_bytes), "record buffer has another size");
+  header.length = static_cast<uint32_t>(payload_bytes);
   header.lane = id_;
   header.epoch = ledger_.epoch().number;
   header.position = position;
@@ -41,17 +42,31 @@ void SendLane::write(uint64_t position, RecordHeader header, Bytes plaintext,
 
   std::copy(encoded.begin(), encoded.end(), out.begin());
   Tag tag;
-  secret_.aead->seal(secret_.iv_law.iv(position), encoded, plaintext,
-                     out.subspan(RecordHeader::kBytes, plaintext.size()), tag);
+  secret_.aead->seal(secret_.iv_law.iv(position), encoded, source,
+                     out.subspan(RecordHeader::kBytes, payload_bytes), tag);
   std::copy(tag.begin(), tag.end(), out.end() - kTagBytes);
 }
 
-Status SendLane::seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed) {
-  auto position = reserve(plaintext.size());
+Result<uint64_t> SendLane::publish_next(size_t payload_bytes) {
+  auto position = reserve(payload_bytes);
   if (!position) return position.error();
   const uint64_t number = position->number();
-  if (Status status = ledger_.publish(std::move(*position)); !status) return status;
-  write(number, header, plaintext, exposed);
+  if (Status status = ledger_.publish(std::move(*position)); !status) return status.error();
+  return number;
+}
+
+Status SendLane::seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed) {
+  const auto position = publish_next(plaintext.size());
+  if (!position) return position.error();
+  write(*position, header, plaintext, plaintext.size(), exposed);
+  return {};
+}
+
+Status SendLane::seal_exposed(const RecordHeader& header, const Delivery& source,
+                              MutableBytes exposed) {
+  const auto position = publish_next(source.to.size());
+  if (!position) return position.error();
+  write(*position, header, source, source.to.size(), exposed);
   return {};
 }
 
@@ -81,9 +96,9 @@ void SendLane::rotate(LaneSecret secret) {
 
 ReceiveLane::ReceiveLane(uint32_t id, LaneSecret secret) : id_(id), secret_(std::move(secret)) {}
 
-Result<RecordHeader> ReceiveLane::open(Bytes record, MutableBytes out) {
+Result<RecordHeader> ReceiveLane::open(Bytes record, MutableBytes out, const Delivery& beside) {
   if (!failure_) {
-    auto header = try_open(record, out);
+    auto header = try_open(record, out, beside);
     if (header) return header;
     failure_ = header.error();
   }
@@ -91,7 +106,7 @@ Result<RecordHeader> ReceiveLane::open(Bytes record, MutableBytes out) {
   return *failure_;
 }
 
-Result<RecordHeader> ReceiveLane::try_open(Bytes record, MutableBytes out) {
+Result<RecordHeader> ReceiveLane::try_open(Bytes record, MutableBytes out, const Delivery& beside) {
   auto header = RecordHeader::parse(record);
   if (!header) return header;
   if (record.size() != record_bytes(header->length)) {
@@ -109,7 +124,7 @@ Result<RecordHeader> ReceiveLane::try_open(Bytes record, MutableBytes out) {
   const auto encoded = header->encode();  // the private copy, not the bytes on the bus
   const Status genuine = secret_.aead->open(secret_.iv_law.iv(header->position), encoded,
                                             record.subspan(RecordHeader::kBytes, header->length),
-                                            tag, out.first(header->length));
+                                            tag, out.first(header->length), beside);
   if (!genuine) return crypto_error(concat("lane ", id_, ": ", genuine.error().message));
 
   ++next_;

@@ -24,6 +24,7 @@
 #include "core/lane/iv_law.h"
 #include "core/lane/ledger.h"
 #include "seal/aead.h"
+#include "seal/delivery.h"
 #include "seal/record.h"
 
 namespace sealane {
@@ -73,6 +74,8 @@ class SendLane {
   // The three steps at once, for records nobody could want back: `exposed` may be memory the other
   // side reads and writes already. The position is published before the first byte is written.
   Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
+  // Seals what `source` delivers.
+  Status seal_exposed(const RecordHeader& header, const Delivery& source, MutableBytes exposed);
 
   // True if the key cannot carry one more record of that size: rotate() first.
   bool exhausted(size_t payload_bytes) const;
@@ -82,7 +85,11 @@ class SendLane {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  void write(uint64_t position, RecordHeader header, Bytes plaintext, MutableBytes out) const;
+  Result<uint64_t> publish_next(size_t payload_bytes);
+  // Source: Bytes or a Delivery of `payload_bytes`.
+  template <typename Source>
+  void write(uint64_t position, RecordHeader header, const Source& source, size_t payload_bytes,
+             MutableBytes out) const;
 
   uint32_t id_;
   LaneSecret secret_;
@@ -94,15 +101,16 @@ class ReceiveLane {
   ReceiveLane(uint32_t id, LaneSecret secret);
 
   // `record` may be in shared memory; it is read once. On success the payload is in the first
-  // header.length bytes of `out`. Any error is final for the lane, and `out` is wiped.
-  Result<RecordHeader> open(Bytes record, MutableBytes out);
+  // header.length bytes of `out`. Any error is final for the lane, and `out` is wiped. `beside` is
+  // carried out by the way, at the latest when this returns without an error.
+  Result<RecordHeader> open(Bytes record, MutableBytes out, const Delivery& beside = {});
 
   void rotate(LaneSecret secret);
   Epoch epoch() const { return epoch_; }
   uint64_t received() const { return next_; }  // records of this epoch
 
  private:
-  Result<RecordHeader> try_open(Bytes record, MutableBytes out);
+  Result<RecordHeader> try_open(Bytes record, MutableBytes out, const Delivery& beside);
   Status expected(const RecordHeader& header) const;
 
   uint32_t id_;

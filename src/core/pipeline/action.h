@@ -37,8 +37,9 @@ enum class VoidReason : uint8_t {
   budget,      // its memory was needed for a copy that was requested
   unforeseen,  // the predictor thinks otherwise now
   freed,       // what it was sealed from is gone
+  costly,      // to guard what it was sealed from costs more than it brings
 };
-constexpr size_t kVoidReasons = static_cast<size_t>(VoidReason::freed) + 1;
+constexpr size_t kVoidReasons = static_cast<size_t>(VoidReason::costly) + 1;
 std::string_view to_string(VoidReason reason);
 
 // A worker seals one message into a slot. Report: handle_sealed(slot).

@@ -149,14 +149,16 @@ class LaneState {
   uint64_t tail_ = 0;
 };
 
-// A copy of `bytes` is this many messages; message i carries this part of it.
-constexpr uint64_t kMessageBytesMax = 1_MiB;
-constexpr uint32_t message_count(uint64_t bytes) {
-  return bytes == 0 ? 1 : static_cast<uint32_t>((bytes - 1) / kMessageBytesMax + 1);
+// A copy of `bytes` is this many messages; message i carries this part of it. The size is the
+// driver's: this one until it shows another.
+constexpr uint64_t kMessageBytes = 1_MiB;
+constexpr uint32_t message_count(uint64_t bytes, uint64_t message_bytes = kMessageBytes) {
+  return bytes == 0 ? 1 : static_cast<uint32_t>((bytes - 1) / message_bytes + 1);
 }
-inline Range message_range(const Range& host, uint32_t index) {
-  const uint64_t offset = index * kMessageBytesMax;
-  return {host.address + offset, std::min(kMessageBytesMax, host.bytes - offset)};
+inline Range message_range(const Range& host, uint32_t index,
+                           uint64_t message_bytes = kMessageBytes) {
+  const uint64_t offset = index * message_bytes;
+  return {host.address + offset, std::min(message_bytes, host.bytes - offset)};
 }
 
 // A requested copy.
@@ -170,6 +172,7 @@ struct Flight {
   bool released = false;
   bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
+  uint64_t message_bytes = kMessageBytes;
   uint32_t messages = 0;
   uint32_t placed = 0;    // messages that ever had a position
   uint32_t unsealed = 0;  // messages whose bytes are still only in the program's memory

@@ -99,7 +99,8 @@ FlightId Pipeline::take_flight(const CopyRequest& copy) {
   flight.snapshot = copy.snapshot;
   flight.ready = copy.ready;
   flight.in_use = true;
-  flight.messages = message_count(copy.host.bytes);
+  flight.message_bytes = message_bytes_;
+  flight.messages = message_count(copy.host.bytes, message_bytes_);
   flight.unsealed = flight.messages;
   return id;
 }
@@ -229,7 +230,7 @@ void Pipeline::place(LaneState& lane) {
 
 Message* Pipeline::place_one(LaneState& lane, FlightId id, uint32_t index) {
   Flight& flight = flights_[id];
-  const Range host = message_range(flight.host, index);
+  const Range host = message_range(flight.host, index, flight.message_bytes);
   Message* message = lane.reserve_lowest(host.bytes);
   if (message == nullptr) return nullptr;
   message->state = MessageState::waiting;
@@ -287,7 +288,7 @@ bool Pipeline::quiet(Instant now) {
   return true;
 }
 
-void Pipeline::stir(Instant now) { quiet_from_ = now + options_.costs.seal(kMessageBytesMax); }
+void Pipeline::stir(Instant now) { quiet_from_ = now + options_.costs.seal(message_bytes_); }
 
 bool Pipeline::sending() const {
   return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {

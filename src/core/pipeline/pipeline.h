@@ -85,6 +85,9 @@ class Pipeline {
   void handle_consumed(LaneId lane, uint64_t head, Instant now);  // others used the lane up to head
   void handle_paused(LaneId lane);                // publish nothing until the key is changed
   void handle_rotated(LaneId lane, Instant now);  // only while nothing is being published there
+  // From now on copies are cut into messages of this size. What was requested keeps its own; what
+  // is planned is planned anew.
+  void handle_message_bytes(uint64_t bytes);
   void handle_device_error();
 
   std::optional<Action> poll(Instant now);
@@ -124,6 +127,8 @@ class Pipeline {
   const SlotPool& slots() const { return slots_; }
   const LaneState& lane(LaneId id) const { return lanes_[id]; }
   const Range& host_of(FlightId flight) const { return flights_[flight].host; }
+  uint64_t message_bytes() const { return message_bytes_; }
+  uint64_t message_bytes_of(FlightId flight) const { return flights_[flight].message_bytes; }
   size_t memory_bytes() const;
 
  private:
@@ -201,6 +206,7 @@ class Pipeline {
   uint32_t opening_ = 0;               // messages from the device with workers
   std::optional<Instant> quiet_from_;  // until then the lanes need the workers for themselves
   Ring<Action> actions_;
+  uint64_t message_bytes_ = kMessageBytes;
   const uint32_t sealers_;
   const uint32_t helpers_;
   const bool slots_pay_;

@@ -6,9 +6,11 @@
 // leeway for what others send in between. It is compared with the newest guess after every bulk
 // request: as far as they agree it stays, from the first difference on it is relinquished.
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/check.h"
 #include "core/pipeline/pipeline.h"
 
 namespace sealane {
@@ -34,6 +36,8 @@ std::string_view to_string(VoidReason reason) {
       return "unforeseen";
     case VoidReason::freed:
       return "freed";
+    case VoidReason::costly:
+      return "costly";
   }
   return "unknown";
 }
@@ -53,7 +57,7 @@ void Pipeline::plan(LaneState& lane, Instant now) {
   uint64_t at = requested_end(lane);  // where the next expected transfer begins
   for (size_t i = 0; i < count && guesses[i].confidence >= kConfidenceMin; ++i) {
     const Range& host = guesses[i].host;
-    const uint32_t messages = message_count(host.bytes);
+    const uint32_t messages = message_count(host.bytes, message_bytes_);
     if (host.bytes < options_.policy.bulk_bytes_min) continue;
     if (considered++ > 0) bytes += host.bytes;
     if (bytes > lane.depth_bytes) break;
@@ -91,9 +95,10 @@ uint64_t Pipeline::requested_end(LaneState& lane) const {
 // Plans a transfer at the positions from `first` on, as the plan's `index`.
 bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t first) {
   if (lane.planned.full() || host.bytes > depth_max()) return false;
-  const Planned planned{.host = host, .first = first, .messages = message_count(host.bytes)};
+  const Planned planned{
+      .host = host, .first = first, .messages = message_count(host.bytes, message_bytes_)};
   for (uint32_t i = 0; i < planned.messages; ++i) {
-    const Range part = message_range(host, i);
+    const Range part = message_range(host, i, message_bytes_);
     Message* message = lane.reserve(planned.first + i, part.bytes);
     if (message == nullptr) {
       while (i-- > 0) lane.give_back(lane.at(planned.first + i));
@@ -138,20 +143,20 @@ bool Pipeline::worth_sealing(const Range& host) const {
   if (!options_.policy.by_cost) return true;
   if (!slots_pay_ || changing_.avoid(host)) return false;
   const Costs& costs = options_.costs;
-  const uint32_t messages = message_count(host.bytes);
+  const uint32_t messages = message_count(host.bytes, message_bytes_);
   const Duration gain = costs.live(host.bytes, messages) - costs.ready(host.bytes, messages);
   return gain > costs.check(guard_kind(host) == GuardKind::digest, host.bytes);
 }
 
 uint32_t Pipeline::leeway(const LaneState& lane) const {
   if (!options_.policy.by_cost) return options_.policy.fixed_leeway;
-  const Duration lost = options_.costs.seal(kMessageBytesMax) * 4;
+  const Duration lost = options_.costs.seal(message_bytes_) * 4;
   return lane.leeway.best(options_.costs.pad, lost);
 }
 
 uint64_t Pipeline::depth_max() const {
   // A lane cannot plan beyond its window, nor beyond what guesses may take of the budget.
-  const uint64_t window = Ledger::kWindow / 2 * kMessageBytesMax;
+  const uint64_t window = Ledger::kWindow / 2 * message_bytes_;
   const uint64_t budget = options_.slot_bytes_max - options_.slot_bytes_max / 8;
   return options_.rules.budget ? std::min(window, budget) : window;
 }
@@ -173,8 +178,17 @@ void Pipeline::handle_guarded(const Range& range, GuardKind kind) {
     Planned& planned = lane.planned[i];
     const bool told = planned.guard != GuardKind::none && planned.host.overlaps(range);
     if (!told || std::exchange(planned.guard, kind) == kind) continue;
-    if (!worth_sealing(planned.host)) void_planned(lane, i, VoidReason::stale);
+    if (!worth_sealing(planned.host)) void_planned(lane, i, VoidReason::costly);
   }
+}
+
+void Pipeline::handle_message_bytes(uint64_t bytes) {
+  SEALANE_CHECK(bytes > 0, "a message carries something");
+  LaneState& lane = bulk_lane();
+  relinquish(lane, 0, VoidReason::passed);
+  message_bytes_ = bytes;
+  lane.depth_bytes = std::min(lane.depth_bytes, depth_max());
+  lane.plan_due = true;
 }
 
 // --- give up
@@ -256,8 +270,8 @@ void Pipeline::resend_exposed(LaneState& lane, const Range& written) {
   for (size_t i = 0; i < lane.under_way.size(); ++i) {
     const UnderWay& sent = lane.under_way[i];
     if (sent.flight == kNone || !sent.host.overlaps(written)) continue;
-    const auto message =
-        (sent.host.address - flights_[sent.flight].host.address) / kMessageBytesMax;
+    const Flight& flight = flights_[sent.flight];
+    const auto message = (sent.host.address - flight.host.address) / flight.message_bytes;
     actions_.push(Publish{.lane = lane.id,
                           .position = sent.position,
                           .epoch = lane.ledger.epoch(),

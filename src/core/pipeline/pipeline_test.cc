@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -328,6 +329,34 @@ TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
   EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
 }
 
+TEST_F(PipelineTest, MessagesOfAnotherSizeArePlannedAnewAndRequestsKeepTheirs) {
+  start();
+  earn_trust();
+  const FlightId waiting = request(buffer(8, 2_MiB), false);
+  look_ahead({buffer(1, 1_MiB)});
+  const int voided = voids;
+  pipeline->handle_message_bytes(256_KiB);
+  poll();
+  EXPECT_GT(voids, voided) << "its positions are not what the driver will use";
+  seal_all();
+  EXPECT_EQ(pipeline->message_bytes_of(waiting), 1_MiB);
+  pipeline->handle_ready(waiting, now);
+  poll();
+  seal_all();
+  land_all();
+  EXPECT_EQ(std::ranges::count(finished, waiting), 1);
+  published.clear();
+
+  const uint64_t ready = pipeline->stats().messages_ready;
+  const FlightId flight = request(buffer(1, 1_MiB));
+  seal_all();
+  land_all();
+  EXPECT_EQ(pipeline->message_bytes_of(flight), 256_KiB);
+  EXPECT_EQ(published.size(), 4U);
+  EXPECT_EQ(pipeline->stats().messages_ready, ready + 4);
+  EXPECT_EQ(finished.back(), flight);
+}
+
 TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   options.slot_bytes_max = 8_MiB;
   start();
@@ -468,6 +497,7 @@ TEST_F(PipelineTest, WhatCannotBeProtectedIsGivenUpIfItsDigestCostsMore) {
   poll();
   EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::none);
   EXPECT_EQ(voids, 1);
+  expect_voided(VoidReason::costly, 1);
 
   const uint64_t sealed = pipeline->stats().sealed_ahead;
   look_ahead({buffer(1)});

@@ -56,19 +56,30 @@ LaneSecret KeyChain::next(uint64_t records) {
   return current();
 }
 
+void RekeyingSendLane::make_room(size_t payload_bytes) {
+  if (lane_.exhausted(payload_bytes)) lane_.rotate(chain_.next(lane_.ledger().head()));
+}
+
 Status RekeyingSendLane::seal_exposed(const RecordHeader& header, Bytes plaintext,
                                       MutableBytes exposed) {
-  if (lane_.exhausted(plaintext.size())) lane_.rotate(chain_.next(lane_.ledger().head()));
+  make_room(plaintext.size());
   return lane_.seal_exposed(header, plaintext, exposed);
 }
 
-Result<RecordHeader> RekeyingReceiveLane::open(Bytes record, MutableBytes out) {
+Status RekeyingSendLane::seal_exposed(const RecordHeader& header, const Delivery& source,
+                                      MutableBytes exposed) {
+  make_room(source.to.size());
+  return lane_.seal_exposed(header, source, exposed);
+}
+
+Result<RecordHeader> RekeyingReceiveLane::open(Bytes record, MutableBytes out,
+                                               const Delivery& beside) {
   // Read apart from what the lane itself reads: a lie here can only make the tag fail.
   const auto claimed = RecordHeader::parse(record);
   if (claimed && claimed->epoch == lane_.epoch().number + 1) {
     lane_.rotate(chain_.next(lane_.received()));
   }
-  return lane_.open(record, out);
+  return lane_.open(record, out, beside);
 }
 
 }  // namespace sealane

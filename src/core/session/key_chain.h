@@ -50,10 +50,13 @@ class RekeyingSendLane {
 
   // As SendLane::seal_exposed.
   Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
+  Status seal_exposed(const RecordHeader& header, const Delivery& source, MutableBytes exposed);
 
   Epoch epoch() const { return lane_.ledger().epoch(); }
 
  private:
+  void make_room(size_t payload_bytes);
+
   KeyChain chain_;
   SendLane lane_;
 };
@@ -66,7 +69,7 @@ class RekeyingReceiveLane {
       : chain_(std::move(chain)), lane_(id, chain_.current()) {}
 
   // As ReceiveLane::open.
-  Result<RecordHeader> open(Bytes record, MutableBytes out);
+  Result<RecordHeader> open(Bytes record, MutableBytes out, const Delivery& beside = {});
 
   Epoch epoch() const { return lane_.epoch(); }
 

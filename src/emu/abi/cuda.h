@@ -355,6 +355,8 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
                                 const CUgraphEdgeData* edges, size_t count);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child);
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* params);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graphs of copies, fills, host functions and kernels. A launch submits the nodes to the stream one
-// after the other in an order that respects every dependency.
+// after the other in an order that respects every dependency. It costs the host one launch, however
+// many kernels there are (docs/emulator.md, "Time").
 
 #include <algorithm>
 #include <map>
@@ -29,6 +30,15 @@ std::shared_ptr<Graph> graph_of(Driver& d, CUgraphNode handle) {
     if (owns(*graph, node_of(handle))) return graph;
   }
   return nullptr;
+}
+
+// Its children have been graphs of their own since somebody asked for them.
+void forget_children(Driver& d, Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    if (node->child && d.graphs.remove(reinterpret_cast<CUgraph>(node->child.get()))) {
+      forget_children(d, *node->child);
+    }
+  }
 }
 
 CUresult add(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
@@ -72,6 +82,18 @@ bool flatten(Graph& graph, std::vector<Operation>& out) {
                      [&](const auto& n) { return visit(visit, n.get()); });
 }
 
+// The last kernel's launch costs what the graph's does: the others are in the stream by then.
+void charge_once(std::vector<Operation>& operations) {
+  LaunchOperation* last = nullptr;
+  for (Operation& operation : operations) {
+    auto* const launch = std::get_if<LaunchOperation>(&operation);
+    if (launch == nullptr) continue;
+    launch->host_paid = true;
+    last = launch;
+  }
+  if (last != nullptr) last->host_paid = false;
+}
+
 std::shared_ptr<Graph> clone(Graph& original) {
   auto copy = std::make_shared<Graph>();
   std::map<const GraphNode*, GraphNode*> twin;
@@ -92,6 +114,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle) {
     if (!graph || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto exec = std::make_shared<GraphExec>();
     if (!flatten(*graph, exec->operations)) return CUDA_ERROR_INVALID_VALUE;
+    charge_once(exec->operations);
     *out = d.execs.add(std::move(exec));
     return CUDA_SUCCESS;
   });
@@ -174,8 +197,12 @@ EMU_API cuGraphCreate(CUgraph* graph, unsigned flags) {
 }
 
 EMU_API cuGraphDestroy(CUgraph graph) {
-  return guarded(
-      [&](Driver& d) { return d.graphs.remove(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return guarded([&](Driver& d) {
+    const auto gone = d.graphs.remove(graph);
+    if (!gone) return CUDA_ERROR_INVALID_VALUE;
+    forget_children(d, *gone);
+    return CUDA_SUCCESS;
+  });
 }
 
 EMU_API cuGraphClone(CUgraph* out, CUgraph original) {
@@ -293,6 +320,26 @@ EMU_API cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   return guarded([&](Driver& d) {
     if (type == nullptr || !graph_of(d, handle)) return CUDA_ERROR_INVALID_VALUE;
     *type = node_of(handle)->type;
+    return CUDA_SUCCESS;
+  });
+}
+
+EMU_API cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* child) {
+  return guarded([&](Driver& d) {
+    if (child == nullptr || !graph_of(d, handle) || !node_of(handle)->child) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    *child = d.graphs.add(node_of(handle)->child);
+    return CUDA_SUCCESS;
+  });
+}
+
+EMU_API cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS* p) {
+  return guarded([&](Driver& d) {
+    if (p == nullptr || !graph_of(d, handle)) return CUDA_ERROR_INVALID_VALUE;
+    const auto* fill = std::get_if<FillOperation>(&node_of(handle)->operation);
+    if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *p = {fill->address, fill->pitch, fill->value, fill->element_bytes, fill->width, fill->height};
     return CUDA_SUCCESS;
   });
 }

@@ -64,6 +64,7 @@ struct LaunchOperation {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
+  bool host_paid = false;  // another launch of its graph costs the host what the graph does
 };
 
 struct RecordOperation {

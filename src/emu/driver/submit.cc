@@ -90,8 +90,10 @@ CUresult perform(Driver& d, ResolvedStream& stream, const LaunchOperation& launc
   ++counters().launches;
   if (!launch.kernel->known) ++counters().unknown_launches;
   fence = stream.context->submit(stream.stream, std::move(command));
-  sleep_until(began +
-              real_ns_of(ns_from_us(cc ? model.gpu_launch_cc_us : model.gpu_launch_off_us)));
+  if (!launch.host_paid) {
+    sleep_until(began +
+                real_ns_of(ns_from_us(cc ? model.gpu_launch_cc_us : model.gpu_launch_off_us)));
+  }
   return CUDA_SUCCESS;
 }
 

@@ -57,20 +57,19 @@ class SealedLanes final : public Lanes {
 
   Result<size_t> write(uint32_t to, const RecordHeader& header, Bytes payload,
                        MutableBytes slot) override {
-    const size_t bytes = record_bytes(payload.size());
-    RekeyingSendLane& lane = to == kEveryone ? everyone_ : peers_[to]->to;
-    if (Status status = lane.seal_exposed(header, payload, slot.first(bytes)); !status) {
-      return status.error();
-    }
-    return bytes;
+    return seal(to, header, payload, payload.size(), slot);
+  }
+  Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
+                       MutableBytes slot) override {
+    return seal(to, header, source, source.to.size(), slot);
   }
 
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
-                     MutableBytes scratch) override {
+                     MutableBytes scratch, const Delivery& beside) override {
     const MutableBytes out = scratch.first(expected.length);
     Peer& peer = *peers_[step.origin];
     RekeyingReceiveLane& lane = step.broadcast_lane ? peer.broadcast : peer.from;
-    const auto header = lane.open(record, out);
+    const auto header = lane.open(record, out, beside);
     if (!header) return of_origin(step.origin, header.error());
     const Status fits = check_expected(*header, expected);
     if (fits) return Bytes(out);
@@ -79,6 +78,17 @@ class SealedLanes final : public Lanes {
   }
 
  private:
+  template <typename Source>
+  Result<size_t> seal(uint32_t to, const RecordHeader& header, const Source& source,
+                      size_t payload_bytes, MutableBytes slot) {
+    const size_t bytes = record_bytes(payload_bytes);
+    RekeyingSendLane& lane = to == kEveryone ? everyone_ : peers_[to]->to;
+    if (Status status = lane.seal_exposed(header, source, slot.first(bytes)); !status) {
+      return status.error();
+    }
+    return bytes;
+  }
+
   struct Peer {
     Peer(RekeyingSendLane to_, RekeyingReceiveLane from_, RekeyingReceiveLane broadcast_)
         : to(std::move(to_)), from(std::move(from_)), broadcast(std::move(broadcast_)) {}
@@ -103,9 +113,15 @@ class PlainLanes final : public Lanes {
     }
     return record_bytes(payload.size());
   }
+  Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
+                       MutableBytes slot) override {
+    carry_out(source);
+    return write(to, header, Bytes(source.to), slot);
+  }
 
-  Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
-                     MutableBytes) override {
+  Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record, MutableBytes,
+                     const Delivery& beside) override {
+    carry_out(beside);
     const auto header = RecordHeader::parse(record);
     if (!header) return of_origin(step.origin, header.error());
     if (const Status fits = check_expected(*header, expected); !fits) {

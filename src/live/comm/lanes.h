@@ -14,6 +14,7 @@
 #include "core/collective/schedule.h"
 #include "core/session/key_chain.h"
 #include "core/session/session.h"
+#include "seal/delivery.h"
 #include "seal/record.h"
 
 namespace sealane {
@@ -26,11 +27,15 @@ class Lanes {
   // be memory others see. Returns the record's size.
   virtual Result<size_t> write(uint32_t to, const RecordHeader& header, Bytes payload,
                                MutableBytes slot) = 0;
+  // The payload is what `source` delivers.
+  virtual Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
+                               MutableBytes slot) = 0;
 
   // The payload of `record`, verified, and that the record is the one `expected` describes. The
-  // bytes are in `scratch`, or still in the record if nothing protects them anyway.
+  // bytes are in `scratch`, or still in the record if nothing protects them anyway. `beside` is
+  // carried out by the way.
   virtual Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
-                             MutableBytes scratch) = 0;
+                             MutableBytes scratch, const Delivery& beside) = 0;
 };
 
 std::unique_ptr<Lanes> make_sealed_lanes(uint32_t rank,

@@ -34,6 +34,10 @@ void relax() {
 #endif
 }
 
+bool overlap(Bytes a, Bytes b) {
+  return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
 std::string list(const std::vector<uint32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text += concat(i == 0 ? "" : ", ", ranks[i]);
@@ -44,17 +48,21 @@ std::string list(const std::vector<uint32_t>& ranks) {
 
 struct Runner::Scratch {
   explicit Scratch(uint32_t record_bytes)
-      : memory(static_cast<uint8_t*>(std::aligned_alloc(64, size_t{4} * record_bytes)), std::free),
+      : memory(static_cast<uint8_t*>(std::aligned_alloc(64, kAreas * record_bytes)), std::free),
         bytes(record_bytes) {
     SEALANE_CHECK(memory != nullptr, "out of memory");
   }
-  ~Scratch() { wipe({memory.get(), size_t{4} * bytes}); }
+  ~Scratch() { wipe({memory.get(), kAreas * bytes}); }
 
+  static constexpr size_t kAreas = 5;
   MutableBytes area(size_t index) const { return {memory.get() + index * bytes, bytes}; }
-  MutableBytes opened() const { return area(0); }
-  MutableBytes gathered() const { return area(1); }
-  MutableBytes result() const { return area(2); }
-  MutableBytes stash() const { return area(3); }
+  MutableBytes opened(bool other) const { return area(other ? 1 : 0); }
+  MutableBytes gathered() const { return area(2); }
+  MutableBytes result() const { return area(3); }
+  MutableBytes stash() const { return area(4); }
+  bool holds(Bytes part) const {
+    return part.data() >= memory.get() && part.data() < memory.get() + kAreas * bytes;
+  }
 
   std::unique_ptr<uint8_t, void (*)(void*)> memory;
   size_t bytes;
@@ -101,6 +109,10 @@ struct Runner::Running {
   Fabric& fabric;
   uint64_t number = 0;
   uint64_t sum_at = kNowhere;  // where in `out` the sum belongs that the last task left in scratch
+  // What was verified last, on its way to the caller: the next record that is opened or sealed
+  // takes it along (seal/delivery.h).
+  Delivery pending;
+  bool other_area = false;  // which of two areas was opened into last
   Instant last_progress{};
   Instant last_look{};
 };
@@ -119,7 +131,7 @@ Runner::~Runner() = default;
 uint64_t Runner::memory_bytes() const {
   const uint64_t windows = (in_windows_ != nullptr ? DeviceWindows::kBytes : 0) +
                            (out_windows_ != nullptr ? DeviceWindows::kBytes : 0);
-  return group_.fabric->memory_bytes() + uint64_t{4} * options_.record_bytes + windows;
+  return group_.fabric->memory_bytes() + Scratch::kAreas * options_.record_bytes + windows;
 }
 
 Request Runner::request(const Operation& operation) const {
@@ -197,6 +209,7 @@ Status Runner::carry_out(Running& running) {
       return status;
     }
   }
+  settle(running);
   return {};
 }
 
@@ -209,6 +222,7 @@ Status Runner::wait(Running& running) {
   Fabric& fabric = running.fabric;
   // Other ranks may be waiting for what this one has not announced yet.
   if (!running.execution.done()) fabric.flush();
+  settle(running);
   const Duration patience = fabric.patience();
   while (patience > Duration(0) && clock.now() - start < patience) {
     if (running.execution.poll(running)) return {};
@@ -269,13 +283,27 @@ RecordHeader Runner::header(const Running& running, const Task& task, uint32_t o
   return header;
 }
 
+void Runner::settle(Running& running) { sealane::carry_out(std::exchange(running.pending, {})); }
+
 Result<Bytes> Runner::open(Running& running, const Task& task) {
   const Step& step = running.schedule.steps[task.step];
+  running.other_area = !running.other_area;
   return lanes_->view(step, header(running, task, step.origin),
-                      running.fabric.front(running.in_wire(step)), scratch_->opened());
+                      running.fabric.front(running.in_wire(step)),
+                      scratch_->opened(running.other_area), std::exchange(running.pending, {}));
 }
 
-Status Runner::send(Running& running, const Task& task, Bytes payload) {
+// Of the caller's memory, where what was verified may still be missing.
+Bytes Runner::read(Running& running, const Buffer& buffer, uint64_t at, size_t count) const {
+  const MutableBytes scratch = scratch_->gathered();
+  const Bytes place = buffer.target(at, count, scratch);
+  if (place.data() == scratch.data() || overlap(place, running.pending.to)) settle(running);
+  return buffer.read(at, count, scratch);
+}
+
+// `payload`: Bytes, or the Delivery that makes them.
+template <typename Payload>
+Status Runner::send(Running& running, const Task& task, const Payload& payload) {
   if (Status status = running.operation.in.problem(); !status) return status;
   if (Status status = running.operation.out.problem(); !status) return status;
   const Step& step = running.schedule.steps[task.step];
@@ -286,20 +314,105 @@ Status Runner::send(Running& running, const Task& task, Bytes payload) {
   if (!written) return written.error();
   running.fabric.commit(wire, *written);
   records_made_.fetch_add(1, std::memory_order_relaxed);
-  bytes_made_.fetch_add(payload.size(), std::memory_order_relaxed);
+  bytes_made_.fetch_add(task.bytes, std::memory_order_relaxed);
   return {};
 }
 
-void Runner::fold(const Running& running, const Task& task, MutableBytes result, Bytes own,
-                  Bytes incoming) const {
+// The record's elements and the own ones, in the order all ranks agree on.
+Delivery Runner::sum_of(const Running& running, const Task& task, Bytes own, Bytes incoming,
+                        MutableBytes to) const {
+  const bool record_first = running.schedule.steps[task.step].record_first;
+  const ReduceOperator op = running.operation.op;
+  return {record_first ? incoming : own,
+          record_first ? own : incoming,
+          running.operation.type,
+          op == ReduceOperator::avg ? ReduceOperator::sum : op,
+          to,
+          false};
+}
+
+// Keeps a delivery for the next record to take along, if all its memory lasts until then.
+bool Runner::postpone(Running& running, const Delivery& delivery, Bytes incoming) const {
+  const bool lasts = scratch_->holds(incoming) && !scratch_->holds(delivery.to) &&
+                     delivery.first.data() != scratch_->gathered().data() &&
+                     delivery.second.data() != scratch_->gathered().data();
+  if (!lasts) return false;
+  running.pending = delivery;
+  return true;
+}
+
+Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t out_at) {
   const Step& step = running.schedule.steps[task.step];
   const Operation& operation = running.operation;
-  const Bytes first = step.record_first ? incoming : own;
-  const Bytes second = step.record_first ? own : incoming;
-  reduce(operation.type, operation.op, first, second, result);
-  if (step.last && operation.op == ReduceOperator::avg) {
-    divide(operation.type, result, options_.self.size);
+  // Good for one task: the next one may need the scratch.
+  const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
+  const bool stashed = step.kind == StepKind::fold_stash;
+  const auto opened = stashed ? Bytes(scratch_->stash().first(task.bytes)) : open(running, task);
+  if (!opened) return opened.error();
+  Bytes own = scratch_->result().first(task.bytes);
+  if (step.operand == Operand::in && !stashed) {
+    own = read(running, operation.in, in_at, task.bytes);
+  } else if (!still_in_scratch) {
+    own = read(running, operation.out, out_at, task.bytes);
   }
+  const MutableBytes to = operation.out.target(out_at, task.bytes, scratch_->result());
+  Delivery sum = sum_of(running, task, own, *opened, to);
+  sum.streamed = step.last && running.streamed();
+  const bool divided = step.last && operation.op == ReduceOperator::avg;
+  if (divided || !postpone(running, sum, *opened)) {
+    // A sum to be streamed is made in scratch, where the step that publishes it finds it.
+    if (sum.streamed) sum.to = scratch_->result().first(task.bytes);
+    reduce(sum.type, sum.op, sum.first, sum.second, sum.to);
+    if (divided) divide(sum.type, sum.to, options_.self.size);
+    if (to.data() != sum.to.data()) stream_copy(to, sum.to);
+    operation.out.written(out_at, to);
+    if (sum.streamed) running.sum_at = out_at;
+  }
+  if (!stashed) running.fabric.pop(running.in_wire(step));
+  return {};
+}
+
+Status Runner::publish(Running& running, const Task& task, uint64_t in_at, uint64_t out_at) {
+  const Operation& operation = running.operation;
+  const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
+  if (running.schedule.steps[task.step].operand == Operand::in) {
+    return send(running, task, read(running, operation.in, in_at, task.bytes));
+  }
+  if (still_in_scratch) return send(running, task, Bytes(scratch_->result().first(task.bytes)));
+  const MutableBytes to = operation.out.target(out_at, task.bytes, scratch_->result());
+  if (!to.empty() && running.pending.to.data() == to.data()) {
+    return send(running, task, std::exchange(running.pending, {}));
+  }
+  return send(running, task, read(running, operation.out, out_at, task.bytes));
+}
+
+Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
+  const auto incoming = open(running, task);
+  if (!incoming) return incoming.error();
+  const Bytes own = read(running, running.operation.in, in_at, task.bytes);
+  const MutableBytes partial = scratch_->result().first(task.bytes);
+  const Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
+  running.fabric.pop(running.in_wire(running.schedule.steps[task.step]));
+  return sent;
+}
+
+// Verified in the cache first: unverified bytes never are in the caller's memory.
+Status Runner::receive(Running& running, const Task& task, uint64_t out_at) {
+  const Buffer& out = running.operation.out;
+  const uint32_t wire = running.in_wire(running.schedule.steps[task.step]);
+  const auto opened = open(running, task);
+  if (!opened) return opened.error();
+  const MutableBytes to = out.target(out_at, task.bytes, scratch_->result());
+  Delivery copy;
+  copy.first = *opened;
+  copy.to = to;
+  copy.streamed = running.streamed();
+  if (!postpone(running, copy, *opened)) {
+    sealane::carry_out(copy);
+    out.written(out_at, to);
+  }
+  running.fabric.pop(wire);
+  return {};
 }
 
 Status Runner::perform(Running& running, const Task& task) {
@@ -309,81 +422,39 @@ Status Runner::perform(Running& running, const Task& task) {
   const Buffer& out = running.operation.out;
   const uint64_t in_at = block.in_offset + task.offset;
   const uint64_t out_at = block.out_offset + task.offset;
-  const auto own = [&] { return in.read(in_at, task.bytes, scratch_->gathered()); };
-  // Good for one task: the next one may need the scratch.
-  const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
-  const auto so_far = [&] {
-    return still_in_scratch ? Bytes(scratch_->result().first(task.bytes))
-                            : out.read(out_at, task.bytes, scratch_->gathered());
-  };
-  const auto target = [&] { return out.target(out_at, task.bytes, scratch_->result()); };
-  const uint32_t in_wire = step.from == kNobody ? 0 : running.in_wire(step);
 
   switch (step.kind) {
     case StepKind::copy: {
-      const MutableBytes to = target();
-      const Bytes from = own();
+      settle(running);
+      const MutableBytes to = out.target(out_at, task.bytes, scratch_->result());
+      const Bytes from = in.read(in_at, task.bytes, scratch_->gathered());
       if (to.data() != from.data()) std::memmove(to.data(), from.data(), task.bytes);
       out.written(out_at, to);
       return {};
     }
     case StepKind::stash:
-      std::memcpy(scratch_->stash().data(), own().data(), task.bytes);
+      std::memcpy(scratch_->stash().data(), read(running, in, in_at, task.bytes).data(),
+                  task.bytes);
       return {};
     case StepKind::send:
-      return send(running, task, own());
+      running.sum_at = kNowhere;
+      return send(running, task, read(running, in, in_at, task.bytes));
     case StepKind::publish:
-      return send(running, task, step.operand == Operand::in ? own() : so_far());
+      return publish(running, task, in_at, out_at);
     case StepKind::fold:
-    case StepKind::fold_stash: {
-      Bytes incoming = scratch_->stash().first(task.bytes);
-      if (step.kind == StepKind::fold) {
-        const auto opened = open(running, task);
-        if (!opened) return opened.error();
-        incoming = *opened;
-      }
-      const bool from_in = step.kind == StepKind::fold && step.operand == Operand::in;
-      // A sum to be streamed is made in scratch, where the step that publishes it finds it.
-      const bool aside = step.last && running.streamed();
-      const MutableBytes to = target();
-      const MutableBytes sum = aside ? scratch_->result().first(task.bytes) : to;
-      fold(running, task, sum, from_in ? own() : so_far(), incoming);
-      if (to.data() != sum.data()) stream_copy(to, sum);
-      out.written(out_at, to);
-      if (aside) running.sum_at = out_at;
-      if (step.kind == StepKind::fold) running.fabric.pop(in_wire);
-      return {};
-    }
-    case StepKind::relay: {
-      const auto incoming = open(running, task);
-      if (!incoming) return incoming.error();
-      const MutableBytes partial = scratch_->result().first(task.bytes);
-      fold(running, task, partial, own(), *incoming);
-      running.fabric.pop(in_wire);
-      return send(running, task, partial);
-    }
+    case StepKind::fold_stash:
+      return fold(running, task, in_at, out_at);
+    case StepKind::relay:
+      return relay(running, task, in_at);
     case StepKind::receive:
+      return receive(running, task, out_at);
     case StepKind::forward: {
-      const Bytes record = running.fabric.front(in_wire);
-      if (step.kind == StepKind::forward) {
-        // Passed on as it came: every receiver verifies for itself.
-        const uint32_t wire = running.out_wire(step);
-        std::memcpy(running.fabric.slot(wire).data(), record.data(), record.size());
-        running.fabric.commit(wire, record.size());
-      }
-      // Verified in the cache first: unverified bytes never are in the caller's memory.
-      const auto opened =
-          lanes_->view(step, header(running, task, step.origin), record, scratch_->opened());
-      if (!opened) return opened.error();
-      const MutableBytes to = target();
-      if (running.streamed()) {
-        stream_copy(to, *opened);
-      } else if (!opened->empty()) {
-        std::memcpy(to.data(), opened->data(), opened->size());
-      }
-      out.written(out_at, to);
-      running.fabric.pop(in_wire);
-      return {};
+      // Passed on as it came: every receiver verifies for itself.
+      const Bytes record = running.fabric.front(running.in_wire(step));
+      const uint32_t wire = running.out_wire(step);
+      std::memcpy(running.fabric.slot(wire).data(), record.data(), record.size());
+      running.fabric.commit(wire, record.size());
+      return receive(running, task, out_at);
     }
   }
   return internal_error("unknown step");

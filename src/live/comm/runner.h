@@ -19,6 +19,7 @@
 #include "live/comm/join.h"
 #include "live/comm/lanes.h"
 #include "live/comm/options.h"
+#include "seal/delivery.h"
 #include "seal/record.h"
 
 namespace sealane {
@@ -64,10 +65,18 @@ class Runner {
   Status check_peers(Running& running);
   Status hear_control();
   Status perform(Running& running, const Task& task);
-  Status send(Running& running, const Task& task, Bytes payload);
-  void fold(const Running& running, const Task& task, MutableBytes result, Bytes own,
-            Bytes incoming) const;
+  Status fold(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
+  Status publish(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
+  Status relay(Running& running, const Task& task, uint64_t in_at);
+  Status receive(Running& running, const Task& task, uint64_t out_at);
+  template <typename Payload>
+  Status send(Running& running, const Task& task, const Payload& payload);
   Result<Bytes> open(Running& running, const Task& task);
+  Bytes read(Running& running, const Buffer& buffer, uint64_t at, size_t count) const;
+  Delivery sum_of(const Running& running, const Task& task, Bytes own, Bytes incoming,
+                  MutableBytes to) const;
+  bool postpone(Running& running, const Delivery& delivery, Bytes incoming) const;
+  static void settle(Running& running);
   uint64_t& counter(const Operation& operation);
   RecordHeader header(const Running& running, const Task& task, uint32_t origin) const;
   Request request(const Operation& operation) const;

@@ -13,6 +13,11 @@
 // A slot answers a message only if key, IV and length are those it was sealed with, the message is
 // the one whose turn it is, and the driver names the place of the source it must name. Whatever
 // does not fit is sealed then and there: a wrong guess, or a wrong idea of the driver, costs time.
+// A driver that seals from a buffer of its own names no place we know; then the length must do, and
+// the message must come in one piece.
+//
+// How long messages are is learnt from the driver (core/lane/message_size.h). Which thread it
+// seals on does not matter: a message is known by its key and IV, or by the place it names.
 //
 // The lane's counter is the driver's. We follow it by the IVs that come by (core/lane/iv_follower);
 // when it has moved on without us the core learns that positions are gone, when the key changed
@@ -23,6 +28,8 @@
 // are wiped, everything is sealed when it is asked for.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -36,6 +43,7 @@
 
 #include "base/time.h"
 #include "core/lane/iv_follower.h"
+#include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
 #include "core/predict/predictor.h"
 #include "live/serve/crew.h"
@@ -55,7 +63,8 @@ struct AheadOptions {
   Costs costs;
   uint64_t slot_bytes_max = 256_MiB;
   bool page_guards = true;
-  int device = 0;  // the lane's, for those who watch
+  int device = 0;  // the lane's, for those who watch,
+  int lane = 0;    // and its number there
 };
 
 class Ahead {
@@ -65,15 +74,25 @@ class Ahead {
     FlightId flight = kNone;  // kNone: pads
     uint64_t offset = 0;
     uint64_t bytes = 0;
+    uint64_t message_bytes = kMessageBytes;
     uint32_t messages = 0;
+
+    // Where in the turn its message `index` begins, and how long it should be.
+    uint64_t start_of(uint32_t index) const { return index * message_bytes; }
+    uint64_t length_of(uint32_t index) const {
+      return std::min(message_bytes, bytes - start_of(index));
+    }
   };
 
-  // A message the driver is sealing. With a record: what it must become.
+  // A message the driver is sealing. With a record: what it must become, update by update.
   struct Taken {
     bool ours = false;  // of the copy in flight: give() it back
     const uint8_t* record = nullptr;
-    GcmHash hash{};
+    uint64_t record_bytes = 0;
+    GcmHash hash{};         // of all of the record
     bool foreseen = false;  // sealed before it was asked for
+    bool first = false;     // of its turn, and at its place
+    uint64_t used = 0;      // bytes of the record that the driver got
   };
 
   Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options);
@@ -102,9 +121,10 @@ class Ahead {
   // --- the driver's thread, or one it seals on. The first bytes of a message.
   Taken take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv,
              const uint8_t* in, uint64_t bytes);
-  void give(const Taken& taken);  // the message is sealed
-  // Whose message is this? By the thread's copy in flight, else by key and IV.
-  static Ahead* find(uint64_t key, const Iv& iv);
+  // The message is sealed, and was so long. What is left of a record must not be used any more.
+  void give(const Taken& taken, uint64_t bytes);
+  // Whose message is this? By the thread's copy in flight, else by key and IV, else by its source.
+  static Ahead* find(uint64_t key, const Iv& iv, const uint8_t* in);
 
   void stop();
   bool stopped();
@@ -113,6 +133,7 @@ class Ahead {
   // For those who watch.
   struct Stats {
     int device = 0;
+    int lane = 0;
     Pipeline::Stats pipeline{};
     uint64_t answered = 0;        // messages answered from slots,
     uint64_t answered_ahead = 0;  // of those, sealed before they were asked for
@@ -148,7 +169,17 @@ class Ahead {
   struct Copy {
     const uint8_t* source = nullptr;
     Range host;
+    bool holds(const uint8_t* place) const {
+      return place >= source && place < source + host.bytes;
+    }
   };
+  // How long to wait for something the lane can do.
+  enum class Patience : uint8_t {
+    for_workers,  // while a worker is at what is next
+    endless,      // it was promised
+  };
+  static constexpr LaneId kLane = 0;  // the core's
+  static constexpr size_t kLanesMax = 64;
 
   // This is somebody else's process: should the core find itself wrong, or memory run out, nothing
   // is sealed ahead any more, and that is all. Not with the lock held.
@@ -163,12 +194,15 @@ class Ahead {
   }
 
   void check_guards(const Range& host);
+  void check_pages(GuardBook::Entry& guard, const Range& host, std::vector<Range>& written);
+  void check_digests(const Range& host, std::vector<Range>& written);
   bool same_digest(const Slot& slot);
   Digest digest(uint8_t* bytes, uint64_t count) const;
   bool take_digest(const uint8_t* snapshot, Slot& slot);
   void pump();
   void run(const Action& action);
   void start(const Seal& seal);
+  bool arm_guard(const Job& job);
   void fill(Job& job, Slot& slot);
   GcmHash seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const;
   void sealed(const Job& job, const Slot& slot);
@@ -178,15 +212,20 @@ class Ahead {
   void drop_published(bool exposed);
   void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
   bool is_next(const uint8_t* in, uint64_t bytes) const;
-  template <typename Enough>
-  void await_turn(std::unique_lock<std::mutex>& lock, Enough&& enough);
+  bool expects(uint64_t key, const Iv& iv);
+  bool expects(const uint8_t* in);
+  void await_turn(std::unique_lock<std::mutex>& lock, Patience patience);
   bool wait_for_turn(std::unique_lock<std::mutex>& lock);
   void pass_message(bool exposed);
+  void learn_message_size();
   void reconcile();
   bool reads_for(const Range& host) const;
   void tell_changes();
   void tell_sealed(const Job& job, Instant began) const;
   static Instant now() { return SteadyClock().now(); }
+
+  static std::atomic<Ahead*> all_[kLanesMax];
+  static thread_local Ahead* carrying_;  // whose turn this thread has handed to the driver
 
   Crew& crew_;
   const RangeMap<HostBlock>& host_memory_;
@@ -214,6 +253,8 @@ class Ahead {
   uint64_t first_position_ = 0;         // of the turn
   uint32_t done_ = 0;                   // messages of the turn that were sealed
   bool lost_ = false;                   // the channel went on in a way the law does not explain
+  bool strayed_ = false;                // a message of the turn was not as long as expected
+  MessageSize message_size_{kMessageBytes};
   bool stopped_ = false;
   uint64_t answered_ = 0;
   uint64_t answered_ahead_ = 0;

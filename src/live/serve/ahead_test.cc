@@ -4,8 +4,10 @@
 
 #include "live/serve/ahead.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -17,7 +19,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr uint64_t kBytes = 5 * kMessageBytesMax / 2 + 24;  // three messages, the last one odd
+constexpr uint64_t kBytes = 5 * kMessageBytes / 2 + 24;  // three messages, the last one odd
 
 class Buffer {
  public:
@@ -39,6 +41,7 @@ Costs some_costs() {
   Costs costs;
   costs.workers = 3;
   costs.seal_ns_per_byte = 0.3;
+  costs.digest_ns_per_byte = 0.0001;  // else none is worth it
   return costs;
 }
 
@@ -88,8 +91,8 @@ class AheadTest : public testing::TestWithParam<bool> {
         for (uint32_t i = 0; i < turn->messages; ++i) send(&nothing_, 1);
       } else {
         EXPECT_EQ(turn->flight, flight);
-        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
-          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytesMax, turn->bytes - at));
+        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
+          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytes, turn->bytes - at));
         }
         carried += turn->bytes;
       }
@@ -100,14 +103,15 @@ class AheadTest : public testing::TestWithParam<bool> {
 
   void send(const uint8_t* in, uint64_t bytes) {
     const Iv iv = law_.iv(position_++);
-    const Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
+    Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
     if (taken.record != nullptr) {
       ++answered_;
       std::vector<uint8_t> expected(bytes);
       schedule_->seal_part(iv, 0, in, expected.data(), bytes);
       EXPECT_EQ(std::memcmp(expected.data(), taken.record, bytes), 0) << "stale";
+      taken.used = bytes;
     }
-    if (taken.ours) ahead_->give(taken);
+    if (taken.ours) ahead_->give(taken, bytes);
   }
 
   void new_key() {
@@ -173,7 +177,7 @@ TEST_P(AheadTest, AWriteDuringTheSealingIsNoticed) {
     copy(buffers_[i % 3]);
     const Instant until = SteadyClock().now() + std::chrono::microseconds(random.below(1500));
     while (SteadyClock().now() < until) std::this_thread::yield();
-    for (uint64_t at = 0; at < kBytes; at += kMessageBytesMax / 2) {
+    for (uint64_t at = 0; at < kBytes; at += kMessageBytes / 2) {
       ++buffers_[(i + 1) % 3].bytes()[at + 64];
     }
   }
@@ -212,6 +216,33 @@ TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
   carry(buffers_[1], *second, [] {});
 }
 
+// What a digest costs is told to the core: at that price nothing is sealed ahead.
+TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
+  options_.costs.digest_ns_per_byte = 1;
+  ahead_ = new Ahead(crew_, host_, options_);
+  rounds(6);
+  const Pipeline::Stats stats = ahead_->stats().pipeline;
+  EXPECT_EQ(stats.sealed_ahead > 0, GetParam());
+  EXPECT_EQ(stats.hits > 0, GetParam());
+}
+
+// Memory of which only the worker that arms it learns that it cannot be protected.
+TEST_P(AheadTest, WhatCannotBeProtectedIsGivenUp) {
+  options_.costs.digest_ns_per_byte = 1;
+  ahead_ = new Ahead(crew_, host_, options_);
+  char name[] = "/tmp/sealane-ahead-XXXXXX";
+  const int file = mkostemp(name, O_DIRECT);  // somebody may write past the page tables
+  unlink(name);
+  if (file < 0) GTEST_SKIP() << "no direct I/O here";
+  rounds(6);
+  close(file);
+  const Pipeline::Stats stats = ahead_->stats().pipeline;
+  EXPECT_EQ(stats.hits, 0u);
+  EXPECT_EQ(answered_, 0u);
+  if (!GetParam()) return;
+  EXPECT_GT(stats.voided_for[static_cast<size_t>(VoidReason::costly)], 0u);
+}
+
 TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
   set_check_handler([](const char*, int, const char*) { throw BrokenInvariant(); });
   rounds(2);
@@ -234,9 +265,9 @@ TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
     ahead_->ready(*flight);
     if (const auto turn = ahead_->next()) {
       ahead_->begin(*turn);
-      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytesMax) {
+      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
         send(buffers_[i % 3].bytes() + turn->offset + at,
-             std::min(kMessageBytesMax, turn->bytes - at));
+             std::min(kMessageBytes, turn->bytes - at));
       }
       ahead_->end(*turn, true);
     }

@@ -13,6 +13,7 @@ Ahead::Stats Ahead::stats() {
   const std::lock_guard lock(mutex_);
   const auto scores = source_->scores();
   return {.device = options_.device,
+          .lane = options_.lane,
           .pipeline = pipeline_.stats(),
           .answered = answered_,
           .answered_ahead = answered_ahead_,
@@ -26,6 +27,7 @@ Ahead::Stats Ahead::stats() {
 void Ahead::tell_changes() {
   Event event;
   event.device = static_cast<uint8_t>(options_.device);
+  event.lane = static_cast<uint16_t>(options_.lane);
   event.begin = event.end = now();
   if (const std::string_view leader = source_->leader(); leader != told_leader_) {
     told_leader_ = leader;

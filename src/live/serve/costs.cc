@@ -23,12 +23,20 @@ namespace {
 
 constexpr uint64_t kBytes = 1_MiB;
 constexpr int kRuns = 5;
+constexpr double kLinkGbPerS = 55.4;
 
-// The best of some runs: others may disturb a run, nobody makes one faster.
+struct Measured {
+  Costs costs{};
+  bool page_guards = false;
+};
+
+// The best of some runs: others may disturb a run, nobody makes one faster. Nor does a modelled
+// core make up in one run for what it lost in the one before.
 template <typename Run>
 double ns_per_byte(const Run& run) {
   Duration best = Duration::max();
   for (int i = 0; i < kRuns; ++i) {
+    pace().go_on_now();
     const Instant begin = SteadyClock().now();
     run();
     best = std::min<Duration>(best, SteadyClock().now() - begin);
@@ -50,11 +58,13 @@ void measure_sealing(Costs& costs, uint8_t* from, uint8_t* to) {
   costs.digest_ns_per_byte = costs.seal_ns_per_byte + costs.copy_ns_per_byte;
 }
 
-void measure_guards(Costs& costs, uint8_t* memory) {
+void measure_guards(Measured& out, uint8_t* memory) {
   const auto guards = PageGuards::open();
   if (!guards) return;
   const Range range{reinterpret_cast<uint64_t>(memory), kBytes};
   if (!guards->arm(range)) return;
+  out.page_guards = true;
+  Costs& costs = out.costs;
   costs.guard_ns_per_byte = ns_per_byte([&] { static_cast<void>(guards->arm(range)); });
   costs.guard_check_ns_per_byte = ns_per_byte([&] { static_cast<void>(guards->written(range)); });
   costs.rewrite_ns_per_byte = ns_per_byte([&] {
@@ -65,11 +75,11 @@ void measure_guards(Costs& costs, uint8_t* memory) {
   static_cast<void>(guards->disarm(range));
 }
 
-Costs measure() {
-  Costs costs;
-  const double dilation = pace().dilation != nullptr ? std::max(1.0, pace().dilation()) : 1.0;
+Measured measure() {
+  Measured out;
+  Costs& costs = out.costs;
   const auto slow = [&](Duration& duration) {
-    duration = Duration(static_cast<int64_t>(static_cast<double>(duration.count()) * dilation));
+    duration = Duration(static_cast<int64_t>(static_cast<double>(duration.count()) * dilation()));
   };
   slow(costs.message);
   slow(costs.pad);
@@ -77,7 +87,7 @@ Costs measure() {
   slow(costs.scatter);
   void* memory =
       mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return costs;
+  if (memory == MAP_FAILED) return out;
   auto* const from = static_cast<uint8_t*>(memory);
   uint8_t* const to = from + kBytes;
   std::memset(from, 1, 2 * kBytes);
@@ -87,19 +97,28 @@ Costs measure() {
     pace().end(Pace::host_copy, kBytes, began);
   });
   measure_sealing(costs, from, to);
-  measure_guards(costs, from);
+  measure_guards(out, from);
   munmap(memory, 2 * kBytes);
-  return costs;
+  return out;
+}
+
+const Measured& measured() {
+  static const Measured once = measure();
+  return once;
 }
 
 }  // namespace
 
 Costs measure_costs(unsigned threads) {
-  static const Costs measured = measure();
-  Costs costs = measured;
+  Costs costs = measured().costs;
   costs.workers = std::max(1u, threads - 1);
-  costs.split = true;
   return costs;
 }
+
+bool can_guard_pages() { return measured().page_guards; }
+
+double link_ns_per_byte() { return dilation() / kLinkGbPerS; }
+
+double dilation() { return pace().dilation != nullptr ? std::max(1.0, pace().dilation()) : 1.0; }
 
 }  // namespace sealane::serve

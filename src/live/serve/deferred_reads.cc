@@ -3,8 +3,6 @@
 
 #include "live/serve/deferred_reads.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "base/log.h"
 #include "live/page_guard.h"
 #include "live/serve/pace.h"
+#include "live/serve/thread.h"
 
 namespace sealane::serve {
 namespace {
@@ -60,31 +59,14 @@ Result<DeferredReads*> DeferredReads::start(Crew& crew, ReadOwner& owner, uint64
   auto trap = ReadTrap::open();
   if (!trap) return trap.error();
   std::unique_ptr<DeferredReads> made(new DeferredReads(crew, owner, bytes_max, *std::move(trap)));
-  if (!made->start_thread()) return io_error("no thread can be started");
+  if (!start_thread<&DeferredReads::serve_touches>("sealane-reads", made.get())) {
+    return io_error("no thread can be started");
+  }
   current_.store(made.get());
   return made.release();
 }
 
 // --- who touches a destination
-
-bool DeferredReads::start_thread() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto body = [](void* self) -> void* {
-    static_cast<DeferredReads*>(self)->serve_touches();
-    return nullptr;
-  };
-  pthread_t thread;
-  const bool running = pthread_create(&thread, nullptr, body, this) == 0;
-  if (running) {
-    pthread_setname_np(thread, "sealane-reads");
-    pthread_detach(thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return running;
-}
 
 void DeferredReads::serve_touches() {
   while (const auto page = trap_.wait_for_access(-1)) {
@@ -269,8 +251,7 @@ Status DeferredReads::deliver(Read& mine, bool verified) {
       if (!trap_.moves()) pace().end(Pace::host_copy, bytes, began);
     });
   } else {
-    std::memset(at(mine.destination.address), 0, inner.address - mine.destination.address);
-    std::memset(at(inner.end()), 0, mine.destination.end() - inner.end());
+    // The edges stay: they were verified in the call and are the program's since.
     note(trap_.deliver_zeros(inner));
   }
   note(trap_.disarm(inner));

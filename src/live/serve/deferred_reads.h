@@ -10,7 +10,7 @@
 //      promise()                    and the driver is told that its tag is right
 //   3. land()     lane's thread     edges are filled, whole pages trapped; then the gate opens
 //   4. open       crew, or the      all messages verified: the pages change places with the
-//                 trap's thread     destination's. One is not: the destination is zeros, and the
+//                 trap's thread     destination's. One is not: those pages are zeros, and the
 //                                   owner is told before anybody can see them
 //
 // Nothing of a copy is delivered before all of it is verified. The thread that serves touches opens
@@ -133,7 +133,6 @@ class DeferredReads {
 
   DeferredReads(Crew& crew, ReadOwner& owner, uint64_t bytes_max, ReadTrap trap)
       : crew_(crew), owner_(owner), bytes_max_(bytes_max), trap_(std::move(trap)) {}
-  bool start_thread();
   void serve_touches();
 
   bool trap(Read& read);

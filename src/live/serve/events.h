@@ -94,6 +94,7 @@ struct Event {
   bool asynchronous = false;     // copy: as the program asked; sealed: nobody had asked yet
   bool pinned = false;           // copy: the host side, as the program sees it
   uint8_t device = 0;            // ordinal, if known
+  uint16_t lane = 0;             // carried, leader, slots: its number among the device's
   int32_t code = 0;              // the driver's result
   uint64_t id = 0;               // of a copy; `carried` and `message` name the copy they serve
   uint64_t bytes = 0;

@@ -33,6 +33,11 @@ class FakeDriver final : public GpuDriver {
   int contexts_max = 18;
   Code next_copy = kSuccess;  // what the next copies return
   bool lanes_fail = false;    // a failed copy takes its context with it
+  // What copies in the n-th context that was made return, from 1.
+  void break_context(uintptr_t number, Code code) {
+    const std::lock_guard lock(mutex_);
+    broken_[number] = code;
+  }
 
   // Work of the program's that lasts until lift().
   void obstruct(StreamHandle s) {
@@ -73,7 +78,7 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     if (contexts_ == contexts_max) return 2;
     ++contexts_;
-    out.context = reinterpret_cast<ContextHandle>(uintptr_t{1000});
+    out.context = reinterpret_cast<ContextHandle>(++contexts_made_);
     return kSuccess;
   }
   void enter_thread() override {}
@@ -93,10 +98,12 @@ class FakeDriver final : public GpuDriver {
     return kSuccess;
   }
   void free_host(void* memory) override { delete[] static_cast<uint8_t*>(memory); }
-  Code copy(const LaneContext&, Direction direction, uint64_t address, void* host,
+  Code copy(const LaneContext& lane, Direction direction, uint64_t address, void* host,
             uint64_t bytes) override {
     const std::lock_guard lock(mutex_);
     if (next_copy != kSuccess) return next_copy;
+    const auto broken = broken_.find(reinterpret_cast<uintptr_t>(lane.context));
+    if (broken != broken_.end() && bytes > 1) return broken->second;  // probes come through
     uint8_t* there = reach(address, bytes);
     if (direction == Direction::to_device) {
       std::memcpy(there, host, bytes);
@@ -195,6 +202,8 @@ class FakeDriver final : public GpuDriver {
   uintptr_t events_ = 0;
   size_t copies_ = 0;
   int contexts_ = 0;
+  uintptr_t contexts_made_ = 0;
+  std::map<uintptr_t, Code> broken_;
   bool lifted_ = false;
 };
 

@@ -32,6 +32,7 @@ class GuardBook {
     const Range range;
     std::once_flag once;
     std::atomic<State> state{State::waiting};
+    std::atomic<bool> told{false};    // the core knows how it is guarded
     std::atomic<bool> broken{false};  // seen written before somebody else armed a shared page
   };
   using Pointer = std::shared_ptr<Entry>;

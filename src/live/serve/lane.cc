@@ -3,9 +3,7 @@
 
 #include "live/serve/lane.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +13,7 @@
 #include "live/serve/events.h"
 #include "live/serve/messages.h"
 #include "live/serve/pace.h"
+#include "live/serve/thread.h"
 
 namespace sealane::serve {
 namespace {
@@ -26,12 +25,24 @@ constexpr size_t kLookMax = 64;      // requests looked at for some that may tra
 
 }  // namespace
 
-std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, int device,
-                                 Direction direction, Ahead* ahead,
-                                 std::optional<CrossingCosts> costs) {
+std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, const LaneOptions& options) {
   LaneContext context;
-  if (driver.make_lane(device, context) != kSuccess) return nullptr;
-  return std::unique_ptr<Lane>(new Lane(driver, owner, device, direction, context, ahead, costs));
+  if (driver.make_lane(options.carrier.device, context) != kSuccess) return nullptr;
+  return std::unique_ptr<Lane>(new Lane(driver, owner, options, context));
+}
+
+Lane::Lane(GpuDriver& driver, LaneOwner& owner, const LaneOptions& options, LaneContext context)
+    : driver_(driver),
+      owner_(owner),
+      carrier_(options.carrier),
+      context_(context),
+      ahead_(options.ahead),
+      stand_in_(driver, options.carrier.direction),
+      costs_(options.ahead == nullptr ? options.costs : std::nullopt),
+      crossing_(driver, options.carrier.direction) {
+  if (options.stripes > 1 && ahead_ == nullptr) {
+    stripes_.emplace(driver_, carrier_, options.stripes);
+  }
 }
 
 Code Lane::probe(uint64_t device_address) {
@@ -57,25 +68,6 @@ void Lane::give_word(const GateWord& word) {
   free_words_.push_back(word);
 }
 
-bool Lane::start() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto body = [](void* self) -> void* {
-    static_cast<Lane*>(self)->work();
-    return nullptr;
-  };
-  pthread_t thread;
-  const bool running = pthread_create(&thread, nullptr, body, this) == 0;
-  if (running) {
-    pthread_setname_np(thread, "sealane-lane");
-    pthread_detach(thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return running;
-}
-
 void Lane::ask(LaneRequest request) {
   std::vector<LaneRequest> one;
   one.push_back(std::move(request));
@@ -84,7 +76,7 @@ void Lane::ask(LaneRequest request) {
 
 void Lane::ask(std::vector<LaneRequest> requests) {
   std::unique_lock lock(mutex_);
-  if (!started_) started_ = start();
+  if (!started_) started_ = start_thread<&Lane::work>("sealane-lane", this);
   if (!started_) {  // no thread to be had: the caller does the lane's work
     lock.unlock();
     if (ahead_ != nullptr) ahead_->stop();  // it must see all or nothing
@@ -224,8 +216,9 @@ Code Lane::cross(const Gathering& group) {
   const Instant end = SteadyClock().now();
   for (const LaneRequest* request : together_) {
     const bool first = request == together_.front();
-    tell_carried(*request, 0, request->bytes, code, first ? begin : end, end,
-                 first ? together_.size() : 0);
+    const Piece piece{request->id, request->device_address, static_cast<uint8_t*>(request->host),
+                      request->bytes, request->drivers};
+    tell_carried(carrier_, piece, code, first ? begin : end, end, first ? together_.size() : 0);
   }
   return code;
 }
@@ -270,35 +263,17 @@ Code Lane::pad(uint64_t count) {
 }
 
 Code Lane::move(const LaneRequest& request, uint64_t offset, uint64_t bytes) {
-  const Instant begin = watched() ? SteadyClock().now() : Instant{};
-  uint8_t* const host = static_cast<uint8_t*>(request.host) + offset;
-  copy_in_flight() = {request.id, {reinterpret_cast<uint64_t>(host), bytes}};
-  const uint64_t there = request.device_address + offset;
-  Code code = kIllegalAddress;
-  if (owner_.departs(request)) {
-    code = request.drivers ? driver_.copy(context_, direction_, there, host, bytes)
-                           : stand_in_.copy(context_, there, host, bytes);
+  const Piece piece{request.id, request.device_address + offset,
+                    static_cast<uint8_t*>(request.host) + offset, bytes, request.drivers};
+  if (!owner_.departs(request)) {
+    const Instant now = SteadyClock().now();
+    if (watched()) tell_carried(carrier_, piece, kIllegalAddress, now, now, 1);
+    return kIllegalAddress;
   }
-  copy_in_flight() = {};
-  if (watched()) tell_carried(request, offset, bytes, code, begin, SteadyClock().now(), 1);
-  return code;
-}
-
-void Lane::tell_carried(const LaneRequest& request, uint64_t offset, uint64_t bytes, Code code,
-                        Instant begin, Instant end, size_t together) {
-  Event event;
-  event.kind = EventKind::carried;
-  event.direction = direction_;
-  event.device = static_cast<uint8_t>(device_);
-  event.code = code;
-  event.id = request.id;
-  event.bytes = bytes;
-  event.host = reinterpret_cast<uint64_t>(request.host) + offset;
-  event.device_address = request.device_address + offset;
-  event.together = static_cast<uint16_t>(together);
-  event.begin = begin;
-  event.end = end;
-  report(event);
+  const auto own = [&](const Piece& part) {
+    return carry_piece(driver_, context_, stand_in_, carrier_, part);
+  };
+  return stripes_ && stripes_->takes(bytes) ? stripes_->carry(piece, own) : own(piece);
 }
 
 void Lane::carry(LaneRequest& request) {
@@ -312,7 +287,7 @@ void Lane::carry(LaneRequest& request) {
 void Lane::replace_context(Code code) {
   if (code == kSuccess || code == kIllegalAddress) return;
   LaneContext fresh;
-  if (driver_.make_lane(device_, fresh) == kSuccess) {
+  if (driver_.make_lane(carrier_.device, fresh) == kSuccess) {
     const std::lock_guard lock(mutex_);  // words are allocated from other threads
     context_ = fresh;
   }
@@ -324,7 +299,7 @@ void Lane::finish(LaneRequest& request, Code code) {
   if (code == kSuccess) {
     owner_.landed(request);
   } else {
-    owner_.failed(request, direction_, code);
+    owner_.failed(request, carrier_.direction, code);
   }
   open_gate(request);
   owner_.carried(request, code);
@@ -338,6 +313,7 @@ void Lane::close() {
     closing_ = true;
   }
   asked_.notify_one();
+  if (stripes_) stripes_->close();
   stand_in_.drop();
   driver_.drop_lane(context_);
 }

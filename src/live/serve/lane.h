@@ -21,6 +21,8 @@
 // several lanes at once, unless one touches what the other writes: nobody who follows CUDA's rules
 // can tell.
 //
+// A large copy may travel over several contexts at once (stripes.h); it is over when all of it is.
+//
 // Small copies of such a run that wait for the lane travel as one crossing where that costs less
 // (core/order/gathering.h, crossing.h). None waits for company: a lane takes what is there.
 //
@@ -45,6 +47,7 @@
 #include "live/serve/gpu_driver.h"
 #include "live/serve/read_book.h"
 #include "live/serve/stand_in.h"
+#include "live/serve/stripes.h"
 
 namespace sealane::serve {
 
@@ -115,13 +118,19 @@ class LaneOwner {
   ~LaneOwner() = default;
 };
 
+struct LaneOptions {
+  Carrier carrier;
+  Ahead* ahead = nullptr;  // decides whose turn it is; outlives the lane
+  // The rest is for lanes without one, whose message counter nobody plans with.
+  std::optional<CrossingCosts> costs{};  // small copies travel together as they say; none: alone
+  unsigned stripes = 1;                  // contexts a large copy may travel over
+};
+
 class Lane {
  public:
-  // nullptr if the driver has no context for us. `ahead`, if not null, decides whose turn it is; it
-  // outlives the lane. Without it small copies travel together as `costs` say; none: alone.
-  static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, int device,
-                                    Direction direction, Ahead* ahead = nullptr,
-                                    std::optional<CrossingCosts> costs = std::nullopt);
+  // nullptr if the driver has no context for us.
+  static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner,
+                                    const LaneOptions& options);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -153,26 +162,15 @@ class Lane {
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   Ahead* ahead() const { return ahead_; }
-  Direction direction() const { return direction_; }
+  Direction direction() const { return carrier_.direction; }
   size_t pending() const { return pending_.load(std::memory_order_acquire); }
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:
   using Requests = std::list<LaneRequest>;
 
-  Lane(GpuDriver& driver, LaneOwner& owner, int device, Direction direction, LaneContext context,
-       Ahead* ahead, std::optional<CrossingCosts> costs)
-      : driver_(driver),
-        owner_(owner),
-        device_(device),
-        direction_(direction),
-        context_(context),
-        ahead_(ahead),
-        stand_in_(driver, direction),
-        costs_(costs),
-        crossing_(driver, direction) {}
+  Lane(GpuDriver& driver, LaneOwner& owner, const LaneOptions& options, LaneContext context);
 
-  bool start();
   void work();
   void await_requests(std::unique_lock<std::mutex>& lock);
   bool may_go(const LaneRequest& request);
@@ -190,16 +188,14 @@ class Lane {
   void finish(LaneRequest& request, Code code);
   void replace_context(Code code);
   void open_gate(const LaneRequest& request);
-  void tell_carried(const LaneRequest& request, uint64_t offset, uint64_t bytes, Code code,
-                    Instant begin, Instant end, size_t together);
 
   GpuDriver& driver_;
   LaneOwner& owner_;
-  const int device_;
-  const Direction direction_;
+  const Carrier carrier_;
   LaneContext context_;  // the lane's thread may replace a failed one
   Ahead* const ahead_;
   StandIn stand_in_;
+  std::optional<Stripes> stripes_;
   GateWord pad_word_;  // what pads write to
   const std::optional<CrossingCosts> costs_;
   Crossing crossing_;

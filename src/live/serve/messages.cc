@@ -85,7 +85,7 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
 
 void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
   note_update(in, out, bytes);
-  if (updates_ == 1 && bytes_ == 0 && answer_ahead(in, out, bytes, crew)) return;
+  if (bytes != 0 && answer_ahead(in, out, bytes, crew)) return;
   if (!keep(in, out, bytes, crew)) blocks(in, out, bytes, crew);
 }
 
@@ -105,23 +105,57 @@ void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew
 
 // From a slot, if this message was sealed ahead: a memory copy, spread over the crew.
 bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
-  if (direction_ != Direction::to_device) return false;
-  Ahead* ahead = Ahead::find(key_number_, iv_);
-  if (ahead == nullptr) return false;
+  if (bytes_ == 0) open_slot(in, bytes);
+  if (!from_slot_) return false;
+  if (!in_slot(in, bytes)) {
+    leave_slot();
+    return false;
+  }
+  copy_over(taken_.record + bytes_, out, bytes, crew);
+  bytes_ += bytes;
+  taken_.used = bytes_;
+  if (bytes_ == taken_.record_bytes) leave_slot();
+  return true;
+}
+
+void Message::open_slot(const uint8_t* in, uint64_t bytes) {
+  if (direction_ != Direction::to_device || updates_ != 1) return;
+  Ahead* const ahead = Ahead::find(key_number_, iv_, in);
+  if (ahead == nullptr) return;
   taken_ = ahead->take(key_number_, key_, iv_, in, bytes);
   if (taken_.ours) ahead_ = ahead;
-  if (taken_.record == nullptr) return false;
-  copy_over(taken_.record, out, bytes, crew);
-  const uint64_t whole = bytes / kGcmBlockBytes;
-  hash_ = key_->join(hash_, taken_.hash, whole);
-  if (const uint64_t tail = bytes % kGcmBlockBytes; tail != 0) {
-    keystream_ = key_->keystream(iv_, whole);
-    block_ = {};
-    std::copy_n(taken_.record + bytes - tail, tail, block_.begin());
+  from_slot_ = taken_.record != nullptr;
+  if (from_slot_) answer_ = taken_.foreseen ? Answer::slot : Answer::worker;
+}
+
+// Does this update go on where the last one ended, and does the slot hold it?
+bool Message::in_slot(const uint8_t* in, uint64_t bytes) const {
+  return reinterpret_cast<uint64_t>(in) == source_ + bytes_ &&
+         bytes <= taken_.record_bytes - bytes_;
+}
+
+// At its end, or before: then the hash of what was given is still to be made.
+void Message::leave_slot() {
+  if (!std::exchange(from_slot_, false)) return;
+  const uint64_t whole = bytes_ / kGcmBlockBytes;
+  if (bytes_ == taken_.record_bytes) {
+    hash_ = key_->join(hash_, taken_.hash, whole);
+  } else {
+    answer_ = Answer::engine;
+    for (uint64_t i = 0; i < whole; ++i) {
+      GcmBlock block;
+      std::copy_n(taken_.record + i * kGcmBlockBytes, kGcmBlockBytes, block.begin());
+      hash_ = key_->join(hash_, block);
+    }
   }
-  bytes_ += bytes;
-  answer_ = taken_.foreseen ? Answer::slot : Answer::worker;
-  return true;
+  const uint64_t tail = bytes_ % kGcmBlockBytes;
+  if (tail != 0) begin_block(taken_.record + bytes_ - tail, tail);
+}
+
+void Message::begin_block(const uint8_t* ciphertext, uint64_t bytes) {
+  keystream_ = key_->keystream(iv_, bytes_ / kGcmBlockBytes);
+  block_ = {};
+  std::copy_n(ciphertext, bytes, block_.begin());
 }
 
 void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew) {
@@ -175,9 +209,10 @@ void Message::promise(const Tag& tag) {
 }
 
 void Message::finish_turn() {
-  if (ahead_ != nullptr) ahead_->give(taken_);
+  if (ahead_ != nullptr) ahead_->give(taken_, bytes_);
   ahead_ = nullptr;
   taken_ = {};
+  from_slot_ = false;
 }
 
 void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
@@ -212,10 +247,7 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
 // Within one block. Its hash is joined when the block is full, or with the tag.
 void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
   uint64_t at = bytes_ % kGcmBlockBytes;
-  if (at == 0) {
-    keystream_ = key_->keystream(iv_, bytes_ / kGcmBlockBytes);
-    block_ = {};
-  }
+  if (at == 0) begin_block(nullptr, 0);
   for (uint64_t i = 0; i < bytes; ++i, ++at) {
     const uint8_t byte = in[i];  // once: it may lie where others write
     const auto other = static_cast<uint8_t>(byte ^ keystream_[at]);
@@ -227,6 +259,7 @@ void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
 }
 
 Tag Message::tag(bool answered) {
+  leave_slot();
   finish_turn();
   if (!answered) {
     if (watched()) tell();

@@ -15,7 +15,15 @@
 // Nothing is guessed: key, IV and bytes are those the driver names in the very call, so rotation,
 // new channels, extra messages of the driver, staging and its threads need no special case, and an
 // answer can be wrong only if the engine is. Speculation (slots sealed ahead) joins at step 2, with
-// `copy_in_flight()` and the offset in it as what is matched besides key, IV and length.
+// the copy in flight and the place in it as what is matched besides key, IV and length (ahead.h).
+//
+// A slot answers update by update, as long as each continues the one before in the source. Where
+// that ends before the slot does (another place, a longer or a shorter message) the rest is sealed
+// here: what the driver has is the beginning of this very message under this very IV, so going on
+// at its next byte is the one ciphertext there may be. Only the hash of what was given is missing
+// then, and is taken from the slot's bytes. To wait for the tag before the slot is used would need
+// the message in private memory first, which is a pass over its bytes more for all who do not
+// stray.
 //
 // Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
 // meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
@@ -72,6 +80,10 @@ class Message {
   void open_kept(DeferredReads& reads, Crew* crew);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
   bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void open_slot(const uint8_t* in, uint64_t bytes);
+  bool in_slot(const uint8_t* in, uint64_t bytes) const;
+  void leave_slot();
+  void begin_block(const uint8_t* ciphertext, uint64_t bytes);
   void finish_turn();
   void tell() const;
   void tell_part(Event& event, uint64_t bytes) const;
@@ -94,6 +106,7 @@ class Message {
   uint64_t source_ = 0;
   Ahead* ahead_ = nullptr;  // whose turn this message is
   Ahead::Taken taken_{};
+  bool from_slot_ = false;  // all bytes so far; their hash is not in hash_
 };
 
 // The schedules of the keys lately seen. nullptr if this CPU has no engine for it.

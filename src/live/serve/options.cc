@@ -31,7 +31,19 @@ bool flag(Lookup lookup, const char* name) {
 
 void switch_off(Options& options) {
   options.engine = options.async = options.parallel = options.coalesce = false;
-  options.registration = options.pinned = options.speculate = options.defer = false;
+  options.registration = options.pinned = options.defer = false;
+  options.speculate = Speculate::off;
+}
+
+// What is on where nobody says anything.
+void switch_defaults_on(Options& options) {
+  const Options usual;
+  options.engine = usual.engine;
+  options.async = usual.async;
+  options.parallel = usual.parallel;
+  options.coalesce = usual.coalesce;
+  options.registration = usual.registration;
+  if (options.speculate == Speculate::off) options.speculate = usual.speculate;
 }
 
 bool switch_on(Options& options, std::string_view part) {
@@ -48,9 +60,11 @@ bool switch_on(Options& options, std::string_view part) {
   } else if (part == "pinned") {
     options.pinned = true;
   } else if (part == "speculate") {
-    options.speculate = true;
+    options.speculate = Speculate::on;
   } else if (part == "defer") {
     options.defer = true;
+  } else if (part == "default") {
+    switch_defaults_on(options);
   } else {
     return part == "none";
   }
@@ -65,7 +79,7 @@ void read_enable(Options& options, std::string_view list) {
     if (!switch_on(options, part)) {
       std::fprintf(stderr,
                    "sealane: SEALANE_ENABLE knows engine, async, parallel, coalesce, speculate, "
-                   "register, pinned, defer: not %.*s\n",
+                   "register, pinned, defer, default, none: not %.*s\n",
                    static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
@@ -92,7 +106,7 @@ void read_policy(Options& options, std::string_view name) {
 }  // namespace
 
 const Policy* Options::speculation() const {
-  if (!engine || !async || !parallel || !speculate) return nullptr;
+  if (!engine || !async || !parallel || speculate == Speculate::off) return nullptr;
   static const Policy* const ours = find_policy("sealane");
   static const Policy* const papers = find_policy("pipellm");
   return paper ? papers : ours;
@@ -109,6 +123,7 @@ Options read_options(Lookup lookup) {
   const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
   options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
+  options.stripes = static_cast<unsigned>(number(lookup, "SEALANE_STRIPES").value_or(1));
   if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
   if (const auto mb = number(lookup, "SEALANE_SLOT_MB")) options.slot_bytes_max = *mb << 20;

@@ -13,6 +13,8 @@
 
 namespace sealane::serve {
 
+enum class Speculate : uint8_t { off, by_cost, on };
+
 struct Options {
   bool disabled = false;     // SEALANE_DISABLE=1: the preload does nothing at all
   bool observe = false;      // SEALANE_OBSERVE=1: watches, changes nothing
@@ -22,18 +24,19 @@ struct Options {
   bool coalesce = true;      //   small copies that wait together travel together, where it pays
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
-  bool speculate = false;    //   bulk copies are sealed before they are asked for, where it pays
-  bool defer = false;        //   copies to the host are opened after the synchronising call
-  bool paper = false;        // SEALANE_POLICY=pipellm: by the paper's rules
-  bool page_guards = true;   // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
+  Speculate speculate = Speculate::by_cost;  // bulk copies are sealed before they are asked for
+  bool defer = false;       //   copies to the host are opened after the synchronising call
+  bool paper = false;       // SEALANE_POLICY=pipellm: by the paper's rules
+  bool page_guards = true;  // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's
   uint64_t metrics_seconds = 5;  // SEALANE_METRICS_SECONDS: between two files of --metrics
   unsigned workers = 0;          // SEALANE_WORKERS; 0: from the cores
+  unsigned stripes = 1;          // SEALANE_STRIPES: contexts a large copy may travel over
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 
-  const Policy* speculation() const;  // nullptr: nothing is sealed ahead
+  const Policy* speculation() const;  // by whose rules; nullptr: nothing is sealed ahead
   bool defers() const { return engine && async && parallel && defer; }
 };
 

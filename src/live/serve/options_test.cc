@@ -29,6 +29,15 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   EXPECT_FALSE(all.defers() || some.defers());
   EXPECT_FALSE(with("SEALANE_ENABLE", "engine,defer").defers()) << "nothing carries its copies";
   EXPECT_TRUE(with("SEALANE_ENABLE", "engine,async,parallel,defer").defers());
+  EXPECT_EQ(all.speculate, Speculate::by_cost);
+  EXPECT_EQ(with("SEALANE_ENABLE", "engine,async,parallel").speculation(), nullptr);
+  EXPECT_EQ(with("SEALANE_POLICY", "parallel").speculation(), nullptr);
+  EXPECT_EQ(with("SEALANE_POLICY", "sealane").speculate, Speculate::on);
+  const Options usual = with("SEALANE_ENABLE", "default,defer");
+  EXPECT_TRUE(usual.engine && usual.async && usual.parallel && usual.coalesce && usual.defer);
+  EXPECT_TRUE(usual.registration && !usual.pinned && usual.speculate == Speculate::by_cost);
+  EXPECT_EQ(with("SEALANE_ENABLE", "default,speculate").speculate, Speculate::on);
+  EXPECT_EQ(with("SEALANE_ENABLE", "speculate,default").speculate, Speculate::on);
   const Options none = with("SEALANE_ENABLE", "none");
   EXPECT_FALSE(none.engine || none.async || none.parallel || none.registration || none.coalesce);
   EXPECT_TRUE(all.coalesce && with("SEALANE_ENABLE", "async,coalesce").coalesce);

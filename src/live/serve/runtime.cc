@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "live/serve/costs.h"
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 
@@ -47,18 +46,10 @@ Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation()),
+      speculation_(choose_speculation(options(), crew_.size())),
       reads_(start_reads()),
-      unsettled_(driver) {}
-
-// The paper's rules know no cost. Ours measure first, now, where nobody waits for a copy yet.
-const Policy* Runtime::choose_speculation() const {
-  const Policy* asked = options().speculation();
-  if (asked == nullptr || !asked->by_cost || measure_costs(crew_.size()).slots_pay()) {
-    return asked;
-  }
-  SEALANE_LOG(info, "sealing ahead would gain less than it costs here");
-  return nullptr;
+      unsettled_(driver) {
+  SEALANE_LOG(info, "sealing ahead %s", describe(speculation_).c_str());
 }
 
 // Gives the event back to its pool with the last who looks at it.
@@ -400,162 +391,12 @@ void Runtime::forget_stream(StreamHandle handle) {
   }
 }
 
-Lane* Runtime::lane(int device, Direction direction, uint64_t reachable, const Choice& choice,
-                    size_t& place) {
-  const std::lock_guard lock(lanes_mutex_);
-  const size_t first = kLanesPerDirection * static_cast<size_t>(direction);
-  size_t best = 0;
-  const auto work = [&](size_t i) {
-    return lane_at(device, first + i)->pending() + choice.load[first + i];
-  };
-  for (size_t i = 0; i < kLanesPerDirection; ++i) {
-    auto& one = lane_at(device, first + i);
-    // A second lane only when the first is busy, and only if there is room for it.
-    if (!one && (i == 0 || room_for_more_.load())) {
-      one.reset(open_lane(device, direction, reachable));
-      if (!one) no_room(i == 0);
-    }
-    if (!one) break;
-    if (work(i) < work(best)) best = i;
-    if (work(i) == 0) break;
-  }
-  place = first + best;
-  // Nobody waits for company, but who has to wait does so where it may find some.
-  const size_t wish = choice.neighbour;
-  const bool usual = wish >= first && wish < first + kLanesPerDirection;
-  if (usual && lane_at(device, wish) && work(best) > 0) place = wish;
-  return lane_at(device, place).get();
-}
-
-std::unique_ptr<Lane>& Runtime::lane_at(int device, size_t place) {
-  const size_t first = kLanesPerDevice * static_cast<size_t>(device);
-  if (first + kLanesPerDevice > lanes_.size()) lanes_.resize(first + kLanesPerDevice);
-  return lanes_[first + place];
-}
-
-// The same memory always travels in the same lane, or nobody could foresee what a lane is asked for
-// next. Neighbours of the same size travel in different ones.
-size_t Runtime::bulk_place(const Range& host) const {
-  const size_t lanes = speculation_->by_cost ? kBulkLanes : 1;  // the paper has one
-  return kBulkLane + host.address / host.bytes % lanes;
-}
-
-// Where there is no room for it copies go with the others.
-Lane* Runtime::bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place) {
-  const std::lock_guard lock(lanes_mutex_);
-  place = bulk_place(host);
-  auto& one = lane_at(device, place);
-  if (!one && room_for_more_.load()) {
-    one.reset(open_lane(device, Direction::to_device, reachable, make_ahead(device)));
-    if (!one) room_for_more_.store(false);
-  }
-  return one.get();
-}
-
-// Registered memory is read when the copy may go, not before. So is pinned memory that somebody may
-// still write in the order of streams.
-bool Runtime::sealed_ahead(const CopyAsked& asked, int device) {
-  if (speculation_ == nullptr || asked.direction != Direction::to_device) return false;
-  if (asked.bytes < speculation_->bulk_bytes_min) return false;
-  const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
-  return !block || (!block->what.registered && settled(asked, device));
-}
-
-// Of large copies to the host the core knows that was told of them.
-bool Runtime::settled(const CopyAsked& asked, int device) {
-  if (unsettled_.any() || (reads_ != nullptr && !reads_->idle())) return false;
-  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  const std::lock_guard lock(lanes_mutex_);
-  const auto& carrier = lane_at(device, bulk_place(host));
-  const Ahead* const core = carrier ? carrier->ahead() : nullptr;
-  for (const auto& lane : lanes_) {
-    if (!lane || lane->direction() != Direction::to_host) continue;
-    const bool writes = lane->any([&](const LaneRequest& request) {
-      if (request.observer != nullptr && request.observer == core) return false;
-      void* const to = request.deliver != nullptr ? request.deliver : request.host;
-      return host.overlaps({reinterpret_cast<uint64_t>(to), request.bytes});
-    });
-    if (writes) return false;
-  }
-  return true;
-}
-
 void Runtime::unsettle(StreamHandle handle) {
   ContextHandle context = nullptr;
   if (driver_.context_of(handle, context) != kSuccess) return;
   const auto lease = take_event(context);
   if (!lease || driver_.record(lease->event, handle) != kSuccess) return;
   unsettled_.add(key_of(handle, context), context, lease);
-}
-
-Ahead* Runtime::make_ahead(int device) {
-  AheadOptions made;
-  made.device = device;
-  made.policy = *speculation_;
-  made.costs = measure_costs(crew_.size());
-  made.slot_bytes_max = options().slot_bytes_max / (speculation_->by_cost ? kBulkLanes : 1);
-  made.page_guards = options().page_guards;
-  aheads_.push_back(new Ahead(crew_, host_memory_, made));
-  host_memory_.each([&](const auto& entry) { aheads_.back()->allocated(entry.range); });
-  return aheads_.back();
-}
-
-// What was allocated may be guessed before any copy has touched it: a model is loaded in order.
-void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
-  host_memory_.add(range, block);
-  const std::lock_guard lock(lanes_mutex_);
-  for (Ahead* ahead : aheads_) ahead->allocated(range);
-}
-
-// Tells whoever seals ahead of the copy: it may be sealed already, and what it writes may not be.
-void Runtime::plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request) {
-  if (speculation_ == nullptr || asked.bytes < speculation_->bulk_bytes_min) return;
-  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  if (lane.ahead() != nullptr) {
-    if (const auto flight = lane.ahead()->request(host, request.host)) {
-      request.flight = *flight;
-    } else {
-      lane.ahead()->stop();  // it must see all or nothing
-    }
-    return;
-  }
-  if (asked.direction == Direction::to_device) return;
-  Ahead* ahead = nullptr;
-  {
-    const std::lock_guard lock(lanes_mutex_);
-    if (const auto& bulk = lane_at(device, bulk_place(host))) ahead = bulk->ahead();
-  }
-  if (ahead == nullptr) return;
-  if (const auto flight = ahead->request_out(host)) {
-    request.flight = *flight;
-    request.observer = ahead;
-  }
-}
-
-void Runtime::no_room(bool at_all) {
-  room_for_more_.store(false);
-  Room open = Room::open;
-  if (at_all) room_.compare_exchange_strong(open, Room::full);
-}
-
-Lane* Runtime::open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead) {
-  std::optional<CrossingCosts> costs;
-  if (options().coalesce && ahead == nullptr) costs = crossing_costs();
-  auto made = Lane::open(driver_, *this, device, direction, ahead, costs);
-  if (!made) {
-    SEALANE_LOG(info, "the driver has no context for another lane");
-    return nullptr;
-  }
-  const Code code = made->probe(reachable);
-  if (code == kSuccess) return made.release();
-  made->close();
-  ContextHandle context = nullptr;
-  if (code == kForged && driver_.context_of(nullptr, context) == kSuccess) {
-    fail(context, code);  // somebody on the bus is no reason to step aside: the error stands
-    return nullptr;
-  }
-  step_aside("a context of ours cannot reach the program's device memory");
-  return nullptr;
 }
 
 std::shared_ptr<Runtime::Lease> Runtime::take_event(ContextHandle context) {

@@ -32,6 +32,7 @@
 #include "live/serve/lane.h"
 #include "live/serve/memory.h"
 #include "live/serve/options.h"
+#include "live/serve/speculation.h"
 #include "live/serve/unsettled.h"
 
 namespace sealane::serve {
@@ -94,7 +95,8 @@ class Runtime final : private LaneOwner, private ReadOwner {
   Crew& crew() { return crew_; }
   // Is pinned memory to be ours? The driver's cannot be guarded.
   bool owns_pinned() const { return options().pinned || seals_ahead() || reads_ != nullptr; }
-  bool seals_ahead() const { return speculation_ != nullptr; }
+  bool seals_ahead() const { return speculation_.policy != nullptr; }
+  const SpeculationChoice& speculation() const { return speculation_; }
 
   void step_aside(const char* why);
 
@@ -166,12 +168,12 @@ class Runtime final : private LaneOwner, private ReadOwner {
   Lane* bulk_lane(int device, const Range& host, uint64_t reachable, size_t& place);
   size_t bulk_place(const Range& host) const;
   std::unique_ptr<Lane>& lane_at(int device, size_t place);
-  Lane* open_lane(int device, Direction direction, uint64_t reachable, Ahead* ahead = nullptr);
-  const Policy* choose_speculation() const;
+  Lane* open_lane(const Carrier& carrier, uint64_t reachable, Ahead* ahead = nullptr);
   DeferredReads* start_reads();
   bool sealed_ahead(const CopyAsked& asked, int device);
   bool settled(const CopyAsked& asked, int device);
-  Ahead* make_ahead(int device);
+  Ahead* make_ahead(int device, int lane);
+  int next_lane(int device);
   void plan(const CopyAsked& asked, int device, const Lane& lane, LaneRequest& request);
   void fail(ContextHandle context, Code code);
   Route take_host_side(const CopyAsked& asked, LaneRequest& request);
@@ -193,8 +195,8 @@ class Runtime final : private LaneOwner, private ReadOwner {
   GpuDriver& driver_;
   Crew crew_;
   Staging staging_;
-  const Policy* const speculation_;  // nullptr: nothing is sealed ahead
-  DeferredReads* const reads_;       // nullptr: copies to the host are opened in the call
+  const SpeculationChoice speculation_;
+  DeferredReads* const reads_;  // nullptr: copies to the host are opened in the call
   RangeMap<DeviceBlock> device_memory_;
   RangeMap<HostBlock> host_memory_;
   Unsettled unsettled_;
@@ -211,6 +213,7 @@ class Runtime final : private LaneOwner, private ReadOwner {
   std::shared_mutex carrying_;  // shared: somebody is about to ask a lane
   std::mutex lanes_mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;    // kLanesPerDevice each
+  std::vector<int> lanes_opened_;               // of each device: their numbers
   std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
   std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
   enum class Room : uint8_t { open, full, never };

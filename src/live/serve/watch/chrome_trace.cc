@@ -76,7 +76,7 @@ void ChromeTrace::handle(const Event& event) noexcept {
     file_.append(kBegin);
     metadata("process_name", {kProgram, 0}, "program");
   }
-  name_thread(actor);
+  name_thread(actor, event);
   if (is_slice(event)) slice(event, track, name_of(event), category_of(event.kind));
   if (event.kind == EventKind::copy && event.route == Route::carried) {
     arrow(event, track, "s", event.end);
@@ -109,22 +109,25 @@ void ChromeTrace::show_speculation(const Event& event) {
   json_.field("pid", kFirstGpu + event.device).field("tid", 3);
   json_.field("ts", microseconds(event.begin - origin_));
   if (event.kind == EventKind::slots) {
-    json_.field("ph", "C").field("name", "slots");
+    json_.field("ph", "C").field("name", concat("slots of lane ", event.lane));
     json_.begin_object("args").field("bytes", event.bytes).end_object();
   } else {
     const bool silent = event.text == nullptr || *event.text == '\0';
     json_.field("ph", "i").field("s", "t").field("cat", "ahead");
-    json_.field("name", silent ? std::string("nobody leads") : concat(event.text, " leads"));
+    json_.field("name",
+                concat("lane ", event.lane, ": ", silent ? "nobody" : event.text, " leads"));
   }
   end_line();
 }
 
-void ChromeTrace::name_thread(const Actor& actor) {
+void ChromeTrace::name_thread(const Actor& actor, const Event& event) {
   if (named_.size() <= actor.number) named_.resize(actor.number + 1, Role::unknown);
   if (named_[actor.number] == actor.role) return;
   named_[actor.number] = actor.role;
+  const bool lane = actor.role == Role::lane;
   metadata("thread_name", {kProgram, actor.number},
-           concat(to_string(actor.role), " ", actor.number));
+           lane ? concat("lane ", event.lane, " of GPU ", event.device)
+                : concat(to_string(actor.role), " ", actor.number));
 }
 
 void ChromeTrace::name_gpu(uint8_t device) {
@@ -157,6 +160,7 @@ void ChromeTrace::slice(const Event& event, Track track, const std::string& name
     json_.field("memory", event.pinned ? "pinned" : "pageable");
     json_.field("call", event.asynchronous ? "async" : "sync");
   }
+  if (event.kind == EventKind::carried) json_.field("lane", uint64_t{event.lane});
   if (event.kind == EventKind::message) json_.field("by", to_string(event.answer));
   if (event.id != 0) json_.field("id", event.id);
   if (event.bytes != 0) json_.field("bytes", event.bytes);

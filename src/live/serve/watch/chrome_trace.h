@@ -42,7 +42,7 @@ class ChromeTrace final : public EventSink {
   static constexpr uint32_t kProgram = 1;
   static constexpr uint32_t kFirstGpu = 100;
 
-  void name_thread(const Actor& actor);
+  void name_thread(const Actor& actor, const Event& event);
   void name_gpu(uint8_t device);
   void slice(const Event& event, Track track, const std::string& name, std::string_view category);
   void arrow(const Event& event, Track track, const char* phase, Instant at);

@@ -57,7 +57,8 @@ struct Findings {
   std::string trap_refusal;  // why reads cannot be trapped here; empty: they can
   uint64_t sources_unchanged = 0;
   uint64_t sources_changed = 0;
-  std::string predictor;  // that led at the end
+  std::string predictor;    // that led at the end
+  std::string speculation;  // what would have been decided about it; empty: unknown
   std::vector<std::string> notes;
 };
 

@@ -57,6 +57,7 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
                   indented(time_text(one.sealing_s), 20), "\n");
   }
   out += "  A program that is bound by its kernels gains less.\n";
+  if (!f.speculation.empty()) out += concat("  speculate by default: ", f.speculation, "\n");
   if (f.unguardable_bytes > 0) out += concat("  note: no guard: ", f.guard_refusal, "\n");
   for (const std::string& note : f.notes) out += concat("  note: ", note, "\n");
   return concat(out, "\nVerdict\n", verdict(f), "\n");

@@ -3,13 +3,12 @@
 
 #include "live/serve/watch/metrics.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "live/serve/thread.h"
 #include "live/serve/watch/output.h"
 
 namespace sealane::serve {
@@ -22,23 +21,10 @@ std::string metrics_path(const std::string& pattern) {
   return concat(path, "sealane-", ::getpid(), ".prom");
 }
 
-// Our threads take no signals: those are for the program's handlers, on the program's threads.
+// Without a thread there is the file at the end.
 void Metrics::start(Duration every) {
   every_ = every;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto body = [](void* self) -> void* {
-    static_cast<Metrics*>(self)->keep_writing();
-    return nullptr;
-  };
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, body, this) == 0) {  // else there is the file at the end
-    pthread_setname_np(thread, "sealane-metrics");
-    pthread_detach(thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  static_cast<void>(start_thread<&Metrics::keep_writing>("sealane-metrics", this));
 }
 
 void Metrics::keep_writing() {

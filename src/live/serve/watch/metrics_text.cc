@@ -66,7 +66,7 @@ class Page {
   void by_lane(const char* name, Exposition::Type type, const char* help, const Value& value) {
     out_.family(name, type, help);
     for (size_t i = 0; i < lanes_.size(); ++i) {
-      out_.sample({{"lane", concat(i)}, {"device", concat(lanes_[i].device)}},
+      out_.sample({{"lane", concat(lanes_[i].lane)}, {"device", concat(lanes_[i].device)}},
                   uint64_t{value(counts_.lanes[i], lanes_[i])});
     }
   }
@@ -176,7 +176,7 @@ void Page::of_lanes() {
               "Messages sealed ahead for nothing, by why.");
   for (size_t i = 0; i < lanes_.size(); ++i) {
     for (size_t why = 0; why < kVoidReasons; ++why) {
-      out_.sample({{"lane", concat(i)},
+      out_.sample({{"lane", concat(lanes_[i].lane)},
                    {"device", concat(lanes_[i].device)},
                    {"reason", to_string(static_cast<VoidReason>(why))}},
                   counts_.lanes[i].pipeline.voided_for[why]);
@@ -194,9 +194,10 @@ void Page::of_predictors() {
     out_.family(name, type, help);
     for (size_t i = 0; i < lanes_.size(); ++i) {
       for (const PredictorScore& score : lanes_[i].predictors) {
-        out_.sample(
-            {{"lane", concat(i)}, {"device", concat(lanes_[i].device)}, {"predictor", score.name}},
-            uint64_t{value(lanes_[i], score)});
+        out_.sample({{"lane", concat(lanes_[i].lane)},
+                     {"device", concat(lanes_[i].device)},
+                     {"predictor", score.name}},
+                    uint64_t{value(lanes_[i], score)});
       }
     }
   };
@@ -206,7 +207,7 @@ void Page::of_predictors() {
        });
   for (size_t i = 0; i < lanes_.size(); ++i) {
     if (!lanes_[i].predictors.empty() || lanes_[i].leader.empty()) continue;  // the paper's rules
-    out_.sample({{"lane", concat(i)},
+    out_.sample({{"lane", concat(lanes_[i].lane)},
                  {"device", concat(lanes_[i].device)},
                  {"predictor", lanes_[i].leader}},
                 uint64_t{1});

@@ -36,7 +36,8 @@ struct ObserverOptions {
   double (*dilation)() = nullptr;  // as in StatsOptions; not null on the emulated GPU
   unsigned workers = 1;
   double (*measure_engine)() = nullptr;  // GB/s of our engine on one core; asked once, at the end
-  std::string (*why_no_traps)() = nullptr;  // Findings::trap_refusal; the same
+  std::string (*why_no_traps)() = nullptr;                 // Findings::trap_refusal; the same
+  std::string (*speculation)(unsigned workers) = nullptr;  // Findings::speculation; the same
 };
 
 class Observer final : public EventSink {

@@ -33,7 +33,8 @@ void write_predictors(JsonWriter& json, const std::vector<PredictorScore>& predi
 
 void write_lane(JsonWriter& json, const LaneCounts& counts, const Ahead::Stats& lane) {
   const Pipeline::Stats& pipeline = counts.pipeline;
-  json.begin_object().field("device", lane.device).field("leader", lane.leader);
+  json.begin_object().field("device", lane.device).field("lane", lane.lane);
+  json.field("leader", lane.leader);
   json.field("requests", pipeline.requests).field("hits", pipeline.hits);
   json.field("misses", counts.misses()).field("foreseen_rate", counts.foreseen_rate());
   json.field("messages", pipeline.messages).field("messages_ahead", counts.messages_ahead);
@@ -89,7 +90,8 @@ std::string speculation_lines(const Counts& whole, const std::optional<Counts>& 
     const LaneCounts& counts = whole.lanes[i];
     const Ahead::Stats& lane = lanes[i];
     if (counts.pipeline.requests == 0) continue;
-    out += concat("  sealing ahead for GPU ", lane.device, ": ", hits_text(counts), "\n");
+    out += concat("  sealing ahead on lane ", lane.lane, " of GPU ", lane.device, ": ",
+                  hits_text(counts), "\n");
     if (profiled) out += concat("    profiled: ", hits_text(profiled->lanes[i]), "\n");
     out += concat("    ", lane.leader.empty() ? "no predictor" : lane.leader, " leads; ",
                   voided_text(counts.pipeline), ", ", grouped(counts.pipeline.padded), " pads, ",

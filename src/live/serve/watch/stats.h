@@ -23,6 +23,7 @@
 #include "base/json_writer.h"
 #include "live/serve/ahead.h"
 #include "live/serve/events.h"
+#include "live/serve/speculation.h"
 #include "live/serve/watch/counts.h"
 #include "live/serve/watch/stock_costs.h"
 
@@ -34,6 +35,7 @@ struct StatsOptions {
   StockCosts costs;
   double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
   std::vector<Ahead::Stats> (*lanes)() = nullptr;  // those that seal ahead, asked when it is told
+  SpeculationChoice speculation{};
 };
 
 class Stats final : public EventSink {

@@ -35,6 +35,9 @@ std::string Stats::json() const {
     write_counts(json, *range, sealing);
     json.end_object();
   }
+  json.begin_object("decisions").begin_object("speculate");
+  json.field("decision", to_string(options_.speculation.why));
+  json.field("why", describe(options_.speculation)).end_object().end_object();
   json.begin_object("stock_estimate").field("platform", options_.costs.from);
   json.field("method", kMethod).end_object();
   json.begin_array("notes");
@@ -130,6 +133,9 @@ std::string Stats::summary() const {
   if (const auto range = profiled()) {
     out += concat("  of these, profiled (", time_text(seconds(range->elapsed_ns)), ")\n");
     for (const Direction direction : kDirections) out += copy_line(*range, direction);
+  }
+  if (options_.speculation.why != SpeculationChoice::Why::excluded) {
+    out += concat("  sealing ahead ", describe(options_.speculation), "\n");
   }
   out += speculation_lines(whole, profiled(), lanes());
   out += concat("  waiting calls ", grouped(whole.waits.count), ", ",

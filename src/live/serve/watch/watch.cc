@@ -75,8 +75,8 @@ void start_counting(Lookup lookup, const WatchContext& context) {
   const std::string stats = path_in(lookup, "SEALANE_STATS");
   const std::string metrics = path_in(lookup, "SEALANE_METRICS");
   if (stats.empty() && metrics.empty()) return;
-  auto& counts =
-      *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation, &Ahead::stats_of_all});
+  auto& counts = *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation,
+                             &Ahead::stats_of_all, context.speculation});
   add_sink(counts);
   if (metrics.empty()) return;
   auto& told = *new Metrics(counts, metrics_path(metrics),
@@ -84,6 +84,10 @@ void start_counting(Lookup lookup, const WatchContext& context) {
                              unix_time_s(), context.workers});
   add_sink(told);
   told.start(context.metrics_every);
+}
+
+std::string speculation_by_default(unsigned workers) {
+  return describe(choose_speculation(Options(), workers));
 }
 
 std::string why_no_traps() {
@@ -108,8 +112,8 @@ void start_watching(Lookup lookup, const WatchContext& context) {
     add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
   }
   if (is_set(lookup, "SEALANE_OBSERVE")) {
-    add_sink(*new Observer(
-        {costs_in(lookup), context.dilation, context.workers, &measure_engine, &why_no_traps}));
+    add_sink(*new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine,
+                            &why_no_traps, &speculation_by_default}));
   }
 }
 

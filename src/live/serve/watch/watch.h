@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "live/serve/options.h"
+#include "live/serve/speculation.h"
 
 namespace sealane::serve {
 
@@ -16,6 +17,7 @@ struct WatchContext {
   unsigned workers = 1;  // that seal, or would
   Duration metrics_every = std::chrono::seconds(5);
   double (*dilation)() = nullptr;  // of the emulated GPU; null on a real one
+  SpeculationChoice speculation{};
 };
 void start_watching(Lookup lookup, const WatchContext& context);
 
