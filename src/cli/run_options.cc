@@ -55,7 +55,7 @@ Status check_enable(const std::string& list) {
   for (const Part& part : parts()) {
     if (!contains(words, part.name)) continue;
     for (const std::string& need : part.needs) {
-      if (contains(words, need)) continue;
+      if (contains(words, need) || contains(words, "default")) continue;
       return usage_error(fmt::format("--enable: {} does nothing without {}", part.name,
                                      fmt::join(part.needs, " and ")));
     }
