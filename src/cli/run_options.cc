@@ -51,11 +51,10 @@ Status check_enable(const std::string& list) {
   if (contains(words, "none") && words.size() > 1) {
     return usage_error("--enable: none means none; leave it out, or the others");
   }
-  if (contains(words, "default")) return {};  // it has what the others need
   for (const Part& part : parts()) {
     if (!contains(words, part.name)) continue;
     for (const std::string& need : part.needs) {
-      if (contains(words, need)) continue;
+      if (contains(words, need) || contains(words, "default")) continue;
       return usage_error(fmt::format("--enable: {} does nothing without {}", part.name,
                                      fmt::join(part.needs, " and ")));
     }
@@ -137,8 +136,8 @@ void add_runtime_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--enable", options.enable,
                   "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
-                  "pinned, defer; default (the first five, and speculate where it pays); none "
-                  "[default; with --emulate none]")
+                  "pinned, defer; default (the first five, and speculate where it pays: so it is "
+                  "without --emulate); or none")
       ->type_name("PART,...")
       ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
   command

@@ -87,6 +87,16 @@ TEST(Page, SummaryIsSortedByEvidence) {
   }
 }
 
+TEST(Page, SummarySaysWhatARowIsOf) {
+  const std::string seal =
+      R"({"label":"MEASURED","results":[{"op":"seal","where":"l2","engine":"e","gb_s":5}]})";
+  const std::string copy = R"-({"label":"MEASURED (emulated GPU)",)-"
+                           R"("rows":[{"example":"x","policy":"off","total_s":0.0065}]})";
+  const auto page = make_page({{"s", seal}, {"c", copy}}, "1");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->summary, "MEASURED   seal l2 e 5.00 GB/s\nMEASURED   x off 6.50 ms emulated\n");
+}
+
 TEST(Page, RefusesWhatItCannotDraw) {
   const std::string nothing = "x.json: nothing to draw in it: give files that --json wrote";
   EXPECT_EQ(error_of("{\n\n oops }"), "x.json:3: not JSON");

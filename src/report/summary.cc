@@ -80,26 +80,39 @@ void validation(const json& run, Lines& published) {
   }
 }
 
-void measured_rows(const json& rows, Lines& measured) {
+// A figure of a row, in the unit people read it in.
+struct Figure {
+  const char* key;
+  double scale;
+  const char* unit;
+};
+
+void measured_rows(const json& run, Lines& measured) {
+  const std::string where = text_of(run, "label") == "MEASURED (emulated GPU)" ? " emulated" : "";
   size_t shown = 0;
-  for (const json& row : rows) {
-    if (!row.is_object() || shown == kRowsMax) break;
+  for (const json& row : rows_of(run)) {
+    if (!row.is_object()) break;
     std::string line;
-    for (const char* key : {"op", "example", "model", "system", "backend", "mode", "policy"}) {
+    for (const char* key :
+         {"op", "where", "engine", "example", "model", "system", "backend", "mode", "policy"}) {
       if (const std::string text = text_of(row, key); !text.empty()) line += text + " ";
     }
     if (const double bytes = number_of(row, "bytes"); bytes > 0 && row.contains("busbw_gb_s")) {
       line += number(bytes / (1 << 20)) + " MiB ";
     }
-    for (const auto& [key, unit] : {std::pair("busbw_gb_s", "GB/s"),
-                                    {"gb_s", "GB/s"},
-                                    {"iteration_ms", "ms"},
-                                    {"total_s", "s"}}) {
-      if (!row.contains(key)) continue;
-      measured.push_back(line + number(number_of(row, key)) + " " + unit);
-      ++shown;
+    for (const Figure& figure : {Figure{"busbw_gb_s", 1, "GB/s"},
+                                 {"gb_s", 1, "GB/s"},
+                                 {"iteration_ms", 1, "ms"},
+                                 {"total_s", 1e3, "ms"}}) {
+      if (!row.contains(figure.key)) continue;
+      if (++shown > kRowsMax) break;
+      measured.push_back(line + number(number_of(row, figure.key) * figure.scale) + " " +
+                         figure.unit + where);
       break;
     }
+  }
+  if (shown > kRowsMax) {
+    measured.push_back("… and " + std::to_string(shown - kRowsMax) + " more rows in the page");
   }
 }
 
@@ -166,7 +179,7 @@ std::string summarize(const std::vector<json>& runs) {
         training_study(run, measured, published);
         break;
       case RunKind::rows:
-        measured_rows(rows_of(run), measured);
+        measured_rows(run, measured);
         break;
       case RunKind::unknown:
         break;

@@ -106,7 +106,7 @@
     const withHits = serving.filter(each => Object.values(each.run.policies).some(policy => policy.hit_rate > 0));
     if (withHits.length) {
       const guess = named.filter(policy => withHits.some(each => each.run.policies[policy]?.hit_rate > 0));
-      chart(grid, 'Copies that were ready when they were asked for', bars(withHits.map(each => brief(each.run, withHits)),
+      chart(grid, 'Bulk copies that had been foreseen', bars(withHits.map(each => brief(each.run, withHits)),
         guess.map(policy => ({label: policy, name: policy, data: withHits.map(each => 100 * (each.run.policies[policy]?.hit_rate ?? 0))})),
         'hit rate, %', {y: {max: 100, min: 0}}));
     }
