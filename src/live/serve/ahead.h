@@ -208,7 +208,7 @@ class Ahead {
   void fill(Job& job, Slot& slot);
   GcmHash seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const;
   void sealed(const Job& job, const Slot& slot);
-  void run_short(const Job& job);
+  void run_short();
   void disarm_later(const Range& range);
   void stop_locked();
   void drop(SlotId slot, bool exposed);

@@ -174,7 +174,7 @@ void Ahead::sealed(const Job& job, const Slot& slot) {
         } else {
           pipeline_.handle_unsealed(job.seal.slot, now());
         }
-        if (slot.no_room) run_short(job);
+        if (slot.no_room) run_short();
         pump();
       }
     }
@@ -183,9 +183,8 @@ void Ahead::sealed(const Job& job, const Slot& slot) {
 }
 
 // Others have the memory. What there is now must do, for a while.
-void Ahead::run_short(const Job& job) {
-  const uint64_t had = pipeline_.slots().bytes();
-  pipeline_.handle_room(had - std::min(had, job.seal.host.bytes));
+void Ahead::run_short() {
+  pipeline_.handle_room(pipeline_.slots().bytes());
   short_until_ = now() + kShortFor;
 }
 
