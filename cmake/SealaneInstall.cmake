@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# find_package(sealane) gives the target sealane::sealane.
+# find_package(sealane) gives the target sealane::sealane; pkg-config knows it as sealane.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS sealane-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -16,3 +16,14 @@ file(WRITE ${PROJECT_BINARY_DIR}/sealaneConfig.cmake
 install(FILES ${PROJECT_BINARY_DIR}/sealaneConfig.cmake
               ${PROJECT_BINARY_DIR}/sealaneConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sealane)
+
+# Relative to itself, so that the prefix can be moved.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+file(WRITE ${PROJECT_BINARY_DIR}/sealane.pc "prefix=\${pcfiledir}/${up}
+Name: sealane
+Description: Sealed collectives
+Version: ${PROJECT_VERSION}
+Cflags: -I\${prefix}${CMAKE_INSTALL_INCLUDEDIR}
+Libs: -L\${prefix}${CMAKE_INSTALL_LIBDIR} -lsealane
+")
+install(FILES ${PROJECT_BINARY_DIR}/sealane.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

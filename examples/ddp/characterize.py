@@ -259,16 +259,21 @@ def machine() -> Dict[str, Any]:
     }
 
 
+def identity(entry: Dict[str, Any]) -> Any:
+    return tuple(entry[k] for k in ("model", "backend", "mode", "ranks", "bucket_mb"))
+
+
+def read(path: str) -> Dict[Any, Dict[str, Any]]:
+    """The rows of an earlier run, if there was one."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return {identity(entry): entry for entry in json.load(file)["rows"]}
+
+
 def write(path: str, rows: List[Dict[str, Any]]) -> None:
     """Rows of an earlier run stay, unless they were measured again."""
-
-    def identity(entry: Dict[str, Any]) -> Any:
-        return tuple(entry[k] for k in ("model", "backend", "mode", "ranks", "bucket_mb"))
-
-    kept: Dict[Any, Dict[str, Any]] = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            kept = {identity(entry): entry for entry in json.load(file)["rows"]}
+    kept = read(path)
     kept.update({identity(entry): entry for entry in rows})
     document = {
         "study": "ddp",
@@ -293,23 +298,73 @@ def show(entry: Dict[str, Any]) -> None:
     )
 
 
+def model_names(text: str) -> List[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in MODELS:
+            known = ", ".join(MODELS)
+            raise argparse.ArgumentTypeError(f"there is no model '{name}'; there are: {known}")
+    return names
+
+
+def group_sizes(text: str) -> List[int]:
+    if not all(word.isdecimal() and int(word) >= 1 for word in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers from 1, as 1,2,4")
+    return [int(word) for word in text.split(",")]
+
+
+def bucket_sizes(text: str) -> List[float]:
+    try:
+        sizes = [float(word) for word in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or not all(1 <= size <= 1000 for size in sizes):
+        raise argparse.ArgumentTypeError(f"'{text}': not a list of numbers from 1 to 1000, as 5,25")
+    return sizes
+
+
+def study_file(path: str) -> str:
+    """Told before anything is measured."""
+    try:
+        read(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise argparse.ArgumentTypeError(f"{path} is no file of this study: {error!r}") from error
+    if not os.access(os.path.dirname(path) or ".", os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write in {os.path.dirname(path) or '.'}")
+    return path
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--models", default=",".join(MODELS), help="of " + ", ".join(MODELS))
-    parser.add_argument("--ranks", help="group sizes, up to the ranks of torchrun (all of them)")
-    parser.add_argument("--buckets", default="25", help="bucket_cap_mb of DDP, 1 to 1000 (25)")
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n", 1)[0],
+        epilog="Started by torchrun; docs/ddp-study.md says how.",
+    )
+    parser.add_argument(
+        "--models",
+        type=model_names,
+        default=list(MODELS),
+        help="of " + ", ".join(MODELS) + " (all)",
+    )
+    parser.add_argument(
+        "--ranks", type=group_sizes, help="group sizes, as 1,2,4 (all ranks of torchrun)"
+    )
+    parser.add_argument(
+        "--buckets", type=bucket_sizes, default=[25.0], help="bucket_cap_mb of DDP, 1 to 1000 (25)"
+    )
     parser.add_argument("--seconds", type=float, default=20, help="per model, ranks, bucket (20)")
-    parser.add_argument("--json", help="where to add the rows")
+    parser.add_argument("--json", type=study_file, help="where to add the rows")
     options = parser.parse_args()
+    if "RANK" not in os.environ:
+        parser.error("start it with torchrun -r 1 -t 1 --nproc_per_node N")
 
     dist.init_process_group("gloo")
-    sizes = [int(n) for n in (options.ranks or str(dist.get_world_size())).split(",")]
+    sizes = options.ranks or [dist.get_world_size()]
     if max(sizes) > dist.get_world_size():
         parser.error(f"--ranks {max(sizes)} needs torchrun --nproc_per_node {max(sizes)}")
     for ranks in sizes:
         groups = make_groups(ranks)
-        for name in options.models.split(","):
-            for bucket_mb in (float(text) for text in options.buckets.split(",")):
+        for name in options.models:
+            for bucket_mb in options.buckets:
                 if dist.get_rank() >= ranks:
                     continue
                 rows = study(name, ranks, bucket_mb, groups, options.seconds)

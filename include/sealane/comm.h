@@ -4,16 +4,14 @@
 // Sealed collectives between the ranks of a group: what leaves a process is encrypted and
 // authenticated, between processes of one host (shared memory) and between hosts (TCP).
 //
-//   sealane::CommOptions options;                 // rank, size, key: from the environment
-//   sealane::Comm comm(options);
-//   comm.all_reduce(gradients, gradients, count, sealane::DataType::float32,
-//   sealane::ReduceOp::sum);
+//   using namespace sealane;
+//   Comm comm(CommOptions{});                     // rank, size, key: from the environment
+//   comm.all_reduce(gradients, gradients, count, DataType::float32, ReduceOp::sum);
 //
 // Order:       all ranks make the same calls in the same order.
 // Results:     identical bits on all ranks, whatever the timing.
-// Failure:     CommError names the rank at fault. The first error of a group is final; result
-// buffers
-//              then hold no unverified data, and are otherwise undefined.
+// Failure:     CommError names the rank at fault. The first error of a group is final; buffers of
+//              results then hold no unverified data, and are otherwise undefined.
 // Concurrency: a Comm can be used from several threads; buffers belong to it until the call returns
 //              or the Work is done.
 #pragma once

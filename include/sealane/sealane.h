@@ -1,7 +1,7 @@
-// SPDX-FileCopyrightText: The Sealane authors
-// SPDX-License-Identifier: Apache-2.0
-
-/* Sealed collectives for programs in C. comm.h says what they promise; this is the same without
+/* SPDX-FileCopyrightText: The Sealane authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Sealed collectives for programs in C. comm.h says what they promise; this is the same without
  * exceptions. Every function returns SEALANE_OK or a code; sealane_last_error() has the words, per
  * thread, cut to 1,023 characters. A structure starts with its size as the caller was compiled, so
  * that it can grow: initialise it with the matching _init function, which is compiled into the
@@ -44,7 +44,8 @@ enum { SEALANE_SUM = 1, SEALANE_AVG = 2, SEALANE_MIN = 3, SEALANE_MAX = 4 };
 enum { SEALANE_SEALED = 0, SEALANE_PLAIN = 1 };
 enum { SEALANE_TRANSPORT_AUTO = 0, SEALANE_TRANSPORT_SHM = 1, SEALANE_TRANSPORT_TCP = 2 };
 
-/* Strings are copied; NULL means unset, and unset comes from the environment. */
+/* Strings are copied; NULL means unset, and unset comes from the environment, as do the algorithm
+ * (SEALANE_ALGORITHM) and who attests (SEALANE_ATTEST_CMD). */
 typedef struct sealane_comm_options {
   size_t struct_bytes;
   int rank; /* -1: from the environment, with size 0 */

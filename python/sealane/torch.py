@@ -38,7 +38,8 @@ class Options:
 
     mode: ``"sealed"``, or ``"plain"`` to measure what sealing costs. Plain mode protects nothing and
         says so on stderr; no variable can ask for it.
-    transport: ``"auto"`` (shared memory if all ranks are on one host), ``"shm"`` or ``"tcp"``.
+    transport: ``"auto"`` (shared memory between ranks of one host, TCP between hosts), ``"shm"``
+        or ``"tcp"``.
     algorithm: ``"auto"``, ``"exchange"``, ``"direct"``, ``"ring"`` or ``"hub"``.
     group: the name of the job, bound into every handshake (``SEALANE_GROUP``, else ``"default"``).
         Jobs that share a key should have different names.

@@ -21,6 +21,7 @@
 #include "cli/byte_count.h"
 #include "cli/collective_trial.h"
 #include "cli/collective_worker.h"
+#include "cli/scratch.h"
 #include "cli/tamper.h"
 #include "live/comm/key_file.h"
 #include "report/output.h"
@@ -100,23 +101,6 @@ std::string program_directory() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-// Pipes, keys and meeting points of one run; gone afterwards.
-class Workshop {
- public:
-  Workshop() {
-    char pattern[] = "/tmp/sealane-bench-XXXXXX";
-    if (const char* made = mkdtemp(pattern)) path_ = made;
-  }
-  ~Workshop() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 JoinOptions own_options(const Plan& plan, CommMode mode, const std::string& directory) {
   JoinOptions options;
   options.self.group = fmt::format("bench-{}", to_string(mode));
@@ -170,7 +154,8 @@ Result<Rows> measure_all(const Plan& plan, std::vector<Contestant>& contestants)
 }
 
 Result<Rows> run_locally(const Plan& plan) {
-  const Workshop workshop;
+  const Scratch workshop;  // pipes, keys and meeting points
+  if (workshop.path().empty()) return io_error("cannot make a temporary directory");
   if (Status status = write_key_file(workshop.path() + "/key"); !status) return status.error();
   std::vector<std::unique_ptr<Team>> teams;
   std::vector<Contestant> contestants;
@@ -202,7 +187,8 @@ Result<Rows> run_locally(const Plan& plan) {
 }
 
 Status run_tampered(const Plan& plan) {
-  const Workshop workshop;
+  const Scratch workshop;  // pipes, keys and meeting points
+  if (workshop.path().empty()) return io_error("cannot make a temporary directory");
   if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
   JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
   options.timeout = std::chrono::seconds(10);
@@ -341,7 +327,10 @@ void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::st
   command->add_option("-n,--iters", flags->iterations, "Iterations per size, at least [20]")
       ->type_name("N");
   command->add_option("-w,--warmup_iters", flags->warmup, "Untimed iterations [1]")->type_name("N");
-  command->add_option("-c,--check", flags->check, "Check results, 0 or 1 [1]")->type_name("0|1");
+  command->add_option("-c,--check", flags->check, "Check results, 0 or 1 [1]")
+      ->type_name("0|1")
+      ->check(
+          [](const std::string& word) { return word == "0" || word == "1" ? "" : "is 0 or 1"; });
   command->add_option("--ranks", flags->ranks, "Start this many local ranks [2]")->type_name("N");
   command->add_option("--transport", flags->transport, "shm, tcp or auto [shm]")->type_name("NAME");
   command->add_option("--algorithm", flags->algorithm, "auto, exchange, direct, ring or hub [auto]")
@@ -360,8 +349,8 @@ void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::st
       fmt::format("Examples:\n"
                   "  sealane bench {0} --ranks 2 --baseline mpi,gloo\n"
                   "  sealane bench {0} -b 1M -e 100M -f 10 --transport tcp\n"
-                  "  SEALANE_KEY_FILE=key torchrun --nproc-per-node 4 --no-python sealane bench "
-                  "{0} --mode sealed",
+                  "  SEALANE_KEY_FILE=key torchrun -r 1 -t 1 --nproc_per_node 4 --no_python \\\n"
+                  "    sealane bench {0} --mode sealed",
                   op));
   command->callback([op, flags, &invocation] {
     invocation.job = [op, flags] { return bench_collective(op, *flags); };

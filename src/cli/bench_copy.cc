@@ -8,7 +8,6 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,8 +20,10 @@
 #include "cli/bench.h"
 #include "cli/copy_trial.h"
 #include "cli/interleave.h"
+#include "cli/number.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
+#include "cli/scratch.h"
 #include "cli/suggest.h"
 #include "report/output.h"
 #include "report/table.h"
@@ -65,24 +66,6 @@ struct Row {
     for (const CopyRun& run : runs) values.push_back(run.*figure);
     return summarize(values).median;
   }
-};
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = std::filesystem::temp_directory_path() / "sealane-bench-XXXXXX";
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // Those of `all` that were asked for by name, in their own order; all if none was.
@@ -266,7 +249,7 @@ Status bench_copy(const Flags& flags) {
     if (!found) return io_error(found.error().message + "; name them with --examples-dir");
     examples = *found;
   }
-  const ScratchDirectory scratch;
+  const Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const auto rounds =
       measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, {}}, flags.seconds);
@@ -294,20 +277,39 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   auto* command =
       bench.add_subcommand("copy", "The examples on the emulated GPU, policy by policy");
-  command->add_option("--examples", flags->examples, "Which (all), comma-separated")
-      ->delimiter(',');
-  command->add_option("--policies", flags->policies, "Which (all), comma-separated")
-      ->delimiter(',');
-  command->add_option("--platform", flags->platform, "The modelled machine (h100-tdx)");
-  command->add_option("--dilation", flags->dilation, "K: a modelled second takes K real ones");
+  command->add_option("--examples", flags->examples, "Which, comma-separated [all]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command->add_option("--policies", flags->policies, "Which, comma-separated [all]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command->add_option("--platform", flags->platform, "The modelled machine [h100-tdx]")
+      ->type_name("P");
+  command
+      ->add_option("--dilation", flags->dilation,
+                   "A modelled second takes K real ones [40 / cores]")
+      ->type_name("K")
+      ->check(whole_number(1, 10000));
   command
       ->add_option("--workers", flags->workers,
                    "Threads that seal and open; several, comma-separated, to compare")
-      ->delimiter(',');
-  command->add_option("--seconds", flags->seconds, "Whole rounds for about so long (38)")
+      ->delimiter(',')
+      ->type_name("N,...")
+      ->check(whole_number(1, 1024));
+  command->add_option("--seconds", flags->seconds, "Whole rounds for about so long [38]")
+      ->type_name("S")
       ->check(CLI::Range(0.0, 3600.0));
-  command->add_option("--examples-dir", flags->examples_dir, "Where the examples are");
-  command->add_option("--json", flags->json, "Write the rows to this file ('-' is stdout)");
+  command->add_option("--examples-dir", flags->examples_dir, "Where the examples are [beside us]")
+      ->type_name("DIR");
+  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  sealane bench copy --json copy.json\n"
+      "  sealane bench copy --examples layer_swap,kv_swap --policies off,stock,parallel\n"
+      "  sealane bench copy --workers 2,4,8 --policies off,stock,parallel,sealane\n"
+      "\n"
+      "Times are device time on the emulated GPU; docs/watching.md has the details.");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return bench_copy(*flags); }; });
 }

@@ -14,6 +14,9 @@
 
 namespace sealane::cli {
 
+// The positional of `run` and `record`: a program with arguments of its own.
+constexpr const char* kProgramOption = "command";
+
 struct Invocation {
   // A usage error exits with 2, any other error with 1; its message becomes one line on stderr.
   std::function<Status()> job;

@@ -13,11 +13,11 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <thread>
 
 #include "cli/run_environment.h"
+#include "cli/scratch.h"
 
 namespace sealane::cli {
 namespace {
@@ -33,21 +33,13 @@ constexpr auto kPatience = std::chrono::seconds(60);
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  enter(environment);
+  let_signals_end_this_process();
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execv(words[0], words.data());
   _exit(127);
-}
-
-std::string last_line(const std::string& file) {
-  std::ifstream in(file);
-  std::string last;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) last = line;
-  }
-  return last;
 }
 
 Status run_to_end(const std::vector<std::string>& command, const Environment& environment,
@@ -58,9 +50,11 @@ Status run_to_end(const std::vector<std::string>& command, const Environment& en
   const auto deadline = Clock::now() + kPatience;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    if (Clock::now() > deadline) {
+    const bool stop = interrupted();
+    if (stop || Clock::now() > deadline) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
+      if (stop) return io_error("interrupted");
       return internal_error(fmt::format("{} did not end within {} s", command[0],
                                         std::chrono::seconds(kPatience).count()));
     }
@@ -85,7 +79,7 @@ Result<Environment> environment_of(const CopyPolicy& policy, const CopySetting& 
   options.enable = policy.enable;
   options.policy = policy.policy;
   if (!policy.ours()) {
-    options.set("SEALANE_EMU_STATS", counters);
+    options.truth = counters;
   } else {
     options.stats = counters;
   }
@@ -148,6 +142,7 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   if (!environment) return environment.error();
 
   std::vector<std::string> command = {setting.examples + "/" + example.program};
+  if (access(command[0].c_str(), X_OK) != 0) return io_error("cannot run " + command[0], errno);
   command.insert(command.end(), example.arguments.begin(), example.arguments.end());
   command.insert(command.end(), {"--json", figures});
   if (Status ran = run_to_end(command, *environment, base + ".log"); !ran) return ran.error();

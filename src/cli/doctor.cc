@@ -23,6 +23,7 @@
 #include "core/budget.h"
 #include "live/gpu_probe.h"
 #include "live/machine.h"
+#include "live/serve/slot_budget.h"
 #include "live/serve/speculation.h"
 #include "live/serve/workforce.h"
 #include "report/output.h"
@@ -122,6 +123,17 @@ Finding check_lock_limit(const Machine& machine) {
                           kSlotBytesDefault >> 10));
 }
 
+Finding check_slot_memory() {
+  const size_t node = serve::read_cores().node;
+  const uint64_t memory = serve::read_memory_bytes({}, node);
+  const uint64_t shared = serve::slot_share(memory);
+  return ok(
+      kSystemArea, "memory for slots",
+      fmt::format("{} MiB for all processes of a user on NUMA node {} ({} MiB), {} MiB for "
+                  "each unless --slot-mb says otherwise",
+                  shared >> 20, node, memory >> 20, std::min(shared, kSlotBytesDefault) >> 20));
+}
+
 Finding check_swap(const Machine& machine) {
   if (!machine.swap_on) return ok(kSystemArea, "swap", "off");
   return warn(kSystemArea, "swap", "on",
@@ -164,7 +176,7 @@ Finding check_gpu(const GpuReport& gpu) {
       break;
   }
   return warn(kGpuArea, "driver", "none: neither libcuda.so.1 nor libnvidia-ml.so.1 is installed",
-              "To use a GPU, install NVIDIA's driver. Sealing works and can be measured without.");
+              "To use a GPU, install NVIDIA's driver. The emulated one needs none.");
 }
 
 Finding check_cc(const GpuReport& gpu) {
@@ -193,19 +205,23 @@ std::string describe_outlook(const Checkup& checkup, const GpuReport& gpu) {
   if (checkup.count(Verdict::fail) > 0) {
     return "Something here cannot be trusted. Mend what is marked fail before sealing anything.";
   }
-  std::string outlook;
   if (gpu.presence != GpuPresence::ready) {
-    outlook = "There is no GPU to use here, so no copies to speed up. ";
-  } else if (gpu.cc == CcState::on || gpu.cc == CcState::dev_tools) {
-    outlook =
-        "A confidential GPU: every copy is sealed on the CPU, which is what Sealane is for. It has "
-        "not yet been run on a real one. ";
-  } else {
-    outlook = "The GPU is not in CC mode, so its copies are not sealed and cost nothing extra. ";
+    return "There is no GPU to use here, so no copies to speed up. `sealane run --emulate -- "
+           "PROGRAM` runs a CUDA program on an emulated one; `sealane bench copy` and `sealane "
+           "bench seal` measure without a GPU, `sealane estimate` foretells one.";
   }
-  return outlook +
-         "This version seals on the CPU and measures it: run `sealane bench seal` to see how fast "
-         "this machine seals next to plain memory copies.";
+  if (gpu.cc == CcState::off) {
+    return "The GPU is not in CC mode, so its copies are not sealed and cost nothing extra. "
+           "`sealane record -o T -- PROGRAM`, then `sealane estimate T`, tells what CC mode would "
+           "cost that program.";
+  }
+  const std::string found = gpu.cc == CcState::unknown
+                                ? "Whether copies are sealed here is not known. "
+                                : "Every copy is sealed on the CPU here, which is what Sealane is "
+                                  "for. It has not yet been run on a real confidential GPU. ";
+  return found +
+         "Begin with `sealane run --observe -- PROGRAM`: it changes nothing and says what Sealane "
+         "could do for that program.";
 }
 
 // What the runtime would decide in a program that starts now, by the costs it would measure.
@@ -226,6 +242,7 @@ Checkup examine(const Result<const Engine*>& chosen) {
   for (Finding& finding : try_page_guards()) findings.push_back(std::move(finding));
   findings.push_back(try_read_trap());
   findings.push_back(check_lock_limit(machine));
+  findings.push_back(check_slot_memory());
   findings.push_back(check_swap(machine));
   findings.push_back(check_tee(machine));
   findings.push_back(check_gpu(gpu));
@@ -288,7 +305,8 @@ void add_doctor(CLI::App& root, Invocation& invocation) {
       "  sealane doctor --json -              the same for programs\n"
       "  SEALANE_AEAD=openssl sealane doctor  with the engine of your choice\n"
       "\n"
-      "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. Warnings do not count.");
+      "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. Warnings do not\n"
+      "count.");
   command->callback([&invocation, json_path] {
     invocation.job = [json_path] { return run_doctor(*json_path); };
   });

@@ -38,10 +38,13 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_CA_FILE",         // whose certificates count
       "SEALANE_CERT_FILE",       // this rank's certificate
       "SEALANE_CERT_KEY_FILE",   // and its private key
+      "SEALANE_GROUP",           // its name (the PyTorch backend's)
+      "SEALANE_HOSTID",          // ranks that name the same share memory
       "SEALANE_KEY_FILE",        // the pre-shared key of a group
       "SEALANE_RANK",            // of this process in its group
       "SEALANE_RENDEZVOUS",      // where ranks meet
       "SEALANE_SIZE",            // of the group
+      "SEALANE_TCP_STREAMS",     // connections of a pair
       "SEALANE_TRANSPORT",       // shm, tcp or auto
   };
   std::vector<std::string> warnings;

@@ -239,7 +239,7 @@ void add_estimate(CLI::App& root, Invocation& invocation) {
       "  sealane estimate --workload flexgen --model opt-66b --platform h100-sxm\n"
       "  sealane estimate --workload vllm --model opt-30b --samples 4 --json vllm.json\n"
       "  sealane estimate --workload ddp --model gpt2-xl --gpus 64\n"
-      "  sealane estimate runs/training            (Nsight CSV: runs/training_cuda_*_trace.csv)\n"
+      "  sealane estimate runs/training    Nsight CSV: runs/training_cuda_*_trace.csv\n"
       "Everything here is SIMULATED; docs/estimate.md says from what.");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return estimate(*flags); }; });

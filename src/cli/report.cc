@@ -70,6 +70,12 @@ void add_report(CLI::App& root, Invocation& invocation) {
   command->add_option("-o,--output", flags->out, "The page, - is stdout")
       ->required()
       ->type_name("R.html");
+  command->footer(
+      "Examples:\n"
+      "  sealane estimate --workload vllm --model opt-30b --json vllm.json\n"
+      "  sealane validate --json validate.json\n"
+      "  sealane bench copy --json copy.json\n"
+      "  sealane report vllm.json validate.json copy.json -o report.html");
   command->callback([flags, &invocation] { invocation.job = [flags] { return report(*flags); }; });
 }
 

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/help_format.h"
 #include "cli/program.h"
 #include "cli/suggest.h"
 #include "sealane_version.h"
@@ -21,6 +23,23 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  sealane doctor                     what this machine can do\n"
+    "  sealane run --observe -- CMD       what would it do for this CUDA program?\n"
+    "  sealane run -- CMD                 a CUDA program under the runtime\n"
+    "  sealane run --emulate -- CMD       the same on the emulated confidential GPU\n"
+    "  sealane record -o T -- CMD         write down its copies and launches\n"
+    "  sealane estimate --list            what CC mode costs: workloads, machines\n"
+    "  sealane bench seal --quick         sealing next to memcpy and OpenSSL\n"
+    "  sealane bench copy                 what each part of the runtime buys\n"
+    "  sealane bench allreduce --ranks 2  a sealed all-reduce next to a plain one\n"
+    "  sealane keygen group.key           the key of a training group\n"
+    "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 wrong usage; of 'run' the program's own.\n"
+    "Environment: SEALANE_AEAD=ipsec-mb|openssl, SEALANE_DEBUG=WARN|INFO|TRACE.";
 
 // One line, whatever an argument or a file name may contain.
 int fail(int code, std::string message) {
@@ -64,10 +83,24 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// Words that nobody took. What follows "--" is a program's and never strange.
+std::vector<std::string> strange_words(const CLI::App& root) {
+  std::vector<std::string> words = root.remaining(true);
+  words.erase(std::find(words.begin(), words.end(), "--"), words.end());
+  return words;
+}
+
 std::string explain_strange(const CLI::App& root, const std::string& word) {
   if (word.starts_with("-")) {
     const std::string name = word.substr(0, word.find('='));
     const auto [app, path] = walk(root, [](const CLI::App& a) { return !a.remaining().empty(); });
+    const CLI::Option* program = app->get_option_no_throw(kProgramOption);
+    if (program != nullptr && program->count() > 0) {
+      return fmt::format(
+          "unknown option '{}' of '{}'; if it is the program's, write -- before the "
+          "program",
+          name, path);
+    }
     return fmt::format("unknown option '{}' of '{}'{}", name, path,
                        did_you_mean(name, option_names(*app)));
   }
@@ -81,7 +114,7 @@ std::string explain_strange(const CLI::App& root, const std::string& word) {
 
 // CLI11's own message names the argument; what helps is the command or flag that was meant.
 std::string explain(const CLI::App& root, const CLI::ParseError& error) {
-  const std::vector<std::string> strange = root.remaining(true);
+  const std::vector<std::string> strange = strange_words(root);
   if (!strange.empty()) return explain_strange(root, strange.front());
   const auto [app, path] = walk(root, [](const CLI::App&) { return false; });
   const std::vector<std::string> commands = command_names(*app);
@@ -97,21 +130,7 @@ int run(int argc, const char* const* argv) {
   root.name("sealane");
   root.set_version_flag("--version", "sealane " SEALANE_VERSION);
   root.require_subcommand(1);
-  root.footer(
-      "Examples:\n"
-      "  sealane doctor                     what this machine can do\n"
-      "  sealane bench seal                 how fast it seals, next to memcpy and OpenSSL\n"
-      "  sealane bench seal --json -        the same for programs\n"
-      "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
-      "  sealane estimate --list            what confidential mode costs: workloads, platforms\n"
-      "  sealane run --observe -- CMD       what would Sealane do for this CUDA program?\n"
-      "  sealane run -- CMD                 run it under Sealane\n"
-      "  sealane run --emulate -- CMD       a CUDA program on the emulated confidential GPU\n"
-      "  sealane record -o T -- CMD         write down its copies and launches\n"
-      "  sealane bench allreduce --ranks 2  a sealed all-reduce next to a plain one\n"
-      "\n"
-      "Exit status: 0 done, 1 failed, 2 wrong usage. Environment: SEALANE_AEAD=ipsec-mb|openssl,\n"
-      "SEALANE_DEBUG=WARN|INFO|TRACE.");
+  root.formatter(std::make_shared<HelpFormat>());
 
   Invocation invocation;
   add_doctor(root, invocation);
@@ -123,6 +142,7 @@ int run(int argc, const char* const* argv) {
   add_run(root, invocation);
   add_record(root, invocation);
   add_keygen(root, invocation);
+  root.footer(kFooter);  // after the commands, which would inherit it
 
   try {
     root.parse(argc, argv);

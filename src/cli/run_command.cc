@@ -5,6 +5,7 @@
 // emulated one. sealane record: the same with every part off, written down as a trace. Both set the
 // environment and become the program, so its exit code and its signals are its own.
 
+#include <dlfcn.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -35,13 +37,38 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-void print(const Environment& environment) {
-  for (const auto& [name, value] : environment) fmt::print("export {}={}\n", name, quoted(value));
+Status print(const Environment& environment) {
+  std::string text;
+  for (const auto& [name, value] : environment) {
+    text += value.empty() ? fmt::format("unset {}\n", name)
+                          : fmt::format("export {}={}\n", name, quoted(value));
+  }
+  return report::write_file("-", text);
+}
+
+// Where execvp would find it: asked before anything of an earlier run is taken away.
+Status check_program(const std::string& program) {
+  const auto runs = [](const std::string& path) {
+    std::error_code ignored;
+    return access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, ignored);
+  };
+  if (program.find('/') != std::string::npos) {
+    if (runs(program)) return {};
+    if (access(program.c_str(), X_OK) != 0) return io_error("cannot run " + program, errno);
+    return io_error(fmt::format("cannot run {}: it is a directory", program));
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream directories(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    if (runs((directory.empty() ? "." : directory) + "/" + program)) return {};
+  }
+  return io_error(fmt::format("cannot run {}: it is not in PATH", program));
 }
 
 // A file of an earlier run must not be taken for this one's.
 Status clear_outputs(const RunOptions& options) {
-  for (const std::string& path : {options.stats, options.metrics, options.trace, options.record}) {
+  for (const std::string& path :
+       {options.stats, options.metrics, options.trace, options.record, options.truth}) {
     if (path.empty() || path.find("%p") != std::string::npos) continue;
     if (path == options.metrics && std::filesystem::is_directory(path)) {
       if (Status status = report::check_writable(path + "/sealane.prom"); !status) return status;
@@ -55,7 +82,7 @@ Status clear_outputs(const RunOptions& options) {
 }
 
 Status become(std::vector<std::string> command, const Environment& environment) {
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  enter(environment);
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
@@ -64,24 +91,31 @@ Status become(std::vector<std::string> command, const Environment& environment) 
   return io_error(fmt::format("cannot run {}", command[0]), errno);
 }
 
+// A page about nothing helps nobody.
+void warn_without_driver(const RunOptions& options) {
+  if (options.emulate || !options.watches()) return;
+  if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+    dlclose(driver);
+    return;
+  }
+  fmt::print(stderr,
+             "sealane: warning: no GPU driver (libcuda.so.1) here: there will be nothing to watch; "
+             "--emulate brings a GPU\n");
+}
+
 Status run(const Start& start) {
   const RunOptions& options = start.options;
-  if (options.observe && !options.enable.empty()) {
-    return usage_error("--observe changes nothing: it cannot be combined with --enable");
-  }
-  if (!options.policy.empty() && (options.observe || !options.enable.empty())) {
-    return usage_error("--policy is a set of switches: it cannot be combined with --enable");
-  }
+  if (Status status = check(options); !status) return status;
   const auto environment = environment_for(options);
   if (!environment) return environment.error();
-  if (start.print_env) {
-    print(*environment);
-    return {};
-  }
+  if (start.print_env) return print(*environment);
   if (start.command.empty()) {
-    return usage_error("a program is needed: sealane run [--emulate] -- PROGRAM [ARGUMENT...]");
+    return usage_error(fmt::format("a program is needed: sealane {} -- PROGRAM [ARGUMENT...]",
+                                   options.record.empty() ? "run [--emulate]" : "record -o FILE"));
   }
+  if (Status status = check_program(start.command[0]); !status) return status;
   if (Status status = clear_outputs(options); !status) return status;
+  warn_without_driver(options);
   if (options.emulate) {
     const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
     fmt::print(
@@ -93,10 +127,11 @@ Status run(const Start& start) {
 }
 
 void add_start(CLI::App& command, const std::shared_ptr<Start>& start, Invocation& invocation) {
-  add_emulator_options(command, start->options);
   command.add_flag("--print-env", start->print_env,
                    "Print the environment instead, for containers and service files");
-  command.add_option("command", start->command, "The program and its arguments, after --");
+  add_emulator_options(command, start->options);
+  command.add_option(kProgramOption, start->command, "The program and its arguments, after --")
+      ->type_name("PROGRAM");
   command.callback([start, &invocation] { invocation.job = [start] { return run(*start); }; });
 }
 
@@ -104,28 +139,21 @@ void add_start(CLI::App& command, const std::shared_ptr<Start>& start, Invocatio
 
 void add_run(CLI::App& root, Invocation& invocation) {
   auto start = std::make_shared<Start>();
-  RunOptions& options = start->options;
   CLI::App* command =
       root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
-  command->add_flag("--observe", options.observe,
-                    "Change nothing: check what Sealane assumes and say what it would save");
-  command->add_option(
-      "--enable", options.enable,
-      "engine,async,parallel,coalesce,register; speculate, pinned, defer; default (the first "
-      "five, and speculate where it pays), which is the default; none (the default with "
-      "--emulate)");
-  command
-      ->add_option("--policy", options.policy,
-                   "A set of switches by its name, to compare: stock, parallel, pipellm, sealane")
-      ->check(CLI::IsMember({"stock", "parallel", "pipellm", "sealane"}));
-  for (Switch& one : options.runtime) command->add_option(one.flag, one.value, one.help);
-  command->add_option("--stats", options.stats,
-                      "Write counters as JSON to this file and a summary to stderr at the end");
-  command->add_option("--metrics", options.metrics,
-                      "Keep a Prometheus text file up to date, for a node exporter (a directory: a "
-                      "file per process)");
-  command->add_option("--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev");
+  add_runtime_options(*command, start->options);
   add_start(*command, start, invocation);
+  command->footer(
+      "Examples:\n"
+      "  sealane run --observe -- python3 serve.py   change nothing, say what was found\n"
+      "  sealane run -- python3 serve.py             with all that is on by default\n"
+      "  sealane run --enable engine --verify 1000 -- ./program\n"
+      "  sealane run --emulate --cc on -- ./program  without a GPU, CC mode as shipped\n"
+      "  sealane run --emulate --policy parallel --stats s.json -- ./program\n"
+      "  sealane run --print-env                     for containers and service files\n"
+      "\n"
+      "The exit status is the program's; 1 if it cannot be started, 2 for wrong usage.\n"
+      "docs/runtime.md, docs/watching.md, docs/emulator.md.");
 }
 
 void add_record(CLI::App& root, Invocation& invocation) {
@@ -134,8 +162,16 @@ void add_record(CLI::App& root, Invocation& invocation) {
   command
       ->add_option("-o,--output", start->options.record,
                    "The trace to write (docs/trace-format.md); %p is the process's number")
-      ->required();
+      ->required()
+      ->type_name("FILE");
   add_start(*command, start, invocation);
+  command->footer(
+      "Examples:\n"
+      "  sealane record -o program.trace -- ./program\n"
+      "  sealane record -o program.trace --emulate --cc off -- ./program\n"
+      "  sealane estimate program.trace                what it would cost in CC mode\n"
+      "\n"
+      "The exit status is the program's; 1 if it cannot be started, 2 for wrong usage.");
 }
 
 }  // namespace sealane::cli

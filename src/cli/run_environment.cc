@@ -4,9 +4,11 @@
 #include "cli/run_environment.h"
 
 #include <fmt/core.h>
+#include <stdlib.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "platform/reader.h"
 
@@ -57,6 +59,12 @@ Status add_preload(const RunOptions& options, Environment& out) {
   out.emplace_back("LD_PRELOAD", preload);
   // On the emulated GPU, and while somebody records, nothing is switched on that was not asked for.
   const bool quiet = options.emulate || !options.record.empty();
+  // A flag goes before what this process was started with.
+  const bool chosen =
+      options.observe || quiet || !options.policy.empty() || !options.enable.empty();
+  for (const char* name : {"SEALANE_OBSERVE", "SEALANE_POLICY", "SEALANE_ENABLE"}) {
+    if (chosen && std::getenv(name) != nullptr) out.emplace_back(name, "");
+  }
   if (options.observe) {
     out.emplace_back("SEALANE_OBSERVE", "1");
   } else if (!options.policy.empty()) {
@@ -64,14 +72,30 @@ Status add_preload(const RunOptions& options, Environment& out) {
   } else if (!options.enable.empty() || quiet) {
     out.emplace_back("SEALANE_ENABLE", options.enable.empty() ? "none" : options.enable);
   }
-  for (const Switch& one : options.runtime) {
+  for (const NumberSwitch& one : options.runtime) {
     if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+  }
+  if (const NumberSwitch& one = options.metrics_seconds; !one.value.empty()) {
+    out.emplace_back(one.variable, one.value);
   }
   add_file(out, "SEALANE_STATS", options.stats);
   add_file(out, "SEALANE_METRICS", options.metrics);
   add_file(out, "SEALANE_TRACE", options.trace);
   add_file(out, "SEALANE_RECORD", options.record);
   return add_costs(options, out);
+}
+
+// Files of this directory by their whole names: the loader would look for "kernels.so" elsewhere,
+// and programs change their directory.
+std::string whole_names(const std::string& list) {
+  std::string out;
+  std::istringstream in(list);
+  for (std::string name; std::getline(in, name, ':');) {
+    std::error_code error;
+    if (std::filesystem::exists(name, error)) name = std::filesystem::absolute(name).string();
+    out += (out.empty() ? "" : ":") + name;
+  }
+  return out;
 }
 
 Status add_emulator(const RunOptions& options, Environment& out) {
@@ -82,9 +106,15 @@ Status add_emulator(const RunOptions& options, Environment& out) {
   if (options.value_of("SEALANE_EMU_REACH") == "linked") path = path + "/linked:" + path;
   if (before != nullptr && *before != '\0') path = path + ":" + before;
   out.emplace_back("LD_LIBRARY_PATH", path);
-  for (const Switch& one : options.switches) {
-    if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+  for (const auto* list : {&options.switches, &options.unconfirmed}) {
+    for (const Switch& one : *list) {
+      if (!one.value.empty()) out.emplace_back(one.variable, one.value);
+    }
   }
+  if (const std::string& list = options.kernels; !list.empty()) {
+    out.emplace_back("SEALANE_EMU_KERNELS", whole_names(list));
+  }
+  add_file(out, "SEALANE_EMU_STATS", options.truth);
   if (!options.platform.empty()) {
     const auto words = model_words(options.platform);
     if (!words) return words.error();
@@ -97,33 +127,6 @@ Status add_emulator(const RunOptions& options, Environment& out) {
 }
 
 }  // namespace
-
-const std::string& RunOptions::value_of(std::string_view variable) const {
-  static const std::string none;
-  for (const Switch& one : switches) {
-    if (one.variable == variable) return one.value;
-  }
-  return none;
-}
-
-void RunOptions::set(std::string_view variable, std::string value) {
-  for (auto* list : {&switches, &runtime}) {
-    for (Switch& one : *list) {
-      if (one.variable == variable) one.value = value;
-    }
-  }
-}
-
-void add_emulator_options(CLI::App& command, RunOptions& options) {
-  command.add_flag("--emulate", options.emulate, "On the emulated confidential GPU");
-  command.add_option("--platform", options.platform,
-                     "Time (--emulate) or estimates as on this machine (see platforms/)");
-  command
-      .add_option("--pacing", options.pacing,
-                  "none: as fast as possible; model: at modelled speed (default with --platform)")
-      ->check(CLI::IsMember({"none", "model"}));
-  for (Switch& one : options.switches) command.add_option(one.flag, one.value, one.help);
-}
 
 Result<std::string> directory_of(const char* what, const char* file,
                                  std::initializer_list<const char*> places) {
@@ -145,6 +148,16 @@ Result<Environment> environment_for(const RunOptions& options) {
     if (const auto added = add_preload(options, out); !added) return added.error();
   }
   return out;
+}
+
+void enter(const Environment& environment) {
+  for (const auto& [name, value] : environment) {
+    if (value.empty()) {
+      unsetenv(name.c_str());
+    } else {
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
 }
 
 }  // namespace sealane::cli

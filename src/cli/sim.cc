@@ -225,14 +225,17 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       ->type_name("RULE");
   auto* hits = command->add_flag("--hits", flags->hits,
                                  "No seeds: how often the copies of each pattern are foreseen");
-  command
-      ->add_flag("--steps", flags->steps,
-                 "No seeds: what each step from stock to sealane buys, per pattern")
-      ->excludes(hits);
+  auto* steps = command->add_flag(
+      "--steps", flags->steps, "No seeds: what each step from stock to sealane buys, per pattern");
+  for (const char* name : {"--seed", "--seeds", "--ops", "--mode", "--policy", "--break"}) {
+    hits->excludes(command->get_option(name));
+    steps->excludes(command->get_option(name));
+  }
+  steps->excludes(hits);
   command->add_option("--json", flags->json, "Write results for programs; - is stdout, no text")
       ->type_name("FILE");
   command->footer(
-      "Exit status 1 if a promise was broken. One seed is one history, on every machine.\n"
+      "Exit status 1 if a promise was broken. One seed is one history, everywhere.\n"
       "Examples:\n"
       "  sealane sim --seeds 0..2000 --mode swarm\n"
       "  sealane sim --seeds 0..200 --break stale\n"

@@ -17,6 +17,8 @@
 #include <numeric>
 #include <thread>
 
+#include "cli/scratch.h"
+
 namespace sealane::cli {
 namespace {
 
@@ -58,6 +60,7 @@ Result<std::unique_ptr<Team>> Team::fork_ranks(const std::string& base, uint32_t
     const pid_t child = fork();
     if (child < 0) return io_error("cannot start a rank", errno);
     if (child == 0) {
+      let_signals_end_this_process();
       WorkerPipes pipes(base, static_cast<int>(rank));
       body(pipes, rank);
       _exit(0);
@@ -87,9 +90,16 @@ Result<std::unique_ptr<Team>> Team::start_programs(
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    posix_spawnattr_t attributes;  // whatever we hold back ends it
+    posix_spawnattr_init(&attributes);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     pid_t child = 0;
     const int error =
-        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+        posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) return io_error("cannot start " + line[0], error);
     team->processes_.push_back(child);
@@ -127,6 +137,7 @@ Status Team::send(const std::string& line) {
 Result<std::string> Team::read_line(uint32_t rank) {
   std::string& text = pending_[rank];
   for (int waited_ms = 0; true;) {
+    if (interrupted()) return io_error("interrupted");
     if (const size_t end = text.find('\n'); end != std::string::npos) {
       std::string line = text.substr(0, end);
       text.erase(0, end + 1);
@@ -146,8 +157,9 @@ Result<std::string> Team::read_line(uint32_t rank) {
                           ? kill(processes_[rank], 0) != 0 || ended(processes_[rank])
                           : ended(processes_[0]);
     if (gone || waited_ms >= kPatienceMs) {
-      return peer_error(
-          fmt::format("rank {} {}; see {}.log", rank, gone ? "ended" : "does not answer", base_));
+      const std::string why = last_line(base_ + ".log");
+      return peer_error(fmt::format("rank {} {}{}{}", rank, gone ? "ended" : "does not answer",
+                                    why.empty() ? "" : ": ", why));
     }
   }
 }

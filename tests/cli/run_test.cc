@@ -87,6 +87,46 @@ TEST(RunEmulated, PrintsAnEnvironmentAShellUnderstands) {
   EXPECT_EQ(result.out, "0\n") << result.err;  // 801 with CC on
 }
 
+TEST(RunEmulated, AFlagGoesBeforeWhatTheEnvironmentSays) {
+  const ProgramOptions inherited{
+      .environment = {"SEALANE_OBSERVE=1", "SEALANE_ENABLE=none", "SEALANE_WORKERS=7"},
+      .input = {}};
+  const Words flags = {SEALANE_PROGRAM, "run",       "--emulate", "--policy",
+                       "parallel",      "--workers", "3",         "--"};
+  Words words = flags;
+  words.push_back("env");
+  const ProgramResult result = run_program(words, inherited);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("SEALANE_POLICY=parallel\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("SEALANE_WORKERS=3\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("SEALANE_OBSERVE"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("SEALANE_ENABLE"), std::string::npos) << result.out;
+  words = flags;
+  words.insert(words.end() - 1, "--print-env");
+  const ProgramResult printed = run_program(words, inherited);
+  EXPECT_NE(printed.out.find("unset SEALANE_OBSERVE\n"), std::string::npos) << printed.out;
+}
+
+TEST(Run, LosesNoFileOfAnEarlierRunToAProgramThatIsNotThere) {
+  const std::string file = testing::TempDir() + "/run_test.stats";
+  for (const char* program : {"/no/such/program", "no-such-program", "/tmp", "/etc/passwd"}) {
+    std::ofstream(file) << "earlier";
+    const ProgramResult result =
+        run_program({SEALANE_PROGRAM, "run", "--emulate", "--stats", file, "--", program});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_EQ(lines(result.err), 1u) << result.err;
+    EXPECT_EQ(std::filesystem::file_size(file), 7u) << program;
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(Run, SaysThatThereIsNothingToObserveWithoutADriver) {
+  const ProgramResult result = run_program({SEALANE_PROGRAM, "run", "--observe", "--", "true"});
+  EXPECT_EQ(result.exit_code, 0);
+  if (result.err.empty()) GTEST_SKIP() << "there is a driver here";
+  EXPECT_NE(result.err.find("no GPU driver (libcuda.so.1) here"), std::string::npos) << result.err;
+}
+
 struct WrongRun {
   std::string name;
   Words words;  // after `sealane run`
@@ -119,6 +159,37 @@ INSTANTIATE_TEST_SUITE_P(
         WrongRun{
             "unknown_platform", {"--emulate", "--platform", "h1000", "--", "true"}, 2, "h100-tdx"},
         WrongRun{"unknown_pacing", {"--emulate", "--pacing", "slow", "--", "true"}, 2, "--pacing"},
+        WrongRun{"unknown_part",
+                 {"--enable", "engine,paralel", "--", "true"},
+                 2,
+                 "there is no part 'paralel'; did you mean 'parallel'?"},
+        WrongRun{"no_part", {"--enable", "", "--", "true"}, 2, "is empty; write none"},
+        WrongRun{"all_and_none", {"--enable", "engine,none", "--", "true"}, 2, "none means none"},
+        WrongRun{"part_without_its_ground",
+                 {"--enable", "engine,speculate", "--", "true"},
+                 2,
+                 "speculate does nothing without engine and async and parallel"},
+        WrongRun{"emulated_flag_without_emulation",
+                 {"--cc", "off", "--", "true"},
+                 2,
+                 "--cc is of the emulated GPU: add --emulate"},
+        WrongRun{"idle_platform", {"--platform", "h100-tdx", "--", "true"}, 2, "--platform does"},
+        WrongRun{"idle_workers",
+                 {"--emulate", "--workers", "2", "--", "true"},
+                 2,
+                 "--workers does nothing: no part of the runtime is on"},
+        WrongRun{"idle_metrics_seconds",
+                 {"--metrics-seconds", "2", "--", "true"},
+                 2,
+                 "does nothing without --metrics"},
+        WrongRun{"workers_no_number",
+                 {"--workers", "many", "--", "true"},
+                 2,
+                 "--workers: 'many' is not a number from 1 to 1024"},
+        WrongRun{"unwritable_truth",
+                 {"--emulate", "--truth", "/no/such/truth", "--", "true"},
+                 1,
+                 "cannot write /no/such/truth"},
         WrongRun{"unknown_adversary",
                  {"--emulate", "--adversary", "bribe@3", "--", kProbe, "roundtrip"},
                  1,

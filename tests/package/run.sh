@@ -17,6 +17,16 @@ cmake --build "$scratch/consumer" >"$scratch/build.log" || { cat "$scratch/build
 "$scratch/consumer/consumer"
 "$scratch/prefix/bin/sealane" --version
 
+# A program in C, by pkg-config where there is one.
+if command -v pkg-config >/dev/null; then
+  PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name sealane.pc)")
+  export PKG_CONFIG_PATH
+  # shellcheck disable=SC2046
+  cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$here/consumer/sum.c" \
+    $(pkg-config --cflags --libs sealane) -o "$scratch/sum"
+  LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") SEALANE_RANK=0 SEALANE_SIZE=1 "$scratch/sum"
+fi
+
 # A CUDA program on the emulated GPU, with kernels of its own, from what is installed and nothing else.
 cat >"$scratch/kernels.c" <<'END'
 #include <sealane_emu.h>

@@ -37,6 +37,7 @@ struct Message {
   uint32_t index = 0;       // which message of the transfer
   SlotId slot = kNone;
   SlotId reopen = kNone;  // a slot that holds the plaintext under a position it lost
+  bool by_lane = false;   // no worker could
   Range host;
   std::optional<Position> position;
 };

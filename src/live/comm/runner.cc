@@ -391,7 +391,7 @@ Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
   if (!incoming) return incoming.error();
   const Bytes own = read(running, running.operation.in, in_at, task.bytes);
   const MutableBytes partial = scratch_->result().first(task.bytes);
-  const Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
+  Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
   running.fabric.pop(running.in_wire(running.schedule.steps[task.step]));
   return sent;
 }
