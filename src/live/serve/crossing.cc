@@ -3,10 +3,10 @@
 
 #include "live/serve/crossing.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "live/serve/costs.h"
 #include "live/serve/pace.h"
 
 namespace sealane::serve {
@@ -106,13 +106,12 @@ void Crossing::forget() {
 
 CrossingCosts crossing_costs() {
   CrossingCosts costs;
-  const double dilation = pace().dilation != nullptr ? std::max(1.0, pace().dilation()) : 1.0;
-  const auto slow = [&](Duration& duration) {
-    duration = Duration(static_cast<int64_t>(static_cast<double>(duration.count()) * dilation));
+  const auto slow = [](Duration& duration) {
+    duration = Duration(static_cast<int64_t>(static_cast<double>(duration.count()) * dilation()));
   };
   slow(costs.toll);
   slow(costs.scatter);
-  costs.copy_ns_per_byte *= dilation;
+  costs.copy_ns_per_byte *= dilation();
   return costs;
 }
 
