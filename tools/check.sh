@@ -37,7 +37,7 @@ check_tidy() {
 sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test"
 
 # The transparent runtime's threads.
-runtime_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*'
+runtime_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*:*Slot*:*Straying*:*UnknownPlace*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"

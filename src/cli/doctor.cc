@@ -23,6 +23,7 @@
 #include "core/budget.h"
 #include "live/gpu_probe.h"
 #include "live/machine.h"
+#include "live/serve/slot_budget.h"
 #include "live/serve/speculation.h"
 #include "live/serve/workforce.h"
 #include "report/output.h"
@@ -120,6 +121,17 @@ Finding check_lock_limit(const Machine& machine) {
               fmt::format("Raise it: `ulimit -l {}`, LimitMEMLOCK= in a systemd unit, or "
                           "`--ulimit memlock=-1` for a container.",
                           kSlotBytesDefault >> 10));
+}
+
+Finding check_slot_memory() {
+  const size_t node = serve::read_cores().node;
+  const uint64_t memory = serve::read_memory_bytes({}, node);
+  const uint64_t shared = serve::slot_share(memory);
+  return ok(
+      kSystemArea, "memory for slots",
+      fmt::format("{} MiB for all processes of a user on NUMA node {} ({} MiB), {} MiB for "
+                  "each unless --slot-mb says otherwise",
+                  shared >> 20, node, memory >> 20, std::min(shared, kSlotBytesDefault) >> 20));
 }
 
 Finding check_swap(const Machine& machine) {
@@ -230,6 +242,7 @@ Checkup examine(const Result<const Engine*>& chosen) {
   for (Finding& finding : try_page_guards()) findings.push_back(std::move(finding));
   findings.push_back(try_read_trap());
   findings.push_back(check_lock_limit(machine));
+  findings.push_back(check_slot_memory());
   findings.push_back(check_swap(machine));
   findings.push_back(check_tee(machine));
   findings.push_back(check_gpu(gpu));

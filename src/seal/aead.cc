@@ -49,7 +49,7 @@ Status Aead::open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphert
 
 void Aead::seal(const Iv& iv, Bytes additional, const Delivery& source, MutableBytes ciphertext,
                 Tag& tag) const {
-  SEALANE_CHECK(source.to.size() == ciphertext.size(), "seal: sizes differ");
+  SEALANE_CHECK(source.bytes() == ciphertext.size(), "seal: sizes differ");
   SEALANE_CHECK(ciphertext.size() <= kGcmMessageBytesMax, "seal: longer than GCM allows");
   do_seal_delivered(iv, additional, source, ciphertext, tag);
 }
@@ -67,7 +67,7 @@ void Aead::do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& sou
   Delivery cached = source;
   cached.streamed = false;
   carry_out(cached);
-  const Bytes plaintext = source.to;
+  const Bytes plaintext = source.empty() ? source.first : Bytes(source.to);
   do_seal(iv, additional, std::span(&plaintext, 1), ciphertext, tag);
 }
 

@@ -31,6 +31,7 @@ void stream_sum(const Delivery& delivery) {
 }  // namespace
 
 void carry_out(const Delivery& delivery) {
+  SEALANE_CHECK(!delivery.empty() || !delivery.combines(), "delivery: a sum, and no place for it");
   if (delivery.empty()) return;
   SEALANE_CHECK(delivery.first.size() == delivery.to.size(), "delivery: sizes differ");
   if (delivery.combines()) {

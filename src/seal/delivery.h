@@ -13,7 +13,8 @@
 namespace sealane {
 
 // to[i] = first[i], or first[i] op second[i] if there is a second. All have the same size; `to` may
-// be the same memory as an operand. Private memory only: operands may be read twice.
+// be the same memory as an operand. Private memory only: operands may be read twice. Without `to`
+// it is the bytes of `first` where they are.
 struct Delivery {
   Bytes first;
   Bytes second;
@@ -22,9 +23,16 @@ struct Delivery {
   MutableBytes to;
   bool streamed = false;  // past the caches, which `to` is too long for
 
+  size_t bytes() const { return first.size(); }
   bool empty() const { return to.empty(); }
   bool combines() const { return !second.empty(); }
 };
+
+inline Delivery in_place(Bytes bytes) {
+  Delivery delivery;
+  delivery.first = bytes;
+  return delivery;
+}
 
 void carry_out(const Delivery& delivery);
 

@@ -174,9 +174,16 @@ struct Pointers {
   uint8_t* to;
 };
 
+// The CPU's own prefetching ends with each page; the loops have the time to ask for more.
+constexpr size_t kAhead = 2048;
+constexpr size_t kAheadInRecord = 1024;
+
+SEALANE_VAES_INLINE void ask_for(const uint8_t* line) { _mm_prefetch(line, _MM_HINT_T0); }
+
 struct Copied {
   static constexpr bool kDelivers = true;
   SEALANE_VAES_INLINE static __m512i line(const Pointers& from, size_t at) {
+    ask_for(from.first + at + kAhead);
     return _mm512_loadu_si512(from.first + at);
   }
 };
@@ -189,6 +196,8 @@ template <typename Format>
 struct Summed {
   static constexpr bool kDelivers = true;
   SEALANE_VAES_INLINE static __m512i line(const Pointers& from, size_t at) {
+    ask_for(from.first + at + kAhead);
+    ask_for(from.second + at + kAhead);
     alignas(kVectorBytes) uint8_t sum[kVectorBytes];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kVectorBytes; i += Format::kStep) {
@@ -281,6 +290,7 @@ SEALANE_VAES Tag open_all(const Schedule& key, const Message& message) {
     __m512i ciphertext[kVectors];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kVectors; ++i) {
+      ask_for(message.in + at + i * kVectorBytes + kAheadInRecord);
       ciphertext[i] = _mm512_loadu_si512(message.in + at + i * kVectorBytes);
       keep(ciphertext[i]);
     }

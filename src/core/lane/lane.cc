@@ -26,15 +26,14 @@ SealedRecord SendLane::seal(Position position, RecordHeader header, Bytes plaint
                             MutableBytes out) const {
   SEALANE_CHECK(position.live(), "position used before");
   SEALANE_CHECK(position.epoch() == ledger_.epoch(), "position of an earlier key");
-  write(position.number(), header, plaintext, plaintext.size(), out);
+  write(position.number(), header, in_place(plaintext), out);
   return SealedRecord(std::move(position), out);
 }
 
-template <typename Source>
-void SendLane::write(uint64_t position, RecordHeader header, const Source& source,
-                     size_t payload_bytes, MutableBytes out) const {
-  SEALANE_CHECK(out.size() == record_bytes(payload_bytes), "record buffer has another size");
-  header.length = static_cast<uint32_t>(payload_bytes);
+void SendLane::write(uint64_t position, RecordHeader header, const Delivery& source,
+                     MutableBytes out) const {
+  SEALANE_CHECK(out.size() == record_bytes(source.bytes()), "record buffer has another size");
+  header.length = static_cast<uint32_t>(source.bytes());
   header.lane = id_;
   header.epoch = ledger_.epoch().number;
   header.position = position;
@@ -43,30 +42,17 @@ void SendLane::write(uint64_t position, RecordHeader header, const Source& sourc
   std::copy(encoded.begin(), encoded.end(), out.begin());
   Tag tag;
   secret_.aead->seal(secret_.iv_law.iv(position), encoded, source,
-                     out.subspan(RecordHeader::kBytes, payload_bytes), tag);
+                     out.subspan(RecordHeader::kBytes, source.bytes()), tag);
   std::copy(tag.begin(), tag.end(), out.end() - kTagBytes);
-}
-
-Result<uint64_t> SendLane::publish_next(size_t payload_bytes) {
-  auto position = reserve(payload_bytes);
-  if (!position) return position.error();
-  const uint64_t number = position->number();
-  if (Status status = ledger_.publish(std::move(*position)); !status) return status.error();
-  return number;
-}
-
-Status SendLane::seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed) {
-  const auto position = publish_next(plaintext.size());
-  if (!position) return position.error();
-  write(*position, header, plaintext, plaintext.size(), exposed);
-  return {};
 }
 
 Status SendLane::seal_exposed(const RecordHeader& header, const Delivery& source,
                               MutableBytes exposed) {
-  const auto position = publish_next(source.to.size());
+  auto position = reserve(source.bytes());
   if (!position) return position.error();
-  write(*position, header, source, source.to.size(), exposed);
+  const uint64_t number = position->number();
+  if (Status status = ledger_.publish(std::move(*position)); !status) return status;
+  write(number, header, source, exposed);
   return {};
 }
 

@@ -73,8 +73,7 @@ class SendLane {
 
   // The three steps at once, for records nobody could want back: `exposed` may be memory the other
   // side reads and writes already. The position is published before the first byte is written.
-  Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
-  // Seals what `source` delivers.
+  // The payload is what `source` delivers.
   Status seal_exposed(const RecordHeader& header, const Delivery& source, MutableBytes exposed);
 
   // True if the key cannot carry one more record of that size: rotate() first.
@@ -85,10 +84,7 @@ class SendLane {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  Result<uint64_t> publish_next(size_t payload_bytes);
-  // Source: Bytes or a Delivery of `payload_bytes`.
-  template <typename Source>
-  void write(uint64_t position, RecordHeader header, const Source& source, size_t payload_bytes,
+  void write(uint64_t position, RecordHeader header, const Delivery& source,
              MutableBytes out) const;
 
   uint32_t id_;

@@ -34,7 +34,7 @@ enum class VoidReason : uint8_t {
   stale,       // what it was sealed from has changed, or is about to
   passed,      // its position went by, or was needed for somebody else
   rotated,     // its key is gone
-  budget,      // its memory was needed for a copy that was requested
+  budget,      // its memory was needed for a copy that was requested, or not to be had
   unforeseen,  // the predictor thinks otherwise now
   freed,       // what it was sealed from is gone
   costly,      // to guard what it was sealed from costs more than it brings

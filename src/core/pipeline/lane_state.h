@@ -37,6 +37,7 @@ struct Message {
   uint32_t index = 0;       // which message of the transfer
   SlotId slot = kNone;
   SlotId reopen = kNone;  // a slot that holds the plaintext under a position it lost
+  bool by_lane = false;   // no worker could
   Range host;
   std::optional<Position> position;
 };
@@ -172,6 +173,7 @@ struct Flight {
   bool released = false;
   bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
+  Instant early_from{};  // before that no worker seals it unless it is ready
   uint64_t message_bytes = kMessageBytes;
   uint32_t messages = 0;
   uint32_t placed = 0;    // messages that ever had a position

@@ -4,6 +4,7 @@
 // The life of a copy to the device, in order:
 //
 //   1. handle_copy    serial    claim what was sealed ahead, or reserve the next positions
+//   (pipeline_request.cc)
 //   2. plan           serial    ask what comes next, reserve positions and guard it
 //   (pipeline_plan.cc)
 //   3. dispatch       serial    give messages to workers: requested ones first, then by position
@@ -55,209 +56,6 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
   for (FlightId id = 0; id < kFlightsMax; ++id) flights_free_.push(id);
 }
 
-// --- 1. request
-
-FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
-  const FlightId id = take_flight(copy);
-  const Flight& flight = flights_[id];
-  if (is_bulk(flight) && source_ != nullptr) source_->observe({copy.direction, copy.host});
-  if (copy.direction == Direction::to_host) {
-    take_back(id, now);
-    return id;
-  }
-  LaneState& lane = lanes_[copy.lane];
-  lane.synchronised = false;
-  if (!is_bulk(flight)) {
-    lane.extra += flight.messages;
-  } else {
-    ++stats_.requests;
-    stats_.messages += flight.messages;
-    lane.leeway.observe(std::exchange(lane.extra, 0));
-    lane.plan_due = true;
-    changing_.requested(copy.host);
-  }
-  if (!is_bulk(flight) || !claim(id)) {
-    lane.backlog.push(id);
-    make_room(lane);
-    place(lane);
-  }
-  release_if_sealed(id);
-  return id;
-}
-
-FlightId Pipeline::take_flight(const CopyRequest& copy) {
-  SEALANE_CHECK(!full(), "more copies than the pipeline can carry");
-  SEALANE_CHECK(copy.lane < lanes_.size(), "no such lane");
-  const FlightId id = flights_free_.front();
-  flights_free_.pop();
-  Flight& flight = flights_[id];
-  flight = {};
-  flight.host = copy.host;
-  flight.direction = copy.direction;
-  flight.memory = copy.memory;
-  flight.lane = copy.lane;
-  flight.snapshot = copy.snapshot;
-  flight.ready = copy.ready;
-  flight.in_use = true;
-  flight.message_bytes = message_bytes_;
-  flight.messages = message_count(copy.host.bytes, message_bytes_);
-  flight.unsealed = flight.messages;
-  return id;
-}
-
-// A copy to the host is about to change its range: what was sealed from it is of no use.
-void Pipeline::take_back(FlightId id, Instant) {
-  inbound_.push(id);
-  LaneState& lane = bulk_lane();
-  for (size_t i = lane.planned.size(); i-- > 0;) {
-    if (!lane.planned[i].host.overlaps(flights_[id].host)) continue;
-    void_planned(lane, i, VoidReason::stale);
-  }
-}
-
-// The program waits for us, so nothing can change between this comparison and the claim.
-bool Pipeline::claim(FlightId id) {
-  Flight& flight = flights_[id];
-  LaneState& lane = lanes_[flight.lane];
-  size_t found = 0;
-  while (found < lane.planned.size() && lane.planned[found].host != flight.host) ++found;
-  if (found == lane.planned.size()) return false;
-
-  const Planned planned = lane.planned[found];
-  lane.planned.erase(found);
-  uint32_t ready = 0;
-  bool intact = true;
-  for (uint32_t i = 0; i < planned.messages; ++i) {
-    Message& message = lane.at(planned.first + i);
-    message.flight = id;
-    message.index = i;
-    intact =
-        intact && message.state != MessageState::broken && message.state != MessageState::spoiled;
-    if (message.state == MessageState::broken) message.state = MessageState::waiting;
-    if (message.state == MessageState::waiting) lane.wake(planned.first + i);
-    if (message.state == MessageState::ready) ++ready;
-  }
-  flight.placed = flight.in_ring = planned.messages;
-  flight.unsealed -= ready;
-  if (flight.ready) lane.eligible += planned.messages;
-  if (intact) ++stats_.hits;
-  stats_.messages_ready += ready;
-  if (planned.guard != GuardKind::none) actions_.push(Unguard{planned.host});
-  credit_hit(planned, ready, intact);
-  return true;
-}
-
-// Trust grows with every transfer whose guard held: the first is sealed ahead alone.
-void Pipeline::credit_hit(const Planned& planned, uint32_t ready, bool intact) {
-  if (planned.guard == GuardKind::none) return;  // no worker had begun
-  const Costs& costs = options_.costs;
-  const uint64_t bytes = planned.host.bytes;
-  account_.spend(costs.check(planned.guard == GuardKind::digest, bytes));
-  const Duration gain = costs.live(bytes, planned.messages) - costs.ready(bytes, planned.messages);
-  account_.earn(gain * ready / planned.messages);
-  if (!intact) return;
-  changing_.held(planned.host);
-  LaneState& lane = bulk_lane();
-  lane.depth_bytes = std::min(2 * std::max(lane.depth_bytes, bytes), depth_max());
-}
-
-// Requested messages go before guesses: what stands where they must go is given up.
-void Pipeline::make_room(LaneState& lane) {
-  if (lane.planned.empty()) return;
-  const uint64_t needed = placeable(lane);
-  uint64_t room = 0;
-  uint64_t position = lane.head();
-  while (room < needed && !lane.planned.empty()) {
-    while (position < lane.planned.front().first) {
-      if (lane.at(position++).state == MessageState::hole) ++room;
-    }
-    if (room >= needed) return;
-    void_planned(lane, 0, VoidReason::passed);
-  }
-}
-
-// A request gets its positions when it may go. The one that will probably be next gets them at
-// once, so that it is sealed while its stream still works.
-bool Pipeline::may_place(const LaneState& lane, FlightId id) const {
-  const Flight& flight = flights_[id];
-  if (flight.ready || lane.early == id) return true;
-  return lane.early == kNone && slots_pay_ && !flight.bypassed;
-}
-
-uint64_t Pipeline::placeable(const LaneState& lane) const {
-  uint64_t messages = 0;
-  for (size_t i = 0; i < lane.displaced.size(); ++i) {
-    if (flights_[lane.displaced[i].flight].ready) ++messages;
-  }
-  for (size_t i = 0; i < lane.backlog.size(); ++i) {
-    const Flight& flight = flights_[lane.backlog[i]];
-    if (may_place(lane, lane.backlog[i])) messages += flight.messages - flight.placed;
-  }
-  return messages;
-}
-
-void Pipeline::place(LaneState& lane) {
-  for (size_t i = 0; i < lane.displaced.size();) {
-    const Displaced lost = lane.displaced[i];
-    if (!flights_[lost.flight].ready) {
-      ++i;
-      continue;
-    }
-    Message* message = place_one(lane, lost.flight, lost.index);
-    if (message == nullptr) return;
-    message->reopen = lost.reopen;
-    if (lost.sealed != kNone) {
-      message->state = MessageState::ready;
-      message->slot = lost.sealed;
-      slots_[lost.sealed].position = message->position->number();
-    }
-    lane.displaced.erase(i);
-  }
-  for (size_t i = 0; i < lane.backlog.size();) {
-    const FlightId id = lane.backlog[i];
-    Flight& flight = flights_[id];
-    if (!may_place(lane, id)) {
-      ++i;
-      continue;
-    }
-    if (!flight.ready) lane.early = id;
-    for (; flight.placed < flight.messages; ++flight.placed) {
-      if (place_one(lane, id, flight.placed) == nullptr) return;
-    }
-    lane.backlog.erase(i);
-  }
-}
-
-Message* Pipeline::place_one(LaneState& lane, FlightId id, uint32_t index) {
-  Flight& flight = flights_[id];
-  const Range host = message_range(flight.host, index, flight.message_bytes);
-  Message* message = lane.reserve_lowest(host.bytes);
-  if (message == nullptr) return nullptr;
-  message->state = MessageState::waiting;
-  message->flight = id;
-  message->index = index;
-  message->host = host;
-  lane.wake(message->position->number());
-  ++flight.in_ring;
-  if (flight.ready) ++lane.eligible;
-  return message;
-}
-
-// A pinned source may be read until the copy is done. Any other may change as soon as the call
-// returns: the sealed records are the copy from then on.
-void Pipeline::release_if_sealed(FlightId id) {
-  Flight& flight = flights_[id];
-  if (flight.released) return;
-  const bool stable = flight.snapshot || flight.memory == MemoryKind::pinned;
-  if (!stable && flight.unsealed > 0) return;
-  flight.released = true;
-  actions_.push(Release{id});
-}
-
-void Pipeline::handle_synchronise(Instant) {
-  for (LaneState& lane : lanes_) lane.synchronised = true;
-}
-
 // --- 3. seal
 
 bool Pipeline::dispatch(Instant now) {
@@ -268,7 +66,7 @@ bool Pipeline::dispatch(Instant now) {
   // is sealed so when its turn comes.
   const bool shared = options_.costs.split && sending();
   for (LaneState& lane : lanes_) {
-    if (!shared && sharing_.open(now) && dispatch_from(lane, false)) return true;
+    if (!shared && sharing_.open(now) && dispatch_from(lane, false, now)) return true;
   }
   // A worker that has begun cannot be called back: guesses leave free what the lane needs to send
   // what was requested, and wait for what comes from the device.
@@ -276,7 +74,7 @@ bool Pipeline::dispatch(Instant now) {
   const bool sending = lane.eligible > 0 || !lane.under_way.empty();
   const uint32_t spare =
       sending ? options_.costs.workers - options_.costs.helpers_most() : sealers_;
-  return sealing_.size() + opening_ < spare && dispatch_from(lane, true);
+  return sealing_.size() + opening_ < spare && dispatch_from(lane, true, now);
 }
 
 // Where workers share each message they have time for others only between messages, if that is
@@ -296,18 +94,21 @@ bool Pipeline::sending() const {
   });
 }
 
-bool Pipeline::dispatch_from(LaneState& lane, bool ahead) {
+bool Pipeline::dispatch_from(LaneState& lane, bool ahead, Instant now) {
   lane.seal_from = std::max(lane.seal_from, lane.head());
   bool first = true;
   for (uint64_t position = lane.seal_from; position < lane.frontier(); ++position) {
     const Message& message = lane.at(position);
     if (message.state != MessageState::waiting) continue;
     if (std::exchange(first, false)) lane.seal_from = position;
-    if ((message.flight == kNone) != ahead) continue;
+    if ((message.flight == kNone) != ahead || message.by_lane) continue;
     if (!ahead && flights_[message.flight].snapshot && message.host.bytes < kWorkerBytesMin)
       continue;
     if (!ahead && awaits_open(message, false)) continue;
-    if (!ahead && flights_[message.flight].bypassed && !flights_[message.flight].ready) continue;
+    if (!ahead && !flights_[message.flight].ready) {
+      const Flight& flight = flights_[message.flight];
+      if (flight.bypassed || now < flight.early_from) continue;
+    }
     return seal(lane, position);
   }
   return false;
@@ -341,7 +142,8 @@ bool Pipeline::seal(LaneState& lane, uint64_t position) {
   return true;
 }
 
-void Pipeline::handle_sealed(SlotId slot, Instant) {
+// What the worker had. Nothing: nobody wants it any more, or it has to be sealed again.
+Message* Pipeline::take_from_worker(SlotId slot) {
   size_t i = 0;
   while (i < sealing_.size() && sealing_[i] != slot) ++i;
   SEALANE_CHECK(i < sealing_.size(), "sealed a slot nobody asked for");
@@ -352,22 +154,42 @@ void Pipeline::handle_sealed(SlotId slot, Instant) {
   if (slots_[slot].orphan) {
     void_slot(slot, slots_[slot].why);
     if (message.state == MessageState::orphaned && message.slot == slot) lane.give_back(message);
-    return;
+    return nullptr;
   }
   if (message.state == MessageState::spoiled) {
     void_slot(slot, VoidReason::stale);
     message.slot = kNone;
     message.state = message.flight == kNone ? MessageState::broken : MessageState::waiting;
     lane.wake(slots_[slot].position);
-    return;
+    return nullptr;
   }
-  message.state = MessageState::ready;
-  if (message.reopen != kNone) {
-    void_slot(std::exchange(message.reopen, kNone), VoidReason::passed);
-  } else if (message.flight != kNone) {
-    --flights_[message.flight].unsealed;
-    release_if_sealed(message.flight);
+  return &message;
+}
+
+void Pipeline::handle_sealed(SlotId slot, Instant) {
+  Message* const message = take_from_worker(slot);
+  if (message == nullptr) return;
+  message->state = MessageState::ready;
+  if (message->reopen != kNone) {
+    void_slot(std::exchange(message->reopen, kNone), VoidReason::passed);
+  } else if (message->flight != kNone) {
+    --flights_[message->flight].unsealed;
+    release_if_sealed(message->flight);
   }
+}
+
+void Pipeline::handle_unsealed(SlotId slot, Instant) {
+  Message* const message = take_from_worker(slot);
+  if (message == nullptr) return;
+  void_slot(std::exchange(message->slot, kNone), VoidReason::budget);
+  message->state = message->flight == kNone ? MessageState::broken : MessageState::waiting;
+  message->by_lane = true;
+}
+
+void Pipeline::handle_room(uint64_t bytes) {
+  slots_.set_bytes_max(std::min(bytes, options_.slot_bytes_max));
+  LaneState& lane = bulk_lane();
+  lane.depth_bytes = std::min(lane.depth_bytes, depth_max());
 }
 
 // What a copy to the host is about to write must not be read before it is there. A lane whose turn

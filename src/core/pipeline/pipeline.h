@@ -79,6 +79,10 @@ class Pipeline {
 
   // --- events: workers, lanes, the device
   void handle_sealed(SlotId slot, Instant now);
+  // It could not be: no memory, or the source is gone. The lane seals it when its turn comes.
+  void handle_unsealed(SlotId slot, Instant now);
+  // Others need memory too: there is only so much of the budget, until told otherwise.
+  void handle_room(uint64_t bytes);
   void handle_published(LaneId lane, uint64_t position, Instant now);
   void handle_arrived(FlightId flight, uint32_t message, Instant now);  // from the device
   void handle_opened(FlightId flight, uint32_t message, bool verified, Instant now);
@@ -152,8 +156,10 @@ class Pipeline {
   bool sending() const;
   bool quiet(Instant now);
   void stir(Instant now);
-  bool dispatch_from(LaneState& lane, bool ahead);
+  bool dispatch_from(LaneState& lane, bool ahead, Instant now);
+  Instant early_from(const CopyRequest& copy, Instant now) const;
   bool seal(LaneState& lane, uint64_t position);
+  Message* take_from_worker(SlotId slot);
   bool awaits_open(const Message& message, bool issued_only) const;
   void finish(FlightId id);
   void fail();

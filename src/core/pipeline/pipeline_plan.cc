@@ -157,7 +157,7 @@ uint32_t Pipeline::leeway(const LaneState& lane) const {
 uint64_t Pipeline::depth_max() const {
   // A lane cannot plan beyond its window, nor beyond what guesses may take of the budget.
   const uint64_t window = Ledger::kWindow / 2 * message_bytes_;
-  const uint64_t budget = options_.slot_bytes_max - options_.slot_bytes_max / 8;
+  const uint64_t budget = slots_.bytes_max() - slots_.bytes_max() / 8;
   return options_.rules.budget ? std::min(window, budget) : window;
 }
 

@@ -374,6 +374,42 @@ TEST_F(PipelineTest, GuessesStayWithinTheirShareOfTheBudget) {
   EXPECT_LE(pipeline->slots().bytes_peak(), 8_MiB);
 }
 
+TEST_F(PipelineTest, WhatNoWorkerCouldSealTheLaneDoes) {
+  start();
+  source.next = {buffer(1, 2_MiB)};
+  request(buffer(100, 256_KiB));
+  land_all();
+  ASSERT_FALSE(seals.empty());
+  const size_t refused = seals.size();
+  while (!seals.empty()) {
+    pipeline->handle_unsealed(seals.front().slot, now);
+    seals.pop_front();
+  }
+  poll();
+  expect_voided(VoidReason::budget, refused);
+  published.clear();
+  const FlightId flight = request(buffer(1, 2_MiB));
+  EXPECT_EQ(pipeline->stats().hits, 0U) << "it was not there";
+  seal_all();
+  land_all();
+  EXPECT_EQ(published.front().slot, kNone);
+  EXPECT_EQ(finished.back(), flight);
+}
+
+TEST_F(PipelineTest, WhatRoomIsLeftIsAllThatIsPlanned) {
+  start();
+  earn_trust();
+  pipeline->handle_room(2_MiB);
+  look_ahead({buffer(1), buffer(2), buffer(3), buffer(4)});
+  EXPECT_LE(pipeline->slots().bytes(), 2_MiB);
+  pipeline->handle_room(UINT64_MAX);
+  EXPECT_EQ(pipeline->slots().bytes_max(), options.slot_bytes_max);
+  request(buffer(1));
+  land_all();
+  seal_all();
+  EXPECT_GT(pipeline->slots().bytes(), 2_MiB);
+}
+
 TEST_F(PipelineTest, ABlockOnItsWayFromTheDeviceIsSealedAheadOnceItIsThere) {
   start();
   source.next = {buffer(1)};
@@ -471,6 +507,25 @@ TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
   EXPECT_EQ(published[0].slot, kNone);
   ASSERT_EQ(seals.size(), 1U);
   EXPECT_EQ(seals[0].host, buffer(1));
+}
+
+TEST_F(PipelineTest, ARequestIsSealedEarlyOnlyIfItsStreamKeepsItWaiting) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  start();
+  const FlightId at_once = request(buffer(1), false);
+  EXPECT_TRUE(seals.empty());
+  pipeline->handle_ready(at_once, now);
+  poll();
+  ASSERT_EQ(published.size(), 1U);
+  EXPECT_EQ(published[0].slot, kNone);  // all seal it together
+  land_all();
+  request(buffer(2), false);
+  EXPECT_TRUE(seals.empty());
+  now += options.costs.toll;
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(2));
 }
 
 TEST_F(PipelineTest, ALaneKnowsWhenItWaitsForAWorker) {

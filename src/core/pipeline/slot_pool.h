@@ -59,6 +59,7 @@ class SlotPool {
   uint64_t bytes() const { return bytes_; }
   uint64_t bytes_peak() const { return bytes_peak_; }
   uint64_t bytes_max() const { return bytes_max_; }
+  void set_bytes_max(uint64_t bytes) { bytes_max_ = bytes; }
   size_t in_use() const { return kSlotsMax - free_.size(); }
 
  private:

@@ -56,19 +56,9 @@ LaneSecret KeyChain::next(uint64_t records) {
   return current();
 }
 
-void RekeyingSendLane::make_room(size_t payload_bytes) {
-  if (lane_.exhausted(payload_bytes)) lane_.rotate(chain_.next(lane_.ledger().head()));
-}
-
-Status RekeyingSendLane::seal_exposed(const RecordHeader& header, Bytes plaintext,
-                                      MutableBytes exposed) {
-  make_room(plaintext.size());
-  return lane_.seal_exposed(header, plaintext, exposed);
-}
-
 Status RekeyingSendLane::seal_exposed(const RecordHeader& header, const Delivery& source,
                                       MutableBytes exposed) {
-  make_room(source.to.size());
+  if (lane_.exhausted(source.bytes())) lane_.rotate(chain_.next(lane_.ledger().head()));
   return lane_.seal_exposed(header, source, exposed);
 }
 

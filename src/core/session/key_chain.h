@@ -49,14 +49,11 @@ class RekeyingSendLane {
       : chain_(std::move(chain)), lane_(id, chain_.current(), limits) {}
 
   // As SendLane::seal_exposed.
-  Status seal_exposed(const RecordHeader& header, Bytes plaintext, MutableBytes exposed);
   Status seal_exposed(const RecordHeader& header, const Delivery& source, MutableBytes exposed);
 
   Epoch epoch() const { return lane_.ledger().epoch(); }
 
  private:
-  void make_room(size_t payload_bytes);
-
   KeyChain chain_;
   SendLane lane_;
 };

@@ -415,7 +415,7 @@ TEST(KeyChain, LanesRekeyBeforeTheLimitAndStayInStep) {
   for (uint8_t i = 0; i < 20; ++i) {
     const std::vector<uint8_t> plaintext(100, i);
     std::vector<uint8_t> record(record_bytes(plaintext.size())), opened(100);
-    ASSERT_TRUE(sender.seal_exposed({}, plaintext, record).ok());
+    ASSERT_TRUE(sender.seal_exposed({}, in_place(plaintext), record).ok());
     ASSERT_TRUE(receiver.open(record, opened).ok());
     EXPECT_EQ(opened, plaintext);
     records.push_back(record);
@@ -438,7 +438,7 @@ TEST(KeyChain, TheEndOfAnEpochCannotBeCutOff) {
     std::vector<uint8_t> opened(10);
     for (size_t i = 0; i < 4; ++i) {
       std::vector<uint8_t> record(record_bytes(10));
-      ASSERT_TRUE(sender.seal_exposed({}, std::vector<uint8_t>(10, 5), record).ok());
+      ASSERT_TRUE(sender.seal_exposed({}, in_place(std::vector<uint8_t>(10, 5)), record).ok());
       if (i >= arrive && i < 3) continue;
       EXPECT_EQ(receiver.open(record, opened).ok(), i < 3 || arrive == 3) << arrive << " of 3";
     }
@@ -451,7 +451,7 @@ TEST(KeyChain, AForgedEpochKillsTheLaneAndNothingElse) {
   RekeyingReceiveLane receiver(7, KeyChain(key_of(1), engine));
   const std::vector<uint8_t> plaintext(100, 5);
   std::vector<uint8_t> record(record_bytes(100)), opened(100);
-  ASSERT_TRUE(sender.seal_exposed({}, plaintext, record).ok());
+  ASSERT_TRUE(sender.seal_exposed({}, in_place(plaintext), record).ok());
   record[12] = 1;  // epoch
   EXPECT_FALSE(receiver.open(record, opened).ok());
   EXPECT_EQ(opened, std::vector<uint8_t>(100, 0));

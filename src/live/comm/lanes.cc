@@ -55,13 +55,14 @@ class SealedLanes final : public Lanes {
     }
   }
 
-  Result<size_t> write(uint32_t to, const RecordHeader& header, Bytes payload,
-                       MutableBytes slot) override {
-    return seal(to, header, payload, payload.size(), slot);
-  }
   Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
                        MutableBytes slot) override {
-    return seal(to, header, source, source.to.size(), slot);
+    const size_t bytes = record_bytes(source.bytes());
+    RekeyingSendLane& lane = to == kEveryone ? everyone_ : peers_[to]->to;
+    if (Status status = lane.seal_exposed(header, source, slot.first(bytes)); !status) {
+      return status.error();
+    }
+    return bytes;
   }
 
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
@@ -78,17 +79,6 @@ class SealedLanes final : public Lanes {
   }
 
  private:
-  template <typename Source>
-  Result<size_t> seal(uint32_t to, const RecordHeader& header, const Source& source,
-                      size_t payload_bytes, MutableBytes slot) {
-    const size_t bytes = record_bytes(payload_bytes);
-    RekeyingSendLane& lane = to == kEveryone ? everyone_ : peers_[to]->to;
-    if (Status status = lane.seal_exposed(header, source, slot.first(bytes)); !status) {
-      return status.error();
-    }
-    return bytes;
-  }
-
   struct Peer {
     Peer(RekeyingSendLane to_, RekeyingReceiveLane from_, RekeyingReceiveLane broadcast_)
         : to(std::move(to_)), from(std::move(from_)), broadcast(std::move(broadcast_)) {}
@@ -104,19 +94,16 @@ class SealedLanes final : public Lanes {
 // The same records with nothing sealed: headers are still compared, to find calls that differ.
 class PlainLanes final : public Lanes {
  public:
-  Result<size_t> write(uint32_t, const RecordHeader& header, Bytes payload,
+  Result<size_t> write(uint32_t, const RecordHeader& header, const Delivery& source,
                        MutableBytes slot) override {
+    carry_out(source);
+    const Bytes payload = source.empty() ? source.first : Bytes(source.to);
     const auto encoded = header.encode();
     std::copy(encoded.begin(), encoded.end(), slot.begin());
     if (!payload.empty()) {
       std::memcpy(slot.data() + RecordHeader::kBytes, payload.data(), payload.size());
     }
     return record_bytes(payload.size());
-  }
-  Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
-                       MutableBytes slot) override {
-    carry_out(source);
-    return write(to, header, Bytes(source.to), slot);
   }
 
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record, MutableBytes,

@@ -23,11 +23,8 @@ class Lanes {
  public:
   virtual ~Lanes() = default;
 
-  // Writes the record for `to` (a rank, or kEveryone on the broadcast lane) into `slot`, which may
-  // be memory others see. Returns the record's size.
-  virtual Result<size_t> write(uint32_t to, const RecordHeader& header, Bytes payload,
-                               MutableBytes slot) = 0;
-  // The payload is what `source` delivers.
+  // Writes the record with what `source` delivers for `to` (a rank, or kEveryone on the broadcast
+  // lane) into `slot`, which may be memory others see. Returns the record's size.
   virtual Result<size_t> write(uint32_t to, const RecordHeader& header, const Delivery& source,
                                MutableBytes slot) = 0;
 

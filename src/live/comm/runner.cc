@@ -222,12 +222,12 @@ Status Runner::wait(Running& running) {
   Fabric& fabric = running.fabric;
   // Other ranks may be waiting for what this one has not announced yet.
   if (!running.execution.done()) fabric.flush();
-  settle(running);
   const Duration patience = fabric.patience();
   while (patience > Duration(0) && clock.now() - start < patience) {
     if (running.execution.poll(running)) return {};
     relax();
   }
+  settle(running);
   fabric.prepare_wait();
   if (running.execution.poll(running)) return {};
   fabric.wait(kLookInterval);
@@ -301,9 +301,7 @@ Bytes Runner::read(Running& running, const Buffer& buffer, uint64_t at, size_t c
   return buffer.read(at, count, scratch);
 }
 
-// `payload`: Bytes, or the Delivery that makes them.
-template <typename Payload>
-Status Runner::send(Running& running, const Task& task, const Payload& payload) {
+Status Runner::send(Running& running, const Task& task, const Delivery& payload) {
   if (Status status = running.operation.in.problem(); !status) return status;
   if (Status status = running.operation.out.problem(); !status) return status;
   const Step& step = running.schedule.steps[task.step];
@@ -376,14 +374,14 @@ Status Runner::publish(Running& running, const Task& task, uint64_t in_at, uint6
   const Operation& operation = running.operation;
   const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
   if (running.schedule.steps[task.step].operand == Operand::in) {
-    return send(running, task, read(running, operation.in, in_at, task.bytes));
+    return send(running, task, in_place(read(running, operation.in, in_at, task.bytes)));
   }
-  if (still_in_scratch) return send(running, task, Bytes(scratch_->result().first(task.bytes)));
+  if (still_in_scratch) return send(running, task, in_place(scratch_->result().first(task.bytes)));
   const MutableBytes to = operation.out.target(out_at, task.bytes, scratch_->result());
   if (!to.empty() && running.pending.to.data() == to.data()) {
     return send(running, task, std::exchange(running.pending, {}));
   }
-  return send(running, task, read(running, operation.out, out_at, task.bytes));
+  return send(running, task, in_place(read(running, operation.out, out_at, task.bytes)));
 }
 
 Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
@@ -391,7 +389,7 @@ Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
   if (!incoming) return incoming.error();
   const Bytes own = read(running, running.operation.in, in_at, task.bytes);
   const MutableBytes partial = scratch_->result().first(task.bytes);
-  const Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
+  Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
   running.fabric.pop(running.in_wire(running.schedule.steps[task.step]));
   return sent;
 }
@@ -438,7 +436,7 @@ Status Runner::perform(Running& running, const Task& task) {
       return {};
     case StepKind::send:
       running.sum_at = kNowhere;
-      return send(running, task, read(running, in, in_at, task.bytes));
+      return send(running, task, in_place(read(running, in, in_at, task.bytes)));
     case StepKind::publish:
       return publish(running, task, in_at, out_at);
     case StepKind::fold:

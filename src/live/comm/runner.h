@@ -69,8 +69,7 @@ class Runner {
   Status publish(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
   Status relay(Running& running, const Task& task, uint64_t in_at);
   Status receive(Running& running, const Task& task, uint64_t out_at);
-  template <typename Payload>
-  Status send(Running& running, const Task& task, const Payload& payload);
+  Status send(Running& running, const Task& task, const Delivery& payload);
   Result<Bytes> open(Running& running, const Task& task);
   Bytes read(Running& running, const Buffer& buffer, uint64_t at, size_t count) const;
   Delivery sum_of(const Running& running, const Task& task, Bytes own, Bytes incoming,

@@ -54,7 +54,7 @@ Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOpti
       options_(options),
       source_(make_source(options.policy)),
       guards_(options.page_guards),
-      memory_(options.slot_bytes_max, Staging::Locking::required),
+      memory_(options.slot_bytes_max, Staging::Locking::required, options.budget),
       digest_key_(make_digest_key()),
       pipeline_(pipeline_options(options, guards_.guards_pages()), source_.get()),
       slots_(SlotPool::kSlotsMax),

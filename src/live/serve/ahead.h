@@ -62,6 +62,7 @@ struct AheadOptions {
   Policy policy;
   Costs costs;
   uint64_t slot_bytes_max = 256_MiB;
+  SlotBudget* budget = nullptr;  // what all lanes have together; outlives them
   bool page_guards = true;
   int device = 0;  // the lane's, for those who watch,
   int lane = 0;    // and its number there
@@ -155,6 +156,7 @@ class Ahead {
     uint64_t key = 0;
     GcmHash hash{};
     bool ahead = false;              // sealed before it was asked for
+    bool no_room = false;            // that is why it could not be
     std::optional<Digest> digest{};  // of what was sealed, where pages cannot be guarded
   };
   struct Job {
@@ -206,6 +208,7 @@ class Ahead {
   void fill(Job& job, Slot& slot);
   GcmHash seal_in_parts(const Job& job, const uint8_t* from, uint8_t* record) const;
   void sealed(const Job& job, const Slot& slot);
+  void run_short();
   void disarm_later(const Range& range);
   void stop_locked();
   void drop(SlotId slot, bool exposed);
@@ -255,6 +258,7 @@ class Ahead {
   bool lost_ = false;                   // the channel went on in a way the law does not explain
   bool strayed_ = false;                // a message of the turn was not as long as expected
   MessageSize message_size_{kMessageBytes};
+  std::optional<Instant> short_until_;  // of memory
   bool stopped_ = false;
   uint64_t answered_ = 0;
   uint64_t answered_ahead_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "live/serve/ahead.h"
+#include "live/serve/pace.h"
 
 namespace sealane::serve {
 

@@ -16,6 +16,7 @@ namespace sealane::serve {
 namespace {
 
 constexpr uint64_t kPartBytes = 64_KiB;  // sealed without a break
+constexpr Duration kShortFor{250'000'000};
 
 }  // namespace
 
@@ -23,6 +24,10 @@ constexpr uint64_t kPartBytes = 64_KiB;  // sealed without a break
 // may be on its way then.
 void Ahead::pump() {
   if (in_flight_ && in_flight_->flight != kNone && done_ >= in_flight_->messages) return;
+  if (short_until_ && now() >= *short_until_) {
+    short_until_.reset();
+    pipeline_.handle_room(options_.slot_bytes_max);
+  }
   while (!stopped_) {
     const auto action = pipeline_.poll(now());
     if (!action) break;
@@ -106,7 +111,8 @@ void Ahead::fill(Job& job, Slot& slot) {
   slot.ahead = job.seal.flight == kNone;
   if (!arm_guard(job) || job.schedule == nullptr) return;
   auto* record = static_cast<uint8_t*>(memory_.take(host.bytes));
-  if (record == nullptr) return;
+  slot.no_room = record == nullptr;
+  if (slot.no_room) return;
   const bool digested = job.guard && job.guard->state.load() == GuardBook::Entry::State::digest;
   const uint8_t* from = job.source;
   if (from == nullptr || digested) {
@@ -163,12 +169,23 @@ void Ahead::sealed(const Job& job, const Slot& slot) {
         if (slot.record != nullptr) memory_.give(slot.record);
       } else {
         slots_[job.seal.slot] = slot;
-        pipeline_.handle_sealed(job.seal.slot, now());
+        if (slot.record != nullptr) {
+          pipeline_.handle_sealed(job.seal.slot, now());
+        } else {
+          pipeline_.handle_unsealed(job.seal.slot, now());
+        }
+        if (slot.no_room) run_short();
         pump();
       }
     }
     changed_.notify_all();
   });
+}
+
+// Others have the memory. What there is now must do, for a while.
+void Ahead::run_short() {
+  pipeline_.handle_room(pipeline_.slots().bytes());
+  short_until_ = now() + kShortFor;
 }
 
 // What was never exposed is wiped. What was is ciphertext that anybody may have.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "base/check.h"
@@ -252,6 +253,25 @@ TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
   ahead_->ready(*flight);  // what no driver of the core may do
   set_check_handler(nullptr);
   EXPECT_TRUE(ahead_->stopped());
+}
+
+TEST_P(AheadTest, WhatOthersHaveIsNotToBeHadUntilTheyGiveItBack) {
+  std::string folder = testing::TempDir() + "sealane-ahead-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  SlotBudget others(folder, {}, 16_MiB, 16_MiB);
+  ASSERT_TRUE(others.take(16_MiB));
+  options_.budget = new SlotBudget(folder, {}, 16_MiB, 16_MiB);  // outlives the lane
+  ahead_ = new Ahead(crew_, host_, options_);
+  rounds(5);
+  EXPECT_EQ(ahead_->stats().answered_ahead, 0u);
+  EXPECT_EQ(ahead_->stats().pipeline.hits, 0u);
+  EXPECT_GT(ahead_->stats().pipeline.voided_for[static_cast<size_t>(VoidReason::budget)], 0u);
+  others.give(16_MiB);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it asks again now and then
+  rounds(8);
+  EXPECT_GT(ahead_->stats().answered_ahead, 0u);
+  EXPECT_LE(options_.budget->bytes(), 16_MiB);
+  std::filesystem::remove_all(folder);
 }
 
 // A crew that could not start a thread: nobody seals ahead, and nobody waits for it either.

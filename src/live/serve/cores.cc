@@ -55,12 +55,12 @@ Number number_or(std::string_view word, Number otherwise) {
   return read.ec == std::errc() ? value : otherwise;
 }
 
-// The tightest quota on the way from a group to the root. Its own may be wider than its parent's.
-template <typename Quota>
-double quota_on_the_way(std::string group, const Quota& quota) {
-  double least = kNoQuota;
+// The tightest limit on the way from a group to the root. Its own may be wider than its parent's.
+template <typename Limit>
+auto limit_on_the_way(std::string group, const Limit& limit) {
+  auto least = limit(group);
   for (;;) {
-    least = std::min(least, quota(group));
+    least = std::min(least, limit(group));
     const size_t slash = group.rfind('/');
     if (slash == std::string::npos) return least;
     group.resize(slash);
@@ -69,15 +69,41 @@ double quota_on_the_way(std::string group, const Quota& quota) {
 
 double read_quota(const KernelFiles& files) {
   const std::string groups = read_text(files, "/proc/self/cgroup");
-  const double unified = quota_on_the_way(group_of(groups, ""), [&](const std::string& group) {
+  const double unified = limit_on_the_way(group_of(groups, ""), [&](const std::string& group) {
     return parse_quota(read_text(files, concat("/sys/fs/cgroup", group, "/cpu.max")));
   });
-  const double split = quota_on_the_way(group_of(groups, "cpu"), [&](const std::string& group) {
+  const double split = limit_on_the_way(group_of(groups, "cpu"), [&](const std::string& group) {
     const std::string place = concat("/sys/fs/cgroup/cpu", group);
     return parse_quota(concat(read_text(files, concat(place, "/cpu.cfs_quota_us")), " ",
                               read_text(files, concat(place, "/cpu.cfs_period_us"))));
   });
   return std::min(unified, split);
+}
+
+// "MemTotal: 24640 kB", in some line, with something before it or not.
+uint64_t parse_memory_total(std::string_view text) {
+  constexpr std::string_view kName = "MemTotal:";
+  const size_t at = text.find(kName);
+  if (at == std::string_view::npos) return 0;
+  text.remove_prefix(at + kName.size());
+  return number_or<uint64_t>(next_word(text), 0) << 10;
+}
+
+uint64_t read_memory_limit(const KernelFiles& files) {
+  const std::string groups = read_text(files, "/proc/self/cgroup");
+  const auto limit = [&](const std::string& file) {
+    const std::string text = read_text(files, file);
+    std::string_view rest = text;
+    return number_or<uint64_t>(next_word(rest), UINT64_MAX);  // "max" is none
+  };
+  const auto unified = [&](const std::string& group) {
+    return limit(concat("/sys/fs/cgroup", group, "/memory.max"));
+  };
+  const auto split = [&](const std::string& group) {
+    return limit(concat("/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes"));
+  };
+  return std::min(limit_on_the_way(group_of(groups, ""), unified),
+                  limit_on_the_way(group_of(groups, "memory"), split));
 }
 
 bool holds(const std::vector<unsigned>& cores, unsigned core) {
@@ -167,6 +193,13 @@ Cores read_cores() {
     }
   }
   return read_cores({}, allowed, static_cast<unsigned>(std::max(0, sched_getcpu())));
+}
+
+uint64_t read_memory_bytes(const KernelFiles& files, size_t node) {
+  uint64_t bytes = parse_memory_total(
+      read_text(files, concat("/sys/devices/system/node/node", node, "/meminfo")));
+  if (bytes == 0) bytes = parse_memory_total(read_text(files, "/proc/meminfo"));
+  return std::min(bytes, read_memory_limit(files));
 }
 
 double CoreLoad::look() {

@@ -37,6 +37,9 @@ struct Cores {
 Cores read_cores(const KernelFiles& files, const std::vector<unsigned>& allowed, unsigned here);
 Cores read_cores();  // of this process, now
 
+// Memory of a node in bytes, or what the control group allows if that is less. 0: cannot be read.
+uint64_t read_memory_bytes(const KernelFiles& files, size_t node);
+
 // Looks at the cores' idle time now and then. One thread at a time.
 class CoreLoad {
  public:

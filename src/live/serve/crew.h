@@ -67,7 +67,9 @@ class Crew {
   bool help();
 
   unsigned size() const { return at_work_ + 1; }  // threads that share a loop
-  void abandon();                                 // the threads are gone: after fork
+  // Where its workers run.
+  Cores cores() const { return force_ != nullptr ? force_->cores() : read_cores(); }
+  void abandon();  // the threads are gone: after fork
 
  private:
   struct Loop;

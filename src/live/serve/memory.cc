@@ -17,6 +17,7 @@ namespace sealane::serve {
 namespace {
 
 constexpr uint64_t kPieceMin = 64_KiB;
+constexpr uint64_t kHugePage = 2_MiB;
 
 bool system_swaps() {
   static const bool swaps = [] {
@@ -31,9 +32,24 @@ bool system_swaps() {
   return swaps;
 }
 
-void* map_private(uint64_t bytes, Staging::Locking locking) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+// Begins at a multiple of `aligned`, which the system's pages divide.
+void* map_aligned(uint64_t bytes, uint64_t aligned) {
+  const uint64_t more = bytes + aligned;
+  void* memory = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  auto* const all = static_cast<uint8_t*>(memory);
+  const uint64_t before = -reinterpret_cast<uint64_t>(all) % aligned;
+  if (before > 0) munmap(all, before);
+  munmap(all + before + bytes, aligned - before);
+  return all + before;
+}
+
+void* map_private(uint64_t bytes, Staging::Locking locking, const SlotBudget* budget) {
+  void* memory = map_aligned(bytes, std::min(bytes, kHugePage));
+  if (memory == nullptr) return nullptr;
+  // Before the first touch, which is the locking.
+  if (budget != nullptr) budget->place(memory, bytes);
+  if (budget != nullptr && bytes >= kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
   // Plaintext of the program is in memory that may be swapped already: locking it is a bonus.
@@ -73,25 +89,45 @@ bool is_mapped(const void* memory, uint64_t bytes) {
 void* Staging::take(uint64_t bytes) {
   const uint64_t wanted = std::bit_ceil(std::max(bytes, kPieceMin));
   const std::lock_guard lock(mutex_);
-  if (closed_) return nullptr;
-  for (Piece& piece : pieces_) {
-    if (piece.taken || piece.bytes != wanted) continue;
-    piece.taken = true;
-    piece.used = bytes;
-    return piece.memory;
+  do {
+    for (Piece& piece : pieces_) {
+      if (piece.taken || piece.bytes != wanted || closed_) continue;
+      piece.taken = true;
+      piece.used = bytes;
+      ++piece.chunk->taken;
+      return piece.memory;
+    }
+  } while (grow(wanted));
+  return nullptr;
+}
+
+// Room for pieces of this size. What is idle makes room for it.
+bool Staging::grow(uint64_t piece) {
+  const uint64_t bytes = chunk_bytes(piece);
+  if (closed_) return false;
+  while (!admit(bytes)) {
+    if (!unmap_idle()) return false;
   }
-  // Idle pieces of other sizes make room.
-  while (mapped_ + wanted > bytes_max_) {
-    const auto idle =
-        std::find_if(pieces_.begin(), pieces_.end(), [](auto& p) { return !p.taken; });
-    if (idle == pieces_.end()) return nullptr;
-    unmap(idle);
+  void* const memory = map_private(bytes, locking_, budget_);
+  if (memory == nullptr) {
+    if (budget_ != nullptr) budget_->give(bytes);
+    return false;
   }
-  void* memory = map_private(wanted, locking_);
-  if (memory == nullptr) return nullptr;
-  mapped_ += wanted;
-  pieces_.push_back({memory, wanted, bytes, true});
-  return memory;
+  mapped_ += bytes;
+  chunks_.push_back({memory, bytes, 0});
+  for (uint64_t at = 0; at < bytes; at += piece) {
+    pieces_.push_back({static_cast<uint8_t*>(memory) + at, piece, 0, false, &chunks_.back()});
+  }
+  return true;
+}
+
+uint64_t Staging::chunk_bytes(uint64_t piece) const {
+  const bool huge = budget_ != nullptr && bytes_max_ >= 8 * kHugePage;
+  return huge ? std::max(piece, kHugePage) : piece;
+}
+
+bool Staging::admit(uint64_t bytes) {
+  return mapped_ + bytes <= bytes_max_ && (budget_ == nullptr || budget_->take(bytes));
 }
 
 void Staging::give(void* memory, Content content) {
@@ -108,21 +144,31 @@ void Staging::give(void* memory, Content content) {
                                   [&](const Piece& one) { return one.memory == memory; });
   if (piece == pieces_.end()) return;
   piece->taken = false;
-  if (closed_) unmap(piece);
+  --piece->chunk->taken;
+  if (closed_) unmap_idle();
 }
 
 void Staging::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  for (size_t i = pieces_.size(); i-- > 0;) {
-    if (!pieces_[i].taken) unmap(pieces_.begin() + static_cast<std::ptrdiff_t>(i));
+  while (unmap_idle()) {
   }
 }
 
-void Staging::unmap(std::vector<Piece>::iterator piece) {
-  munmap(piece->memory, piece->bytes);
-  mapped_ -= piece->bytes;
-  pieces_.erase(piece);
+bool Staging::unmap_idle() {
+  const auto idle = std::find_if(chunks_.begin(), chunks_.end(),
+                                 [](const Chunk& chunk) { return chunk.taken == 0; });
+  if (idle == chunks_.end()) return false;
+  unmap(idle);
+  return true;
+}
+
+void Staging::unmap(std::list<Chunk>::iterator chunk) {
+  std::erase_if(pieces_, [&](const Piece& piece) { return piece.chunk == &*chunk; });
+  munmap(chunk->memory, chunk->bytes);
+  mapped_ -= chunk->bytes;
+  if (budget_ != nullptr) budget_->give(chunk->bytes);
+  chunks_.erase(chunk);
 }
 
 }  // namespace sealane::serve

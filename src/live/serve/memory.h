@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "core/copy.h"
+#include "live/serve/slot_budget.h"
 
 namespace sealane::serve {
 
@@ -98,27 +100,43 @@ class Staging {
   enum class Locking : uint8_t { tried, required };
   enum Content : uint8_t { wiped, keep };
 
-  explicit Staging(uint64_t bytes_max, Locking locking = Locking::tried)
-      : bytes_max_(bytes_max), locking_(locking) {}
+  // `budget`, if not null, bounds what several of them have together; it outlives them. Such memory
+  // is in huge pages, if there are any and it is not too little for that.
+  explicit Staging(uint64_t bytes_max, Locking locking = Locking::tried,
+                   SlotBudget* budget = nullptr)
+      : bytes_max_(bytes_max), locking_(locking), budget_(budget) {}
   void* take(uint64_t bytes);  // nullptr: no room
   void give(void* memory, Content content = wiped);
   void close();  // nothing more is to be had; what is not taken goes back to the system, and later
                  // what is given
 
  private:
+  // What is mapped together. Pieces of one size are cut from it; it goes back as a whole.
+  struct Chunk {
+    void* memory;
+    uint64_t bytes;
+    size_t taken;
+  };
   struct Piece {
     void* memory;
     uint64_t bytes;  // a power of two
     uint64_t used;
     bool taken;
+    Chunk* chunk;
   };
+  uint64_t chunk_bytes(uint64_t piece) const;
+  bool grow(uint64_t piece);
+  bool admit(uint64_t bytes);
+  bool unmap_idle();
+  void unmap(std::list<Chunk>::iterator chunk);
+
   const uint64_t bytes_max_;
   const Locking locking_;
-  void unmap(std::vector<Piece>::iterator piece);
-
+  SlotBudget* const budget_;
   std::mutex mutex_;
   bool closed_ = false;
   uint64_t mapped_ = 0;
+  std::list<Chunk> chunks_;
   std::vector<Piece> pieces_;
 };
 

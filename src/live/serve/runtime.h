@@ -55,7 +55,8 @@ class Runtime final : private LaneOwner, private ReadOwner {
   static Runtime* get() { return current_.load(std::memory_order_acquire); }
   // After fork, in the child: nothing of ours lives there.
   static void abandon() {
-    current_.store(nullptr);
+    Runtime* const runtime = current_.exchange(nullptr);
+    if (runtime != nullptr && runtime->budget_) runtime->budget_->forget();
     DeferredReads::abandon();
   }
   // Around a fork, in the parent: memory whose bytes are to come would be zeros in the child.
@@ -214,6 +215,7 @@ class Runtime final : private LaneOwner, private ReadOwner {
   std::mutex lanes_mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;    // kLanesPerDevice each
   std::vector<int> lanes_opened_;               // of each device: their numbers
+  std::unique_ptr<SlotBudget> budget_;          // of their slots
   std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
   std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
   enum class Room : uint8_t { open, full, never };

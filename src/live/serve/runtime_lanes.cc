@@ -106,6 +106,8 @@ Ahead* Runtime::make_ahead(int device, int lane) {
   made.costs = measure_costs(crew_.size());
   made.slot_bytes_max = options().slot_bytes_max / (speculation_.policy->by_cost ? kBulkLanes : 1);
   made.page_guards = options().page_guards;
+  if (budget_ == nullptr) budget_ = make_slot_budget(crew_.cores(), options().slot_bytes_max);
+  made.budget = budget_.get();
   aheads_.push_back(new Ahead(crew_, host_memory_, made));
   host_memory_.each([&](const auto& entry) { aheads_.back()->allocated(entry.range); });
   return aheads_.back();

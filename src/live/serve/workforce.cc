@@ -11,7 +11,7 @@ namespace sealane::serve {
 Workforce::Workforce(Cores cores, KernelFiles files, const std::string& slots_folder)
     : cores_(std::move(cores)),
       load_(std::move(files), cores_.own),
-      slots_(slots_folder, cores_.node, std::max<size_t>(1, cores_.of_node / 2)) {}
+      slots_(slots_folder, "workers", cores_.node, std::max<size_t>(1, cores_.of_node / 2)) {}
 
 std::unique_ptr<Workforce> Workforce::make() {
   return std::make_unique<Workforce>(read_cores(), KernelFiles{}, "/dev/shm");

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How many workers a crew may have at work, now: what the cores and their load leave (cores.h),
-// within what all processes of the user may have together (worker_slots.h). Looked at again now and
+// within what all processes of the user may have together (shared_units.h). Looked at again now and
 // then; who rests gives its slots back.
 //
 // Threads: one at a time.
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "live/serve/cores.h"
-#include "live/serve/worker_slots.h"
+#include "live/serve/shared_units.h"
 
 namespace sealane::serve {
 
@@ -35,7 +35,7 @@ class Workforce {
  private:
   const Cores cores_;
   CoreLoad load_;
-  WorkerSlots slots_;
+  SharedUnits slots_;
 };
 
 }  // namespace sealane::serve

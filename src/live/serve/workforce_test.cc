@@ -125,10 +125,23 @@ TEST_F(WorkforceTest, LoadIsTheLoadAverageFirstAndThenWhatTheCoresDid) {
   EXPECT_DOUBLE_EQ(load.look(), 0) << "no time has passed";
 }
 
+TEST_F(WorkforceTest, MemoryIsThatOfTheNodeWithinTheGroupsLimit) {
+  EXPECT_EQ(read_memory_bytes({root_}, 0), 0u);
+  write("/proc/meminfo", "MemTotal:       2000 kB\nMemFree:         100 kB\n");
+  EXPECT_EQ(read_memory_bytes({root_}, 0), 2000u << 10);
+  write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:       1200 kB\n");
+  EXPECT_EQ(read_memory_bytes({root_}, 1), 1200u << 10);
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  EXPECT_EQ(read_memory_bytes({root_}, 1), 1200u << 10);
+  write("/sys/fs/cgroup/a/memory.max", "65536\n");
+  EXPECT_EQ(read_memory_bytes({root_}, 1), 65536u);
+}
+
 TEST_F(WorkforceTest, SlotsAreSharedAndComeBack) {
-  WorkerSlots one(root_, 0, 6);
-  WorkerSlots other(root_, 0, 6);
-  WorkerSlots elsewhere(root_, 1, 6);
+  SharedUnits one(root_, "workers", 0, 6);
+  SharedUnits other(root_, "workers", 0, 6);
+  SharedUnits elsewhere(root_, "workers", 1, 6);
   EXPECT_EQ(one.want(4), 4u);
   EXPECT_EQ(other.want(4), 2u);
   EXPECT_EQ(elsewhere.want(6), 6u) << "another node";
@@ -142,7 +155,7 @@ TEST_F(WorkforceTest, SoAreThoseOfAProcessThatDied) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   if (child == 0) {
-    WorkerSlots theirs(root_, 0, 4);
+    SharedUnits theirs(root_, "workers", 0, 4);
     const char held = static_cast<char>(theirs.want(4));
     static_cast<void>(!::write(ready[1], &held, 1));
     pause();
@@ -151,7 +164,7 @@ TEST_F(WorkforceTest, SoAreThoseOfAProcessThatDied) {
   char held = 0;
   ASSERT_EQ(read(ready[0], &held, 1), 1);
   EXPECT_EQ(held, 4);
-  WorkerSlots mine(root_, 0, 4);
+  SharedUnits mine(root_, "workers", 0, 4);
   EXPECT_EQ(mine.want(2), 0u);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
@@ -161,13 +174,13 @@ TEST_F(WorkforceTest, SoAreThoseOfAProcessThatDied) {
 }
 
 TEST_F(WorkforceTest, WithoutAPlaceForSlotsThereIsNoCommonBound) {
-  WorkerSlots none(root_ + "/missing", 0, 1);
+  SharedUnits none(root_ + "/missing", "workers", 0, 1);
   EXPECT_EQ(none.want(5), 5u);
 }
 
 TEST_F(WorkforceTest, ACrewWorksWithWhatItGets) {
   write_stat({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}});
-  WorkerSlots greedy(root_, 0, 4);  // half of eight cores, all taken
+  SharedUnits greedy(root_, "workers", 0, 4);  // half of eight cores, all taken
   ASSERT_EQ(greedy.want(4), 4u);
   Crew& crew = *new Crew(std::make_unique<Workforce>(cores(8), KernelFiles{root_}, root_));
   EXPECT_EQ(crew.size(), 1u);

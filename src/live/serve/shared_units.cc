@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "live/serve/worker_slots.h"
+#include "live/serve/shared_units.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,11 +14,11 @@
 namespace sealane::serve {
 namespace {
 
-constexpr size_t kSlotsPerNode = 4096;
+constexpr size_t kUnitsPerNode = 4096;
 
 // Only a file of this user's counts: anybody may create one of that name.
-Descriptor open_slots(const std::string& folder) {
-  const std::string path = concat(folder, "/sealane-workers-", geteuid());
+Descriptor open_units(const std::string& folder, const char* what) {
+  const std::string path = concat(folder, "/sealane-", what, "-", geteuid());
   Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct stat about = {};
   const bool ours = file.valid() && fstat(file.get(), &about) == 0 && about.st_uid == geteuid() &&
@@ -28,36 +28,38 @@ Descriptor open_slots(const std::string& folder) {
 
 }  // namespace
 
-WorkerSlots::WorkerSlots(const std::string& folder, size_t node, size_t count)
-    : file_(open_slots(folder)), first_(node * kSlotsPerNode), count_(count) {}
+SharedUnits::SharedUnits(const std::string& folder, const char* what, size_t node, size_t count)
+    : file_(open_units(folder, what)),
+      first_(node * kUnitsPerNode),
+      count_(std::min(count, kUnitsPerNode)) {}
 
-size_t WorkerSlots::want(size_t wanted) {
+size_t SharedUnits::want(size_t wanted) {
   if (!file_.valid()) return wanted;
   while (held_.size() > wanted) {
     unlock(held_.back());
     held_.pop_back();
   }
-  for (size_t slot = 0; slot < count_ && held_.size() < wanted; ++slot) {
-    const bool ours = std::find(held_.begin(), held_.end(), slot) != held_.end();
-    if (!ours && lock(slot)) held_.push_back(slot);
+  for (size_t unit = 0; unit < count_ && held_.size() < wanted; ++unit) {
+    const bool ours = std::find(held_.begin(), held_.end(), unit) != held_.end();
+    if (!ours && lock(unit)) held_.push_back(unit);
   }
   return held_.size();
 }
 
-bool WorkerSlots::lock(size_t slot) {
+bool SharedUnits::lock(size_t unit) {
   struct flock range = {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(first_ + slot);
+  range.l_start = static_cast<off_t>(first_ + unit);
   range.l_len = 1;
   return fcntl(file_.get(), F_OFD_SETLK, &range) == 0;
 }
 
-void WorkerSlots::unlock(size_t slot) {
+void SharedUnits::unlock(size_t unit) {
   struct flock range = {};
   range.l_type = F_UNLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(first_ + slot);
+  range.l_start = static_cast<off_t>(first_ + unit);
   range.l_len = 1;
   fcntl(file_.get(), F_OFD_SETLK, &range);
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker threads of all processes of a user share the machine: each thread needs a slot of its
-// NUMA node. A slot is a byte of a file in /dev/shm on which the process that has it holds a lock,
-// so the slots of a process that dies are free at once, however it died. Nothing is ever written.
+// What all processes of a user share of a NUMA node, in units: worker threads, memory for slots. A
+// unit is a byte of a file in /dev/shm on which the process that has it holds a lock, so the units
+// of a process that dies are free at once, however it died. Nothing is ever written.
 //
 // Failure: where there is no such file (no /dev/shm, somebody else's file of that name) there is no
 // common bound and every process gets what it asks for.
@@ -18,10 +18,10 @@
 
 namespace sealane::serve {
 
-class WorkerSlots {
+class SharedUnits {
  public:
-  // `folder`: /dev/shm, or a test's. `count`: slots of the node.
-  WorkerSlots(const std::string& folder, size_t node, size_t count);
+  // `folder`: /dev/shm, or a test's. `what`: names the file. `count`: units of the node.
+  SharedUnits(const std::string& folder, const char* what, size_t node, size_t count);
 
   // Has as many as wanted from now on, or as many as there are; says how many.
   size_t want(size_t wanted);
@@ -29,8 +29,8 @@ class WorkerSlots {
   void forget() { file_ = Descriptor(-1); }
 
  private:
-  bool lock(size_t slot);
-  void unlock(size_t slot);
+  bool lock(size_t unit);
+  void unlock(size_t unit);
 
   Descriptor file_;
   const size_t first_;
