@@ -21,7 +21,7 @@ namespace sealane {
 class FusedGcm {
  public:
   static constexpr size_t kStrideBytes = 256;
-  static constexpr size_t kRoundKeysBytes = 15 * 16;
+  static constexpr size_t kRoundKeysBytes = size_t{15} * 16;
 
   // nullptr if this CPU lacks the instructions.
   static std::unique_ptr<FusedGcm> make(std::span<const uint8_t, kRoundKeysBytes> round_keys);

@@ -262,8 +262,10 @@ SEALANE_VAES_INLINE Running begin(const Schedule& key, const Message& message) {
 }
 
 SEALANE_VAES_INLINE Tag end(const Schedule& key, const Message& message, const Running& running) {
-  const __m128i lengths = _mm_set_epi64x(static_cast<long long>(message.additional.size() * 8),
-                                         static_cast<long long>(message.bytes * 8));
+  const uint64_t additional_bits = message.additional.size() * 8;
+  const uint64_t bits = message.bytes * 8;
+  const __m128i lengths =
+      _mm_set_epi64x(static_cast<int64_t>(additional_bits), static_cast<int64_t>(bits));
   const __m128i hash = multiply(_mm_xor_si128(sum_of_lanes(running.hash), lengths), key.subkey);
   const __m128i mask = encrypt(key, running.first_counter);
   Tag tag;
@@ -388,9 +390,10 @@ struct Sealing {
 
 template <typename Direction, typename Work>
 Loop loop_for_store(const Delivery& delivery) {
-  return delivery.streamed && aligned(delivery.to.data())
-             ? Direction::template kLoop<Work, Streamed>
-             : Direction::template kLoop<Work, Cached>;
+  if (delivery.streamed && aligned(delivery.to.data())) {
+    return Direction::template kLoop<Work, Streamed>;
+  }
+  return Direction::template kLoop<Work, Cached>;
 }
 
 // nullptr: no loop does that.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/bytes.h"
+
 namespace sealane::serve {
 namespace {
 
@@ -27,6 +29,11 @@ std::optional<uint64_t> number(Lookup lookup, const char* name) {
 bool flag(Lookup lookup, const char* name) {
   const char* text = lookup(name);
   return text != nullptr && *text != '\0' && std::strcmp(text, "0") != 0;
+}
+
+uint64_t megabytes(Lookup lookup, const char* name, uint64_t usual) {
+  const auto value = number(lookup, name);
+  return value ? std::min<uint64_t>(*value, 1_MiB) * 1_MiB : usual;
 }
 
 void switch_off(Options& options) {
@@ -117,16 +124,17 @@ Options read_options(Lookup lookup) {
   options.disabled = flag(lookup, "SEALANE_DISABLE");
   options.observe = flag(lookup, "SEALANE_OBSERVE");
   if (const char* name = lookup("SEALANE_POLICY"); name != nullptr) read_policy(options, name);
-  if (const char* list = lookup("SEALANE_ENABLE"); list != nullptr) read_enable(options, list);
+  const char* list = lookup("SEALANE_ENABLE");
+  if (list != nullptr && *list != '\0') read_enable(options, list);
   if (options.observe) switch_off(options);
   options.verify = number(lookup, "SEALANE_VERIFY").value_or(options.verify);
   const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
   options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   options.stripes = static_cast<unsigned>(number(lookup, "SEALANE_STRIPES").value_or(1));
-  if (const auto mb = number(lookup, "SEALANE_STAGING_MB")) options.staging_bytes_max = *mb << 20;
+  options.staging_bytes_max = megabytes(lookup, "SEALANE_STAGING_MB", options.staging_bytes_max);
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
-  if (const auto mb = number(lookup, "SEALANE_SLOT_MB")) options.slot_bytes_max = *mb << 20;
+  options.slot_bytes_max = megabytes(lookup, "SEALANE_SLOT_MB", options.slot_bytes_max);
   return options;
 }
 
@@ -142,9 +150,6 @@ Options& the_options() {
 
 const Options& options() { return the_options(); }
 
-void only_watch() {
-  Options& all = the_options();
-  all.engine = all.async = all.parallel = all.registration = all.pinned = false;
-}
+void only_watch() { switch_off(the_options()); }
 
 }  // namespace sealane::serve

@@ -54,6 +54,9 @@ TEST(Options, NonsenseCountsAsAbsent) {
   EXPECT_EQ(with("SEALANE_VERIFY", "12x").verify, 0u);
   EXPECT_EQ(with("SEALANE_VERIFY", "12").verify, 12u);
   EXPECT_FALSE(with("SEALANE_ENABLE", "magic").engine);
+  EXPECT_TRUE(with("SEALANE_ENABLE", "").engine) << "as if it were not set";
+  EXPECT_EQ(with("SEALANE_SLOT_MB", "3").slot_bytes_max, 3_MiB);
+  EXPECT_EQ(with("SEALANE_SLOT_MB", "17592186044416").slot_bytes_max, 1024 * 1024_MiB);
 }
 
 }  // namespace

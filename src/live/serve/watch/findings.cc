@@ -124,6 +124,9 @@ Check traps(const Findings& f) {
 Check unchanged(const Findings& f) {
   Check out{State::unknown, "sources are the same at their next copy", "none came twice"};
   const uint64_t asked = f.sources_changed + f.sources_unchanged;
+  if (asked == 0 && f.guardable_bytes == 0 && f.unguardable_bytes > 0) {
+    out.found = "not looked at: no source could be guarded";
+  }
   if (asked == 0) return out;
   out.found = concat(grouped(f.sources_unchanged), " of ", grouped(asked));
   out.state = f.sources_changed == 0 ? State::holds : State::differs;

@@ -15,6 +15,7 @@ namespace sealane::serve {
 
 struct Findings {
   bool emulated = false;
+  bool paced = false;        // emulated, and times are the modelled machine's
   double seconds = 0;        // from the first GPU call to the last; times are device time
   double waits_s = 0;        // callers in synchronising calls
   unsigned workers = 1;      // there would be

@@ -31,8 +31,10 @@ std::string way_line(const char* name, const Findings::Way& way) {
 }  // namespace
 
 std::string findings_page(const Findings& f, const StockCosts& costs) {
-  std::string out = concat("\nsealane --observe: nothing was changed. MEASURED",
-                           f.emulated ? " (emulated GPU, device time)" : "", "\n\n");
+  const char* const where = f.paced      ? " (emulated GPU, device time)"
+                            : f.emulated ? " (emulated GPU)"
+                                         : "";
+  std::string out = concat("\nsealane --observe: nothing was changed. MEASURED", where, "\n\n");
   out += concat("  ran ", time_text(f.seconds), "; callers waited ",
                 time_text(f.to_device.blocked_s + f.to_host.blocked_s), " in copies, ",
                 time_text(f.waits_s), " in synchronising calls\n\n");

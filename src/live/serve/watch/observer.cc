@@ -64,6 +64,7 @@ Findings Observer::findings() const {
   const std::lock_guard lock(mutex_);
   Findings out = found_;
   out.emulated = options_.dilation != nullptr;
+  out.paced = out.emulated && options_.dilation() > 0;
   out.seconds = seconds(last_ - first_);
   out.workers = options_.workers;
   out.channels = channels_.size();
