@@ -29,10 +29,10 @@ struct CopyExample {
 struct CopyPolicy {
   std::string name;
   bool cc = true;
-  std::string enable{};  // of the runtime
-  std::string policy{};  // or a set of switches by its name; both empty: without the runtime
+  std::string enable{};  // of the runtime, which watches all of them
+  std::string policy{};  // or a set of switches by its name
 
-  bool ours() const { return !enable.empty() || !policy.empty(); }
+  bool ours() const { return enable != "none"; }
 };
 
 const std::vector<CopyExample>& copy_examples();
