@@ -36,8 +36,8 @@ check_tidy() {
 # The pure rooms, those that parse what others wrote, and those with threads.
 sanitizer_tests="base_test seal_test core_test platform_test workload_test report_test transport_test"
 
-# The transparent runtime's threads.
-runtime_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*:*Slot*:*Straying*:*UnknownPlace*'
+# The transparent runtime's threads, and collectives under attack.
+live_tests='Crew*:*StandIn*:Stripes*:Runtime*:Together*:*Ahead*:Message*:DeferredReads*:Staging*:*Unseen*:Workforce*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
@@ -60,9 +60,9 @@ run_sanitized() {
     echo "== $1: $program"
     run_tests "$1" "$program"
   done
-  echo "== $1: live_test, the runtime"
+  echo "== $1: live_test, the runtime and attacks"
   # A runtime and its crew are never deleted, on purpose.
-  (export GTEST_FILTER="$runtime_tests" ASAN_OPTIONS=detect_leaks=0 && run_tests "$1" live_test)
+  (export GTEST_FILTER="$live_tests" ASAN_OPTIONS=detect_leaks=0 && run_tests "$1" live_test)
   export LD_LIBRARY_PATH="$PWD/build-$1/lib/emu" SEALANE_EMU_GPUS=2 SEALANE_EMU_CC
   for SEALANE_EMU_CC in off on; do
     for program in $emulated_tests; do

@@ -287,7 +287,7 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
       ->type_name("P");
   command
       ->add_option("--dilation", flags->dilation,
-                   "A modelled second takes K real ones [40 / cores]")
+                   "A modelled second takes K real ones [40 / cores; vllm 100]")
       ->type_name("K")
       ->check(whole_number(1, 10000));
   command

@@ -71,8 +71,8 @@ Result<json> read_json(const std::string& file) {
   return found;
 }
 
-Result<Environment> environment_of(const CopyPolicy& policy, const CopySetting& setting,
-                                   const std::string& counters) {
+Result<Environment> environment_of(const CopyExample& example, const CopyPolicy& policy,
+                                   const CopySetting& setting, const std::string& counters) {
   RunOptions options;
   options.emulate = true;
   options.platform = setting.platform;
@@ -80,7 +80,8 @@ Result<Environment> environment_of(const CopyPolicy& policy, const CopySetting& 
   options.policy = policy.policy;
   options.stats = counters;
   options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
-  options.set("SEALANE_EMU_DILATION", setting.dilation);
+  options.set("SEALANE_EMU_DILATION",
+              setting.dilation.empty() ? example.dilation : setting.dilation);
   options.set("SEALANE_WORKERS", setting.workers);
   return environment_for(options);
 }
@@ -109,7 +110,11 @@ const std::vector<CopyExample>& copy_examples() {
       {"mini_llm-flexgen",
        "mini_llm",
        {"--schedule", "flexgen", "--steps", "4", "--verify", "off"}},
-      {"mini_llm-vllm", "mini_llm", {"--schedule", "vllm", "--steps", "24", "--verify", "off"}},
+      // A step of 50 us, in which waking a thread must not weigh.
+      {"mini_llm-vllm",
+       "mini_llm",
+       {"--schedule", "vllm", "--steps", "24", "--verify", "off"},
+       "100"},
       {"mini_llm-peft", "mini_llm", {"--schedule", "peft", "--steps", "2", "--verify", "off"}},
   };
   return all;
@@ -134,7 +139,7 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   const std::string base = setting.scratch + "/" + example.name + "." + policy.name;
   const std::string figures = base + ".json";
   const std::string counters = base + ".counters.json";
-  const auto environment = environment_of(policy, setting, counters);
+  const auto environment = environment_of(example, policy, setting, counters);
   if (!environment) return environment.error();
 
   std::vector<std::string> command = {setting.examples + "/" + example.program};

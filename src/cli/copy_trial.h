@@ -24,6 +24,7 @@ struct CopyExample {
   std::string name;
   std::string program;
   std::vector<std::string> arguments;
+  std::string dilation{};  // unless the setting has one; empty: chosen by the driver
 };
 
 struct CopyPolicy {
@@ -52,7 +53,7 @@ struct CopySetting {
   std::string examples;  // their directory
   std::string scratch;   // a directory for files
   std::string platform;
-  std::string dilation;  // empty: chosen by the driver
+  std::string dilation;  // empty: the example's
   std::string workers;   // empty: chosen by the runtime
 };
 
