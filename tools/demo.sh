@@ -5,7 +5,7 @@
 # What `make demo` shows. Usage: demo.sh PATH_OF_SEALANE
 set -eu
 sealane=$1
-results=$(dirname "$sealane")/../demo  # what the steps found, and the page made of it
+results=${sealane%/bin/*}/demo  # what the steps found, and the page made of it
 mkdir -p "$results"
 
 step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
