@@ -32,14 +32,10 @@ struct Calls {
   CUresult (*fill)(CUgraphNode, CUDA_MEMSET_NODE_PARAMS*);
 
   Calls() {
-    find(nodes, "cuGraphGetNodes");
-    find(type, "cuGraphNodeGetType");
-    find(child, "cuGraphChildGraphNodeGetGraph");
-    find(fill, "cuGraphMemsetNodeGetParams");
-  }
-  template <typename Function>
-  static void find(Function*& slot, const char* name) {
-    slot = reinterpret_cast<Function*>(find_in_driver(name));
+    find_in_driver(nodes, "cuGraphGetNodes");
+    find_in_driver(type, "cuGraphNodeGetType");
+    find_in_driver(child, "cuGraphChildGraphNodeGetGraph");
+    find_in_driver(fill, "cuGraphMemsetNodeGetParams");
   }
   bool all() const {
     return nodes != nullptr && type != nullptr && child != nullptr && fill != nullptr;

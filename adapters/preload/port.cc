@@ -35,22 +35,18 @@ struct Calls {
   CUresult (*capture_mode)(CUstreamCaptureMode*);
 
   Calls() {
-    find(ctx_get_current, "cuCtxGetCurrent");
-    find(ctx_push, "cuCtxPushCurrent_v2");
-    find(ctx_pop, "cuCtxPopCurrent_v2");
-    find(ctx_get_device, "cuCtxGetDevice");
-    find(stream_create, "cuStreamCreate");
-    find(stream_destroy, "cuStreamDestroy_v2");
-    find(stream_get_ctx, "cuStreamGetCtx");
-    find(event_create, "cuEventCreate");
-    find(event_destroy, "cuEventDestroy_v2");
-    find(primary_state, "cuDevicePrimaryCtxGetState");
-    find(is_capturing, "cuStreamIsCapturing");
-    find(capture_mode, "cuThreadExchangeStreamCaptureMode");
-  }
-  template <typename Function>
-  static void find(Function*& slot, const char* name) {
-    slot = reinterpret_cast<Function*>(find_in_driver(name));
+    find_in_driver(ctx_get_current, "cuCtxGetCurrent");
+    find_in_driver(ctx_push, "cuCtxPushCurrent_v2");
+    find_in_driver(ctx_pop, "cuCtxPopCurrent_v2");
+    find_in_driver(ctx_get_device, "cuCtxGetDevice");
+    find_in_driver(stream_create, "cuStreamCreate");
+    find_in_driver(stream_destroy, "cuStreamDestroy_v2");
+    find_in_driver(stream_get_ctx, "cuStreamGetCtx");
+    find_in_driver(event_create, "cuEventCreate");
+    find_in_driver(event_destroy, "cuEventDestroy_v2");
+    find_in_driver(primary_state, "cuDevicePrimaryCtxGetState");
+    find_in_driver(is_capturing, "cuStreamIsCapturing");
+    find_in_driver(capture_mode, "cuThreadExchangeStreamCaptureMode");
   }
 };
 

@@ -29,19 +29,14 @@ namespace {
 
 std::atomic<bool> forked{false};
 
-template <typename Function>
-void find_pace(Function*& slot, const char* name) {
-  slot = reinterpret_cast<Function*>(find_in_driver(name));
-}
-
 // The emulated driver paces our workers; a real one has none of this.
 void take_pace() {
   serve::Pace found;
-  find_pace(found.clock, "sealane_emu_clock_ns");
-  find_pace(found.pace, "sealane_emu_pace");
-  find_pace(found.answered, "sealane_emu_pace_answered");
-  find_pace(found.dilation, "sealane_emu_dilation");
-  find_pace(found.go_on, "sealane_emu_go_on");
+  find_in_driver(found.clock, "sealane_emu_clock_ns");
+  find_in_driver(found.pace, "sealane_emu_pace");
+  find_in_driver(found.answered, "sealane_emu_pace_answered");
+  find_in_driver(found.dilation, "sealane_emu_dilation");
+  find_in_driver(found.go_on, "sealane_emu_go_on");
   if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
 }
 

@@ -40,13 +40,21 @@ CUresult launch(serve::StreamHandle stream, Call&& call, const char* name) {
       });
 }
 
+// What may write memory of the host keeps copies from being answered with what was sealed before.
+template <typename Harmless, typename Call>
+CUresult unsettling_unless(const Harmless& harmless, serve::StreamHandle stream, Call&& call,
+                           const char* name) {
+  serve::Runtime* const runtime = serve::Runtime::get();
+  const bool matters = runtime != nullptr && runtime->seals_ahead();
+  if (matters && !harmless(*runtime)) return unsettling(stream, call, name);
+  return ordered(stream, call, name);
+}
+
 template <typename Call>
 CUresult launch_graph(CUgraphExec graph, serve::StreamHandle stream, Call&& call,
                       const char* name) {
-  serve::Runtime* const runtime = serve::Runtime::get();
-  const bool matters = runtime != nullptr && runtime->seals_ahead();
-  if (matters && !leaves_host_alone(graph)) return unsettling(stream, call, name);
-  return ordered(stream, call, name);
+  const auto harmless = [&](serve::Runtime&) { return leaves_host_alone(graph); };
+  return unsettling_unless(harmless, stream, call, name);
 }
 
 }  // namespace
@@ -81,10 +89,10 @@ namespace {
 // Of device memory, as far as we know; else it may be memory of the host.
 template <typename Call>
 CUresult fill(serve::StreamHandle stream, CUdeviceptr to, Call&& call, const char* name) {
-  serve::Runtime* const runtime = serve::Runtime::get();
-  const bool matters = runtime != nullptr && runtime->seals_ahead();
-  if (matters && !runtime->device_memory().find(to)) return unsettling(stream, call, name);
-  return ordered(stream, call, name);
+  const auto harmless = [&](serve::Runtime& runtime) {
+    return runtime.device_memory().find(to).has_value();
+  };
+  return unsettling_unless(harmless, stream, call, name);
 }
 
 }  // namespace

@@ -43,6 +43,10 @@ void remember_real(Slot slot, void* function);
 
 // A function of the driver that we do not hook.
 void* find_in_driver(const char* symbol);
+template <typename Function>
+void find_in_driver(Function*& slot, const char* symbol) {
+  slot = reinterpret_cast<Function*>(find_in_driver(symbol));
+}
 
 template <typename Function>
 Function* real(Slot slot, Function*) {

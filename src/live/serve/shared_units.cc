@@ -36,32 +36,23 @@ SharedUnits::SharedUnits(const std::string& folder, const char* what, size_t nod
 size_t SharedUnits::want(size_t wanted) {
   if (!file_.valid()) return wanted;
   while (held_.size() > wanted) {
-    unlock(held_.back());
+    set(held_.back(), F_UNLCK);
     held_.pop_back();
   }
   for (size_t unit = 0; unit < count_ && held_.size() < wanted; ++unit) {
     const bool ours = std::find(held_.begin(), held_.end(), unit) != held_.end();
-    if (!ours && lock(unit)) held_.push_back(unit);
+    if (!ours && set(unit, F_WRLCK)) held_.push_back(unit);
   }
   return held_.size();
 }
 
-bool SharedUnits::lock(size_t unit) {
+bool SharedUnits::set(size_t unit, short lock) {
   struct flock range = {};
-  range.l_type = F_WRLCK;
+  range.l_type = lock;
   range.l_whence = SEEK_SET;
   range.l_start = static_cast<off_t>(first_ + unit);
   range.l_len = 1;
   return fcntl(file_.get(), F_OFD_SETLK, &range) == 0;
-}
-
-void SharedUnits::unlock(size_t unit) {
-  struct flock range = {};
-  range.l_type = F_UNLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(first_ + unit);
-  range.l_len = 1;
-  fcntl(file_.get(), F_OFD_SETLK, &range);
 }
 
 }  // namespace sealane::serve

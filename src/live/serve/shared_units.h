@@ -29,8 +29,7 @@ class SharedUnits {
   void forget() { file_ = Descriptor(-1); }
 
  private:
-  bool lock(size_t unit);
-  void unlock(size_t unit);
+  bool set(size_t unit, short lock);  // F_WRLCK or F_UNLCK
 
   Descriptor file_;
   const size_t first_;
