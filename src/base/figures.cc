@@ -3,6 +3,7 @@
 
 #include "base/figures.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -65,6 +66,34 @@ std::string padded(std::string text, size_t width) {
 std::string indented(std::string text, size_t width) {
   if (text.size() < width) text.insert(0, width - text.size(), ' ');
   return text;
+}
+
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string wrapped(const std::string& text, size_t indent, size_t columns) {
+  constexpr const char* kSpaces = " \n\t";
+  std::string out;
+  size_t at = indent;
+  for (size_t begin = text.find_first_not_of(kSpaces); begin != std::string::npos;) {
+    const size_t end = std::min(text.find_first_of(kSpaces, begin), text.size());
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    begin = text.find_first_not_of(kSpaces, end);
+    const size_t width = columns_of(word);
+    if (at > indent && at + 1 + width > columns) {
+      out += '\n' + std::string(indent, ' ');
+      at = indent;
+    }
+    if (at > indent) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += width;
+  }
+  return out + '\n';
 }
 
 }  // namespace sealane

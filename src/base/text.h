@@ -38,4 +38,25 @@ inline std::string printable(std::string_view text, size_t length_max) {
   return out;
 }
 
+// Text of any language made fit for a terminal: '?' for control characters, those beyond ASCII too
+// (U+0080 to U+009F), and for what turns the direction of writing. UTF-8 is left alone otherwise.
+inline std::string visible(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto at = [&](size_t ahead) {
+      return i + ahead < text.size() ? static_cast<unsigned char>(text[i + ahead]) : 0u;
+    };
+    const bool second_set = at(0) == 0xc2 && at(1) >= 0x80 && at(1) <= 0x9f;
+    const bool turns = at(0) == 0xe2 && ((at(1) == 0x80 && at(2) >= 0xaa && at(2) <= 0xae) ||
+                                         (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9));
+    if (second_set || turns) {
+      out += '?';
+      i += second_set ? 1 : 2;
+    } else {
+      out += at(0) < 0x20 || at(0) == 0x7f ? '?' : text[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace sealane

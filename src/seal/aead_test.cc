@@ -136,6 +136,44 @@ RC_GTEST_PROP(AeadProperty, EnginesAgreeOnAnyLengthSplitAlignmentAndAdditionalDa
   RC_ASSERT(std::ranges::equal(opened.bytes(), plaintext.bytes()));
 }
 
+// Every length, not a sample: tails have edges of their own at each width.
+TEST_P(AeadTest, EveryLengthUpTo4KiBIsWhatOpensslMakes) {
+  const auto aead = engine().make(some_key());
+  const auto judge = openssl_engine().make(some_key());
+  Unaligned plaintext(4_KiB, 5, 7);
+  const Bytes additional = plaintext.bytes().first(37);
+  for (size_t length = 0; length <= 4_KiB; ++length) {
+    std::vector<uint8_t> sealed(length), expected(length), opened(length);
+    Tag tag, expected_tag;
+    const Iv iv{static_cast<uint8_t>(length), static_cast<uint8_t>(length >> 8)};
+    const Bytes bytes = plaintext.bytes().first(length);
+    const Bytes beside = additional.first(length % 38);
+    aead->seal(iv, beside, bytes, sealed, tag);
+    judge->seal(iv, beside, bytes, expected, expected_tag);
+    ASSERT_EQ(sealed, expected) << length;
+    ASSERT_EQ(tag, expected_tag) << length;
+    ASSERT_TRUE(aead->open(iv, beside, sealed, tag, opened).ok()) << length;
+    ASSERT_TRUE(std::ranges::equal(opened, bytes)) << length;
+  }
+}
+
+// Long enough for the counter's third byte, for streamed stores, and for tails of each kind.
+TEST_P(AeadTest, LongMessagesAreWhatOpensslMakes) {
+  const auto aead = engine().make(some_key());
+  const auto judge = openssl_engine().make(some_key());
+  for (const size_t length : {16_MiB, 16_MiB - 1, 4_MiB + 4_KiB + 19}) {
+    Unaligned plaintext(length, length % 2 * 7, length);
+    Unaligned sealed(length, length % 2 * 3), expected(length, 0);
+    Tag tag, expected_tag;
+    aead->seal(Iv{4}, {}, plaintext.bytes(), sealed.bytes(), tag);
+    judge->seal(Iv{4}, {}, plaintext.bytes(), expected.bytes(), expected_tag);
+    ASSERT_TRUE(std::ranges::equal(sealed.bytes(), expected.bytes())) << length;
+    ASSERT_EQ(tag, expected_tag) << length;
+    ASSERT_TRUE(aead->open(Iv{4}, {}, sealed.bytes(), tag, expected.bytes()).ok()) << length;
+    ASSERT_TRUE(std::ranges::equal(expected.bytes(), plaintext.bytes())) << length;
+  }
+}
+
 RC_GTEST_PROP(AeadProperty, InPlaceEqualsOutOfPlace, ()) {
   const auto engines = engines_under_test();
   const auto aead = engines[*rc::gen::inRange<size_t>(0, engines.size())]->make(some_key());

@@ -36,4 +36,37 @@ inline Delivery in_place(Bytes bytes) {
 
 void carry_out(const Delivery& delivery);
 
+// A delivery a piece at a time, for a loop that has other work for the ports it leaves idle. Wiped
+// when it dies; what is left then has not been carried out.
+class PiecewiseDelivery {
+ public:
+  // `exact`: carry_out(at) delivers those very bytes. Else the pieces may begin with the first line
+  // of `to` that can be streamed as a whole, and the bytes before it are delivered here.
+  PiecewiseDelivery(const Delivery& delivery, bool exact);
+  ~PiecewiseDelivery();
+  PiecewiseDelivery(const PiecewiseDelivery&) = delete;
+  PiecewiseDelivery& operator=(const PiecewiseDelivery&) = delete;
+
+  static constexpr size_t kPieceBytesMax = 256;
+
+  // In order, without gaps. Returns where they can be read, until the next call.
+  const uint8_t* carry_out(size_t at, size_t bytes);
+  void finish();  // whatever is left
+
+  // For a loop that does the work itself: what there is to do from its first piece on, and that so
+  // many bytes of it are done.
+  const Delivery& left() const { return left_; }
+  void skip(size_t bytes) { done_ = shift_ + bytes; }
+
+ private:
+  Delivery delivery_;
+  Delivery left_;
+  void (*kernel_)(const uint8_t* first, const uint8_t* second, uint8_t* out, size_t bytes);
+  size_t shift_ = 0;
+  size_t done_ = 0;
+  alignas(64) uint8_t piece_[kPieceBytesMax];
+
+  void begin_at_line(bool exact);
+};
+
 }  // namespace sealane

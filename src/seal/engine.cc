@@ -12,7 +12,11 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/time.h"
+#include "seal/cpu.h"
 #include "seal/delivery.h"
+#include "seal/engine_check.h"
+#include "seal/native.h"
 #include "seal/openssl.h"
 #include "seal/reduce.h"
 #ifdef SEALANE_HAVE_IPSEC_MB
@@ -29,23 +33,6 @@ std::string engine_names() {
     names += engine->name();
   }
   return names;
-}
-
-// GCM specification, test case 14: all-zero key, IV and one all-zero block.
-Status known_answer(const Engine& engine) {
-  constexpr std::array<uint8_t, 16> expected_ciphertext = {0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60,
-                                                           0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3,
-                                                           0xba, 0xf3, 0x9d, 0x18};
-  constexpr Tag expected_tag = {0xd0, 0xd1, 0xc8, 0xa7, 0x99, 0x99, 0x6b, 0xf0,
-                                0x26, 0x5b, 0x98, 0xb5, 0xd4, 0x8a, 0xb9, 0x19};
-  const std::array<uint8_t, Key::kBytes> zero_key{};
-  const auto aead = engine.make(*Key::from_bytes(zero_key));
-  const std::array<uint8_t, 16> zeros{};
-  std::array<uint8_t, 16> ciphertext{};
-  Tag tag{};
-  aead->seal(Iv{}, {}, zeros, ciphertext, tag);
-  if (ciphertext == expected_ciphertext && tag == expected_tag) return {};
-  return crypto_error(concat(engine.name(), " gives a wrong answer to a known test vector"));
 }
 
 // What one seals the other must open, and a flipped bit must be refused. 4 KiB and a bit, so that
@@ -101,39 +88,47 @@ Status check_deliveries(const Engine& engine, const Engine& other) {
   return crypto_error(concat(engine.name(), " seals or opens wrongly beside a delivery"));
 }
 
-Result<const Engine*> choose() {
+// A wrong answer is not a reason to try the next engine: this machine's AES cannot be trusted.
+Result<EngineChoice> choose() {
+  if (!cpu_variable_problem().empty()) return usage_error(cpu_variable_problem());
   const char* wanted = std::getenv("SEALANE_AEAD");
   if (wanted != nullptr && *wanted != '\0') {
     auto engine = find_engine(wanted);
-    if (!engine) {
-      return usage_error("SEALANE_AEAD: " + engine.error().message);
+    if (!engine) return usage_error("SEALANE_AEAD: " + engine.error().message);
+    if (const Status healthy = self_test(**engine, openssl_engine()); !healthy) {
+      return healthy.error();
     }
-    const Status healthy = self_test(**engine, openssl_engine());
-    if (!healthy) return healthy.error();
-    return *engine;
+    return EngineChoice{*engine, true, {}};
   }
+  EngineChoice choice{nullptr, false, {}};
   for (const Engine* engine : all_engines()) {
     if (const Status available = engine->available(); !available) {
       SEALANE_LOG(info, "engine %s skipped: %s", std::string(engine->name()).c_str(),
                   available.error().message.c_str());
       continue;
     }
-    // A wrong answer is not a reason to try the next engine: this machine's AES cannot be trusted.
-    const Status healthy = self_test(*engine, openssl_engine());
-    if (!healthy) return healthy.error();
-    return engine;
+    if (const Status healthy = self_test(*engine, openssl_engine()); !healthy) {
+      return healthy.error();
+    }
+    choice.rates.push_back({engine, measure_rate(*engine)});
   }
-  return internal_error("no AES-256-GCM engine was built in");
+  choice.engine = fastest(choice.rates);
+  if (choice.engine == nullptr) return internal_error("no AES-256-GCM engine was built in");
+  return choice;
 }
 
 }  // namespace
 
 std::span<const Engine* const> all_engines() {
+  static const auto& engines = *new std::vector<const Engine*>([] {
+    const auto own = native_engines();
+    std::vector<const Engine*> all(own.begin(), own.end());
 #ifdef SEALANE_HAVE_IPSEC_MB
-  static const std::array engines = {&ipsec_mb_engine(), &openssl_engine()};
-#else
-  static const std::array engines = {&openssl_engine()};
+    all.push_back(&ipsec_mb_engine());
 #endif
+    all.push_back(&openssl_engine());
+    return all;
+  }());
   return engines;
 }
 
@@ -148,15 +143,22 @@ Result<const Engine*> find_engine(std::string_view name) {
 }
 
 Status self_test(const Engine& engine, const Engine& other) {
-  if (Status status = known_answer(engine); !status) return status;
+  if (Status status = known_answers(engine); !status) return status;
   if (Status status = cross_check(engine, other); !status) return status;
   if (Status status = cross_check(other, engine); !status) return status;
   return check_deliveries(engine, other);
 }
 
+Result<const EngineChoice*> engine_choice() {
+  static const auto& choice = *new Result<EngineChoice>(choose());
+  if (!choice) return choice.error();
+  return &*choice;
+}
+
 Result<const Engine*> chosen_engine() {
-  static const Result<const Engine*> choice = choose();
-  return choice;
+  const auto choice = engine_choice();
+  if (!choice) return choice.error();
+  return (*choice)->engine;
 }
 
 }  // namespace sealane

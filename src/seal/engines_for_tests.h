@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engines every conformance test goes through: OpenSSL and each code path of ipsec-mb.
+// The engines every conformance test goes through: OpenSSL, each width of our own loop, what stands
+// in for its widest, and each code path of ipsec-mb.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "seal/engine.h"
+#include "seal/gcm_stand_ins_for_tests.h"
+#include "seal/native.h"
 #include "seal/openssl.h"
 #ifdef SEALANE_HAVE_IPSEC_MB
 #include "seal/ipsec_mb.h"
@@ -17,6 +20,12 @@ namespace sealane {
 
 inline std::vector<const Engine*> engines_under_test() {
   std::vector<const Engine*> engines = {&openssl_engine()};
+  for (const Engine* engine : native_engines()) {
+    if (engine->available()) engines.push_back(engine);
+  }
+#ifdef __x86_64__
+  if (four_blocks_engine().available()) engines.push_back(&four_blocks_engine());
+#endif
 #ifdef SEALANE_HAVE_IPSEC_MB
   const auto paths = ipsec_mb_code_paths();
   engines.insert(engines.end(), paths.begin(), paths.end());

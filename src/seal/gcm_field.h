@@ -8,11 +8,9 @@
 
 #include <immintrin.h>
 
-#include "seal/split_gcm.h"
+#include "seal/gcm_width.h"
 
 namespace sealane::gcm_field {
-
-constexpr GcmHash kOne{uint64_t{1} << 63, 0};  // x^0 is the first bit
 
 inline GcmHash load(const uint8_t* from) {
   uint64_t high = 0;
@@ -63,19 +61,6 @@ __attribute__((target("pclmul,sse4.1"))) inline GcmHash multiply(const GcmHash& 
     w[i + 2] ^= fold.high ^ w[i];
   }
   return {w[3], w[2]};
-}
-
-inline GcmHash square(const GcmHash& a) { return multiply(a, a); }
-
-// a^(2^128 - 2), the inverse of whatever is not zero.
-inline GcmHash invert(const GcmHash& a) {
-  GcmHash power = a;
-  GcmHash result = kOne;
-  for (int i = 1; i < 128; ++i) {
-    power = square(power);
-    result = multiply(result, power);
-  }
-  return result;
 }
 
 }  // namespace sealane::gcm_field

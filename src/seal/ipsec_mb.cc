@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "seal/delivery.h"
-#include "seal/fused_gcm.h"
+#include "seal/cpu.h"
+#include "seal/secret_memory.h"
 
 namespace sealane {
 namespace {
@@ -56,7 +56,24 @@ uint64_t features_needed(IMB_ARCH wanted) {
   }
 }
 
-// IMB_ARCH_NONE asks for the best. Each of these also runs the library's own self-test.
+// What SEALANE_CPU leaves of the library's code paths. VAES is used with AVX512, and with AVX2 by
+// versions after this.
+bool hidden(IMB_ARCH arch) {
+  if (!cpu_has(CpuFeature::aes)) return true;
+  switch (arch) {
+    case IMB_ARCH_AVX:
+      return !cpu_has(CpuFeature::avx);
+    case IMB_ARCH_AVX2:
+      return !cpu_has(CpuFeature::avx2) ||
+             (IMB_VERSION_NUM >= IMB_VERSION(1, 4, 0) && !cpu_has(CpuFeature::vaes));
+    case IMB_ARCH_AVX512:
+      return !cpu_has(CpuFeature::avx512) || !cpu_has(CpuFeature::vaes);
+    default:
+      return false;
+  }
+}
+
+// Each of these also runs the library's own self-test.
 void initialise(Library& library, IMB_ARCH wanted) {
   switch (wanted) {
     case IMB_ARCH_SSE:
@@ -72,7 +89,6 @@ void initialise(Library& library, IMB_ARCH wanted) {
       init_mb_mgr_avx512(library.manager);
       break;
     default:
-      init_mb_mgr_auto(library.manager, &library.arch);
       return;
   }
   library.arch = wanted;
@@ -80,7 +96,7 @@ void initialise(Library& library, IMB_ARCH wanted) {
 
 std::string start_problem(Library& library, IMB_ARCH wanted) {
   const uint64_t needed = features_needed(wanted);
-  if ((library.manager->features & needed) != needed) {
+  if (hidden(wanted) || (library.manager->features & needed) != needed) {
     return "ipsec-mb cannot run on this CPU: it lacks AES-NI or the vector instructions";
   }
   initialise(library, wanted);
@@ -103,19 +119,9 @@ Library load_library(IMB_ARCH wanted) {
 
 class IpsecMbAead final : public Aead {
  public:
-  // `fused`: deliveries may use our own loops for the widest vectors.
-  IpsecMbAead(IMB_MGR* manager, const Key& key, bool fused) : manager_(manager) {
-    IMB_AES256_GCM_PRE(manager_, key.secret().data(), &schedule_);
-    if (!fused) return;
-    alignas(16) uint8_t round_keys[FusedGcm::kRoundKeysBytes];
-    alignas(16) uint8_t unused[FusedGcm::kRoundKeysBytes];
-    IMB_AES_KEYEXP_256(manager_, key.secret().data(), round_keys, unused);
-    fused_ = FusedGcm::make(round_keys);
-    wipe(round_keys);
-    wipe(unused);
+  IpsecMbAead(IMB_MGR* manager, const Key& key) : manager_(manager) {
+    IMB_AES256_GCM_PRE(manager_, key.secret().data(), &*schedule_);
   }
-
-  ~IpsecMbAead() override { wipe({reinterpret_cast<uint8_t*>(&schedule_), sizeof schedule_}); }
 
  private:
   void do_seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,
@@ -123,18 +129,18 @@ class IpsecMbAead final : public Aead {
     State state;
     uint8_t* out = ciphertext.data();
     if (plaintext.size() == 1) {
-      IMB_AES256_GCM_ENC(manager_, &schedule_, &state.gcm, out, plaintext[0].data(),
+      IMB_AES256_GCM_ENC(manager_, &*schedule_, &state.gcm, out, plaintext[0].data(),
                          plaintext[0].size(), iv.data(), additional.data(), additional.size(),
                          tag.data(), tag.size());
       return;
     }
-    IMB_AES256_GCM_INIT(manager_, &schedule_, &state.gcm, iv.data(), additional.data(),
+    IMB_AES256_GCM_INIT(manager_, &*schedule_, &state.gcm, iv.data(), additional.data(),
                         additional.size());
     for (const Bytes piece : plaintext) {
-      IMB_AES256_GCM_ENC_UPDATE(manager_, &schedule_, &state.gcm, out, piece.data(), piece.size());
+      IMB_AES256_GCM_ENC_UPDATE(manager_, &*schedule_, &state.gcm, out, piece.data(), piece.size());
       out += piece.size();
     }
-    IMB_AES256_GCM_ENC_FINALIZE(manager_, &schedule_, &state.gcm, tag.data(), tag.size());
+    IMB_AES256_GCM_ENC_FINALIZE(manager_, &*schedule_, &state.gcm, tag.data(), tag.size());
   }
 
   bool do_open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
@@ -143,40 +149,21 @@ class IpsecMbAead final : public Aead {
     Tag computed;
     uint8_t* out = plaintext.data();
     if (ciphertext.size() == 1) {
-      IMB_AES256_GCM_DEC(manager_, &schedule_, &state.gcm, out, ciphertext[0].data(),
+      IMB_AES256_GCM_DEC(manager_, &*schedule_, &state.gcm, out, ciphertext[0].data(),
                          ciphertext[0].size(), iv.data(), additional.data(), additional.size(),
                          computed.data(), computed.size());
     } else {
-      IMB_AES256_GCM_INIT(manager_, &schedule_, &state.gcm, iv.data(), additional.data(),
+      IMB_AES256_GCM_INIT(manager_, &*schedule_, &state.gcm, iv.data(), additional.data(),
                           additional.size());
       for (const Bytes piece : ciphertext) {
-        IMB_AES256_GCM_DEC_UPDATE(manager_, &schedule_, &state.gcm, out, piece.data(),
+        IMB_AES256_GCM_DEC_UPDATE(manager_, &*schedule_, &state.gcm, out, piece.data(),
                                   piece.size());
         out += piece.size();
       }
-      IMB_AES256_GCM_DEC_FINALIZE(manager_, &schedule_, &state.gcm, computed.data(),
+      IMB_AES256_GCM_DEC_FINALIZE(manager_, &*schedule_, &state.gcm, computed.data(),
                                   computed.size());
     }
     // The library computes the tag and leaves the comparison to us.
-    const bool genuine = constant_time_equal(computed, tag);
-    wipe(computed);
-    return genuine;
-  }
-
-  void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
-                         MutableBytes ciphertext, Tag& tag) const override {
-    if (fused_ == nullptr || !FusedGcm::fits(ciphertext.size(), source)) {
-      return Aead::do_seal_delivered(iv, additional, source, ciphertext, tag);
-    }
-    tag = fused_->seal(iv, additional, source, ciphertext);
-  }
-
-  bool do_open_beside(const Iv& iv, Bytes additional, Bytes ciphertext, const Tag& tag,
-                      MutableBytes plaintext, const Delivery& beside) const override {
-    if (beside.empty() || fused_ == nullptr || !FusedGcm::fits(ciphertext.size(), beside)) {
-      return Aead::do_open_beside(iv, additional, ciphertext, tag, plaintext, beside);
-    }
-    Tag computed = fused_->open(iv, additional, ciphertext, plaintext, beside);
     const bool genuine = constant_time_equal(computed, tag);
     wipe(computed);
     return genuine;
@@ -189,8 +176,7 @@ class IpsecMbAead final : public Aead {
   };
 
   IMB_MGR* manager_;
-  alignas(64) gcm_key_data schedule_;
-  std::unique_ptr<FusedGcm> fused_;
+  Secret<gcm_key_data> schedule_;
 };
 
 class IpsecMbEngine final : public Engine {
@@ -211,11 +197,9 @@ class IpsecMbEngine final : public Engine {
     return usage_error(library_.problem);
   }
 
-  IMB_MGR* manager() const { return library_.manager; }  // nullptr if unavailable
-
   std::unique_ptr<Aead> make(const Key& key) const override {
     SEALANE_CHECK(library_.problem.empty(), "engine used on a CPU that cannot run it");
-    return std::make_unique<IpsecMbAead>(library_.manager, key, library_.arch == IMB_ARCH_AVX512);
+    return std::make_unique<IpsecMbAead>(library_.manager, key);
   }
 
  private:
@@ -223,9 +207,12 @@ class IpsecMbEngine final : public Engine {
 };
 
 // Leaked on purpose: engines outlive every exit handler.
-const IpsecMbEngine& best_engine() {
-  static const auto& engine = *new IpsecMbEngine(IMB_ARCH_NONE);
-  return engine;
+const IpsecMbEngine* best_engine() {
+  for (const IMB_ARCH arch : {IMB_ARCH_AVX512, IMB_ARCH_AVX2, IMB_ARCH_AVX}) {
+    auto engine = std::make_unique<IpsecMbEngine>(arch);
+    if (engine->available()) return engine.release();
+  }
+  return new IpsecMbEngine(IMB_ARCH_SSE);
 }
 
 std::vector<const Engine*> usable_code_paths() {
@@ -239,9 +226,10 @@ std::vector<const Engine*> usable_code_paths() {
 
 }  // namespace
 
-const Engine& ipsec_mb_engine() { return best_engine(); }
-
-void* ipsec_mb_manager() { return best_engine().manager(); }
+const Engine& ipsec_mb_engine() {
+  static const Engine& engine = *best_engine();
+  return engine;
+}
 
 std::span<const Engine* const> ipsec_mb_code_paths() {
   static const auto& paths = *new std::vector<const Engine*>(usable_code_paths());

@@ -11,7 +11,7 @@ namespace sealane {
 
 Key Key::random(Random& random) {
   Key key;
-  random.fill(key.bytes_);
+  random.fill(*key.bytes_);
   return key;
 }
 
@@ -20,21 +20,9 @@ Result<Key> Key::from_bytes(Bytes bytes) {
     return usage_error(concat("a key has ", kBytes, " bytes, not ", bytes.size()));
   }
   Key key;
-  std::copy(bytes.begin(), bytes.end(), key.bytes_.begin());
+  std::copy(bytes.begin(), bytes.end(), key.bytes_->begin());
   return key;
 }
-
-Key::Key(Key&& other) noexcept : bytes_(other.bytes_) { wipe(other.bytes_); }
-
-Key& Key::operator=(Key&& other) noexcept {
-  if (this != &other) {
-    bytes_ = other.bytes_;
-    wipe(other.bytes_);
-  }
-  return *this;
-}
-
-Key::~Key() { wipe(bytes_); }
 
 Key Key::duplicate() const {
   Key copy;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A 256-bit key. It can be moved, not copied; it has no way to be printed; it is wiped when it
-// dies or is moved from.
+// A 256-bit key. It lives in secret memory (seal/secret_memory.h) and nowhere else, can be moved,
+// not copied, has no way to be printed, and is wiped when its last holder ends.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "seal/secret_memory.h"
 
 namespace sealane {
 
@@ -22,22 +23,24 @@ class Key {
   static Key random(Random& random);
   static Result<Key> from_bytes(Bytes bytes);  // a usage error unless 32 bytes
 
-  Key(Key&& other) noexcept;
-  Key& operator=(Key&& other) noexcept;
+  Key(Key&&) noexcept = default;
+  Key& operator=(Key&&) noexcept = default;
   Key(const Key&) = delete;
   Key& operator=(const Key&) = delete;
-  ~Key();
 
-  // The one way to have a second one, spelled out so that a reviewer can find it.
+  // The one way to have a second holder, spelled out so that a reviewer can find it.
   Key duplicate() const;
 
-  // For key schedules only.
-  std::span<const uint8_t, kBytes> secret() const { return bytes_; }
+  // False once moved from, and in a child of the process that made it.
+  bool alive() const { return bytes_.alive(); }
+
+  // For key schedules only. Aborts unless alive().
+  std::span<const uint8_t, kBytes> secret() const { return *bytes_; }
 
  private:
   Key() = default;
 
-  std::array<uint8_t, kBytes> bytes_{};
+  Secret<std::array<uint8_t, kBytes>> bytes_;
 };
 
 template <typename Stream>

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <ostream>
 #include <type_traits>
 #include <vector>
@@ -30,24 +29,29 @@ bool all_zero(Bytes bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }
 
-TEST(Key, IsWipedWhenMovedFrom) {
+TEST(Key, IsGoneWhenMovedFrom) {
   SeededRandom random(1);
   Key first = Key::random(random);
   Key second = std::move(first);
-  EXPECT_TRUE(all_zero(first.secret()));  // NOLINT(bugprone-use-after-move): the point of the test
+  EXPECT_FALSE(first.alive());  // NOLINT(bugprone-use-after-move): the point of the test
   EXPECT_FALSE(all_zero(second.secret()));
   Key third = Key::random(random);
+  const uint8_t* const replaced = third.secret().data();
   third = std::move(second);
-  EXPECT_TRUE(all_zero(second.secret()));  // NOLINT(bugprone-use-after-move)
+  EXPECT_FALSE(second.alive());  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(all_zero({replaced, Key::kBytes}));
 }
 
-TEST(Key, IsWipedWhenItDies) {
-  alignas(Key) uint8_t storage[sizeof(Key)];
+TEST(Key, IsWipedWhenItsLastHolderEnds) {
   SeededRandom random(1);
-  Key* key = new (storage) Key(Key::random(random));
-  EXPECT_FALSE(all_zero(storage));
-  key->~Key();
-  EXPECT_TRUE(all_zero(storage));
+  auto key = std::make_unique<Key>(Key::random(random));
+  auto other = std::make_unique<Key>(key->duplicate());
+  const Bytes memory = other->secret();
+  EXPECT_EQ(memory.data(), key->secret().data()) << "there is one copy";
+  key.reset();
+  EXPECT_FALSE(all_zero(memory));
+  other.reset();
+  EXPECT_TRUE(all_zero(memory));
 }
 
 TEST(Key, NeedsExactly32Bytes) {

@@ -9,10 +9,10 @@
 namespace sealane {
 namespace {
 
-// Offsets of version 1. Bytes 2-3 and 43 are reserved and zero.
+// Offsets of version 2.
 constexpr size_t kMagicAt = 0;
 constexpr size_t kVersionAt = 1;
-constexpr size_t kReservedAt = 2;
+constexpr size_t kRootAt = 2;
 constexpr size_t kLengthAt = 4;
 constexpr size_t kLaneAt = 8;
 constexpr size_t kEpochAt = 12;
@@ -23,9 +23,10 @@ constexpr size_t kChunkAt = 36;
 constexpr size_t kPhaseAt = 40;
 constexpr size_t kTypeAt = 41;
 constexpr size_t kOperatorAt = 42;
-constexpr size_t kReserved2At = 43;
+constexpr size_t kCollectiveAt = 43;
 constexpr size_t kOriginAt = 44;
-static_assert(kOriginAt + 4 == RecordHeader::kBytes);
+constexpr size_t kCallBytesAt = 48;
+static_assert(kCallBytesAt + 8 == RecordHeader::kBytes);
 
 constexpr uint8_t kMagic = 0x5e;
 
@@ -46,7 +47,10 @@ RecordHeader::Encoded RecordHeader::encode() const {
   out[kPhaseAt] = phase;
   out[kTypeAt] = static_cast<uint8_t>(type);
   out[kOperatorAt] = static_cast<uint8_t>(op);
+  out[kCollectiveAt] = collective;
+  store_le(&out[kRootAt], root);
   store_le(&out[kOriginAt], origin);
+  store_le(&out[kCallBytesAt], call_bytes);
   return out;
 }
 
@@ -60,10 +64,8 @@ Result<RecordHeader> RecordHeader::parse(Bytes bytes) {
 
   if (in[kMagicAt] != kMagic) return crypto_error("not a record: wrong first byte");
   if (in[kVersionAt] != kVersion) {
-    return crypto_error(concat("record version ", in[kVersionAt], " is not ", kVersion));
-  }
-  if (load_le<uint16_t>(&in[kReservedAt]) != 0 || in[kReserved2At] != 0) {
-    return crypto_error("record header has reserved bits set");
+    return crypto_error(concat("record of version ", static_cast<int>(in[kVersionAt]),
+                               " of the format, this is version ", static_cast<int>(kVersion)));
   }
 
   RecordHeader header;
@@ -86,6 +88,9 @@ Result<RecordHeader> RecordHeader::parse(Bytes bytes) {
   header.type = static_cast<ElementType>(in[kTypeAt]);
   header.op = static_cast<ReduceOperator>(in[kOperatorAt]);
   header.origin = load_le<uint32_t>(&in[kOriginAt]);
+  header.collective = in[kCollectiveAt];
+  header.root = load_le<uint16_t>(&in[kRootAt]);
+  header.call_bytes = load_le<uint64_t>(&in[kCallBytesAt]);
   return header;
 }
 

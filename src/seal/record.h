@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record format of Sealane's own lanes, version 1: header, ciphertext, tag. The header is sent
+// The record format of Sealane's own lanes, version 2: header, ciphertext, tag. The header is sent
 // in the clear and authenticated as additional data; docs/wire-format.md has the picture.
 //
 // Parsing trusts nothing: the bytes come from the bus. RecordHeader::parse copies a header out of
@@ -34,8 +34,8 @@ constexpr ElementType kLastElementType = ElementType::uint8;
 constexpr ReduceOperator kLastReduceOperator = ReduceOperator::max;
 
 struct RecordHeader {
-  static constexpr uint8_t kVersion = 1;
-  static constexpr size_t kBytes = 48;
+  static constexpr uint8_t kVersion = 2;
+  static constexpr size_t kBytes = 56;
 
   using Encoded = std::array<uint8_t, kBytes>;
 
@@ -53,9 +53,16 @@ struct RecordHeader {
   uint32_t chunk = 0;
   uint32_t origin = 0;  // the rank that sealed it
 
+  // The call the record belongs to, as its sender made it: two ranks that make different ones see
+  // that here, before anybody uses a byte.
+  uint8_t collective = 0;   // 0 none
+  uint16_t root = 0;        // where there is one
+  uint64_t call_bytes = 0;  // of the whole call
+
   Encoded encode() const;
 
-  // A crypto error if the bytes are no valid version-1 header: the lane has been tampered with.
+  // A crypto error if the bytes are no valid header of this version: the lane has been tampered
+  // with.
   static Result<RecordHeader> parse(Bytes bytes);
 
   bool operator==(const RecordHeader&) const = default;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "seal/cpu.h"
 #include "seal/element_vectors.h"
 
 namespace sealane {
@@ -16,7 +17,7 @@ namespace {
 
 using namespace element_vectors;
 
-using Kernel = void (*)(const uint8_t* first, const uint8_t* second, uint8_t* out, size_t bytes);
+using Kernel = ReduceKernel;
 
 template <typename Body>
 void on_any_cpu(const uint8_t* first, const uint8_t* second, uint8_t* out, size_t bytes) {
@@ -34,23 +35,17 @@ template <typename Body>
                                                                      uint8_t* out, size_t bytes) {
   Body::run(first, second, out, bytes);
 }
-#endif
 
 enum class InstructionSet { any, avx2, avx512 };
 
 InstructionSet instruction_set() {
-#if defined(__x86_64__)
   static const InstructionSet best = [] {
-    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (wide) return InstructionSet::avx512;
-    return __builtin_cpu_supports("avx2") ? InstructionSet::avx2 : InstructionSet::any;
+    if (cpu_has(CpuFeature::avx512)) return InstructionSet::avx512;
+    return cpu_has(CpuFeature::avx2) ? InstructionSet::avx2 : InstructionSet::any;
   }();
   return best;
-#else
-  return InstructionSet::any;
-#endif
 }
+#endif
 
 template <typename Body>
 Kernel dispatch() {
@@ -141,10 +136,14 @@ size_t element_bytes(ElementType type) {
   return 0;
 }
 
+ReduceKernel reduce_kernel(ElementType type, ReduceOperator op) {
+  SEALANE_CHECK(type != ElementType::none && op != ReduceOperator::none, "nothing to compute");
+  return kernel_of(type, op);
+}
+
 void reduce(ElementType type, ReduceOperator op, Bytes first, Bytes second, MutableBytes out) {
   SEALANE_CHECK(first.size() == second.size() && first.size() == out.size(), "sizes differ");
-  SEALANE_CHECK(type != ElementType::none && op != ReduceOperator::none, "nothing to compute");
-  kernel_of(type, op)(first.data(), second.data(), out.data(), out.size());
+  reduce_kernel(type, op)(first.data(), second.data(), out.data(), out.size());
 }
 
 void divide(ElementType type, MutableBytes data, uint32_t count) {

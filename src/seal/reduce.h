@@ -24,6 +24,11 @@ size_t element_bytes(ElementType type);  // type is not none
 // may be the same memory as an operand. Private memory only: operands may be read twice.
 void reduce(ElementType type, ReduceOperator op, Bytes first, Bytes second, MutableBytes out);
 
+// The code that does it on this CPU, for those who do it in pieces.
+using ReduceKernel = void (*)(const uint8_t* first, const uint8_t* second, uint8_t* out,
+                              size_t bytes);
+ReduceKernel reduce_kernel(ElementType type, ReduceOperator op);
+
 // The end of an average: data[i] /= count. Integer averages round towards zero.
 void divide(ElementType type, MutableBytes data, uint32_t count);
 

@@ -4,12 +4,7 @@
 // AES-256-GCM in parts. A message can be cut at multiples of 16 bytes; each part is sealed or
 // opened alone, on any thread, in any order, and yields the hash of its ciphertext; joining the
 // hashes in order gives the message's. So many cores work on one message, and a message may come in
-// pieces.
-//
-// How a part starts in the middle with an engine that only knows whole messages: GCM derives its
-// first counter block from an IV of unusual length by the hash itself, which can be solved for the
-// IV that leads to the counter wanted; and from the tag of such a "message" its hash can be taken
-// back. So the engine's fast path does all bytes, through its documented interface.
+// pieces. By our own loop (gcm_width.h), at the width native_width() found fastest.
 //
 // Concurrency, aliasing, exposure: as seal/aead.h says of an Aead. Nothing compares tags here: the
 // caller does, in constant time, and wipes what it must not deliver.
@@ -22,43 +17,40 @@
 
 #include "base/bytes.h"
 #include "seal/aead.h"
+#include "seal/gcm_width.h"
 #include "seal/key.h"
+#include "seal/secret_memory.h"
 
 namespace sealane {
 
-constexpr size_t kGcmBlockBytes = 16;
-using GcmBlock = std::array<uint8_t, kGcmBlockBytes>;
-
-// An element of GCM's field, first byte most significant.
-struct GcmHash {
-  uint64_t high = 0;
-  uint64_t low = 0;
-  bool operator==(const GcmHash&) const = default;
-};
-
 class SplitGcm {
  public:
-  // nullptr if this build or CPU has no engine for it.
+  // nullptr if this build or CPU has no loop for it: libcrypto serves then, message by message.
   static std::unique_ptr<SplitGcm> make(std::span<const uint8_t, Key::kBytes> key);
-  virtual ~SplitGcm() = default;
+
+  // At a width of the caller's choice, which this CPU has. For tests.
+  SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> key);
   SplitGcm(const SplitGcm&) = delete;
   SplitGcm& operator=(const SplitGcm&) = delete;
 
   // The part that begins with this block of the message. Only the last part may end within a block.
-  virtual GcmHash seal_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
-                            uint64_t bytes) const = 0;
-  virtual GcmHash open_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
-                            uint64_t bytes) const = 0;
-  virtual GcmBlock keystream(const Iv& iv, uint64_t block) const = 0;
+  GcmHash seal_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
+                    uint64_t bytes) const;
+  GcmHash open_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
+                    uint64_t bytes) const;
+  GcmBlock keystream(const Iv& iv, uint64_t block) const;
 
   // `before`, then a part of so many blocks.
-  virtual GcmHash join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const = 0;
-  virtual GcmHash join(const GcmHash& before, const GcmBlock& block) const = 0;
-  virtual Tag tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
-                  uint64_t bytes) const = 0;
+  GcmHash join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const;
+  GcmHash join(const GcmHash& before, const GcmBlock& block) const;
+  Tag tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes, uint64_t bytes) const;
 
- protected:
-  SplitGcm() = default;
+ private:
+  static constexpr size_t kPowers = 32;  // H^(2^k): enough for GCM's longest message
+
+  const GcmWidth& width_;
+  Secret<GcmKey> key_;
+  Secret<std::array<GcmHash, kPowers>> powers_;
 };
 
 }  // namespace sealane

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "seal/cpu.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -68,13 +69,12 @@ void copy_with(MutableBytes to, Bytes from) {
   std::memcpy(to.data(), from.data(), head);
   copy_lines(to.data() + head, from.data() + head, lines);
   std::memcpy(to.data() + tail, from.data() + tail, to.size() - tail);
-  _mm_sfence();  // non-temporal stores are ordered with nothing else
 }
 
 std::vector<StreamCopyPath> find_paths() {
   std::vector<StreamCopyPath> paths;
-  if (__builtin_cpu_supports("avx512f")) paths.push_back({"avx512", copy_with<copy_lines_avx512>});
-  if (__builtin_cpu_supports("avx2")) paths.push_back({"avx2", copy_with<copy_lines_avx2>});
+  if (cpu_has(CpuFeature::avx512)) paths.push_back({"avx512", copy_with<copy_lines_avx512>});
+  if (cpu_has(CpuFeature::avx2)) paths.push_back({"avx2", copy_with<copy_lines_avx2>});
   paths.push_back({"sse2", copy_with<copy_lines_sse2>});
   return paths;
 }
@@ -84,7 +84,6 @@ std::vector<StreamCopyPath> find_paths() {
 void copy_plainly(MutableBytes to, Bytes from) {
   SEALANE_CHECK(to.size() == from.size(), "stream_copy: sizes differ");
   if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
-  std::atomic_thread_fence(std::memory_order_release);
 }
 
 std::vector<StreamCopyPath> find_paths() { return {{"memcpy", copy_plainly}}; }
@@ -99,6 +98,31 @@ std::span<const StreamCopyPath> stream_copy_paths() {
   return paths;
 }
 
-void stream_copy(MutableBytes to, Bytes from) { stream_copy_paths().front().copy(to, from); }
+void stream_copy_unordered(MutableBytes to, Bytes from) {
+  static const auto copy = stream_copy_paths().front().copy;
+  copy(to, from);
+}
+
+void stream_fence() {
+#ifdef __x86_64__
+  _mm_sfence();  // non-temporal stores are ordered with nothing else
+#else
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
+void evict(Bytes bytes) {
+#ifdef __x86_64__
+  for (size_t at = 0; at < bytes.size(); at += kLineBytes) _mm_clflush(bytes.data() + at);
+  _mm_mfence();
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
+void stream_copy(MutableBytes to, Bytes from) {
+  stream_copy_unordered(to, from);
+  stream_fence();
+}
 
 }  // namespace sealane

@@ -20,7 +20,15 @@ namespace sealane {
 // Any size, any alignment; both have the same size and do not overlap.
 void stream_copy(MutableBytes to, Bytes from);
 
-// Every way this CPU can do it, fastest first; stream_copy() takes the first. For tests.
+// The same in pieces: ordered with nothing until stream_fence().
+void stream_copy_unordered(MutableBytes to, Bytes from);
+void stream_fence();
+
+// Takes these bytes out of all caches, for whoever measures what comes from memory. Nothing happens
+// where the CPU offers no such instruction.
+void evict(Bytes bytes);
+
+// Every way this CPU can do it, unordered, fastest first; the others take the first. For tests.
 struct StreamCopyPath {
   std::string_view name;
   void (*copy)(MutableBytes to, Bytes from);

@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "base/random.h"
+#include "base/text.h"
+
+namespace sealane {
+namespace {
+
+constexpr int kLinksMax = 40;  // as the kernel's
+constexpr int kTriesMax = 16;
+
+// Where a name leads once its links are followed.
+struct Place {
+  int error = 0;        // an errno: it cannot be written
+  std::string path;     // not a link
+  int descriptor = -1;  // of this process: the name was /dev/stdout or the like
+  bool exists = false;
+  struct stat status {};
+
+  bool is_ordinary() const { return descriptor < 0 && (!exists || S_ISREG(status.st_mode)); }
+};
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The kernel's names for descriptors of the process that asks.
+int descriptor_named(std::string_view path) {
+  if (path == "/dev/stdin") return STDIN_FILENO;
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  const std::string own = concat("/proc/", ::getpid(), "/fd/");
+  for (const std::string_view prefix :
+       {std::string_view("/dev/fd/"), std::string_view("/proc/self/fd/"), std::string_view(own)}) {
+    if (!path.starts_with(prefix)) continue;
+    int number = -1;
+    const char* end = path.data() + path.size();
+    const auto read = std::from_chars(path.data() + prefix.size(), end, number);
+    if (read.ec == std::errc() && read.ptr == end && number >= 0) return number;
+  }
+  return -1;
+}
+
+// The kernel's rule (protected_symlinks), which a program that reads links itself would get round.
+bool may_follow(const std::string& link, const struct stat& status) {
+  struct stat directory {};
+  if (::stat(directory_of(link).c_str(), &directory) != 0) return false;
+  const bool shared = (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
+  return !shared || status.st_uid == ::geteuid() || status.st_uid == directory.st_uid;
+}
+
+Place find_place(std::string path) {
+  Place out;
+  if (path.empty()) {
+    out.error = ENOENT;
+    return out;
+  }
+  for (int links = 0; links <= kLinksMax; ++links) {
+    out.path = path;
+    out.descriptor = descriptor_named(path);
+    if (out.descriptor >= 0) {
+      out.exists = ::fstat(out.descriptor, &out.status) == 0;
+      out.error = out.exists ? 0 : EBADF;
+      return out;
+    }
+    out.exists = ::lstat(path.c_str(), &out.status) == 0;
+    if (!out.exists) {
+      out.error = errno == ENOENT ? 0 : errno;
+      return out;
+    }
+    if (!S_ISLNK(out.status.st_mode)) {
+      const mode_t mode = out.status.st_mode;
+      if (S_ISDIR(mode)) out.error = EISDIR;
+      if (S_ISBLK(mode) || S_ISSOCK(mode)) out.error = ENOTSUP;
+      return out;
+    }
+    if (!may_follow(path, out.status)) {
+      out.error = EACCES;
+      return out;
+    }
+    std::array<char, PATH_MAX> target;
+    const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length <= 0) {
+      out.error = length == 0 ? ENOENT : errno;
+      return out;
+    }
+    const std::string next(target.data(), static_cast<size_t>(length));
+    path = next.front() == '/' ? next : concat(directory_of(path), "/", next);
+  }
+  out.error = ELOOP;
+  return out;
+}
+
+// While one lives, writing to a pipe that nobody reads is an error code in this thread.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    was_waiting_ = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  ~NoPipeSignal() {
+    const int number = errno;
+    constexpr timespec kNow{};
+    if (!was_waiting_) {
+      while (sigtimedwait(&pipe_, nullptr, &kNow) < 0 && errno == EINTR) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = number;
+  }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_waiting_;
+};
+
+// A name beside `path` that nobody had before. -1 and errno if there is none to be had.
+int make_beside(const std::string& path, std::string& name) {
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    std::array<uint8_t, 8> bytes;
+    SystemRandom().fill(bytes);
+    name = path + ".";
+    for (const uint8_t byte : bytes) {
+      name += "0123456789abcdef"[byte >> 4];
+      name += "0123456789abcdef"[byte & 15];
+    }
+    const int file =
+        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+int replace(const Place& place, std::string_view content) {
+  std::string beside;
+  const int file = make_beside(place.path, beside);
+  if (file < 0) return errno;
+  int error = write_descriptor(file, content);
+  // What somebody made private stays so.
+  if (error == 0 && place.exists && ::fchmod(file, place.status.st_mode & 0777) != 0) error = errno;
+  if (::close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && ::rename(beside.c_str(), place.path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(beside.c_str());
+  return error;
+}
+
+// A descriptor to write through, or -1 and errno. A pipe without a reader is ENXIO.
+int open_through(const Place& place) {
+  if (place.descriptor >= 0) return ::fcntl(place.descriptor, F_DUPFD_CLOEXEC, 3);
+  const int file =
+      ::open(place.path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  if (file >= 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+  return file;
+}
+
+}  // namespace
+
+int write_descriptor(int descriptor, std::string_view text) {
+  const NoPipeSignal quiet;
+  while (!text.empty()) {
+    const ssize_t done = ::write(descriptor, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno;
+    text.remove_prefix(static_cast<size_t>(done));
+  }
+  return 0;
+}
+
+int write_output(const std::string& path, std::string_view content) {
+  const Place place = find_place(path);
+  if (place.error != 0) return place.error;
+  if (place.is_ordinary()) return replace(place, content);
+  const int file = open_through(place);
+  if (file < 0) return errno;
+  int error = write_descriptor(file, content);
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
+int check_output(const std::string& path) {
+  const Place place = find_place(path);
+  if (place.error != 0) return place.error;
+  if (place.descriptor >= 0) {
+    const int flags = ::fcntl(place.descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? 0 : EBADF;
+  }
+  if (!place.is_ordinary()) return ::access(place.path.c_str(), W_OK) == 0 ? 0 : errno;
+  std::string beside;
+  const int file = make_beside(place.path, beside);
+  if (file < 0) return errno;
+  ::close(file);
+  ::unlink(beside.c_str());
+  return 0;
+}
+
+void remove_output(const std::string& path) {
+  const Place place = find_place(path);
+  if (place.error == 0 && place.exists && place.is_ordinary()) ::unlink(place.path.c_str());
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  const Place one = find_place(a);
+  const Place other = find_place(b);
+  if (one.exists && other.exists) {
+    return S_ISREG(one.status.st_mode) && one.status.st_dev == other.status.st_dev &&
+           one.status.st_ino == other.status.st_ino;
+  }
+  if (one.exists || other.exists || one.path.empty() || other.path.empty()) return false;
+  // Neither is there: the same name in the same directory.
+  struct stat here {};
+  struct stat there {};
+  if (::stat(directory_of(one.path).c_str(), &here) != 0) return false;
+  if (::stat(directory_of(other.path).c_str(), &there) != 0) return false;
+  const auto name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  return here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
+         name(one.path) == name(other.path);
+}
+
+OutputStream::~OutputStream() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int OutputStream::open(const std::string& path) {
+  const Place place = find_place(path);
+  if (place.error != 0) return place.error;
+  descriptor_ =
+      place.is_ordinary()
+          ? ::open(place.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
+          : open_through(place);
+  if (descriptor_ < 0) return errno;
+  // A descriptor of the program's own may be a file that has something in it already.
+  can_seek_ = place.is_ordinary();
+  return 0;
+}
+
+int OutputStream::write_at(std::string_view text, uint64_t offset) {
+  if (!can_seek_) return write_descriptor(descriptor_, text);
+  while (!text.empty()) {
+    const ssize_t done =
+        ::pwrite(descriptor_, text.data(), text.size(), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno;
+    text.remove_prefix(static_cast<size_t>(done));
+    offset += static_cast<uint64_t>(done);
+  }
+  return 0;
+}
+
+}  // namespace sealane

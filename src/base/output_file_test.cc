@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is every kind of file written as output_file.h says, and none destroyed? (What users see of it:
+// tests/cli/outputs_test.cc.)
+
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace sealane {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OutputFile : public testing::Test {
+ protected:
+  OutputFile() {
+    std::string name = (fs::temp_directory_path() / "output-file-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) directory_ = name;
+  }
+  ~OutputFile() override { fs::remove_all(directory_); }
+
+  std::string file(const std::string& name) const { return (directory_ / name).string(); }
+  static std::string contents(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  size_t files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(OutputFile, IsReplacedWhole) {
+  EXPECT_EQ(write_output(file("a"), "a long first text"), 0);
+  EXPECT_EQ(write_output(file("a"), "short"), 0);
+  EXPECT_EQ(contents(file("a")), "short");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(OutputFile, ThatFailsLeavesWhatWasThere) {
+  EXPECT_EQ(write_output("", "x"), ENOENT);
+  EXPECT_EQ(write_output(file("no/such"), "x"), ENOENT);
+  EXPECT_EQ(write_output(directory_.string(), "x"), EISDIR);
+  EXPECT_EQ(check_output(directory_.string()), EISDIR);
+  EXPECT_EQ(write_output("/dev/full", "x"), ENOSPC);
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(OutputFile, IsCheckedWithoutATrace) {
+  EXPECT_EQ(check_output(file("a")), 0);
+  EXPECT_EQ(files(), 0u);
+  std::ofstream(file("a")) << "kept";
+  EXPECT_EQ(check_output(file("a")), 0);
+  EXPECT_EQ(contents(file("a")), "kept");
+  EXPECT_EQ(check_output("/dev/null"), 0);
+  EXPECT_EQ(check_output("/dev/stdout"), 0);
+}
+
+TEST_F(OutputFile, BehindLinksIsFoundThroughAllOfThem) {
+  fs::create_directory(file("d"));
+  fs::create_symlink("d/two", file("one"));
+  fs::create_symlink("../three", file("d/two"));
+  EXPECT_EQ(write_output(file("one"), "text"), 0);
+  EXPECT_EQ(contents(file("three")), "text");
+  EXPECT_TRUE(fs::is_symlink(file("one")));
+  EXPECT_TRUE(fs::is_symlink(file("d/two")));
+  remove_output(file("one"));
+  EXPECT_TRUE(fs::is_symlink(file("one")));
+  EXPECT_FALSE(fs::exists(file("three")));
+  fs::create_symlink("loop", file("loop"));
+  EXPECT_EQ(write_output(file("loop"), "x"), ELOOP);
+}
+
+TEST_F(OutputFile, OfADescriptorGoesToThatDescriptor) {
+  const int there = open(file("a").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ASSERT_GE(there, 0);
+  ASSERT_EQ(write(there, "first ", 6), 6);
+  const std::string number = std::to_string(there);
+  EXPECT_EQ(write_output("/dev/fd/" + number, "second "), 0);
+  EXPECT_EQ(write_output("/proc/self/fd/" + number, "third"), 0);
+  close(there);
+  EXPECT_EQ(contents(file("a")), "first second third");
+  EXPECT_EQ(write_output("/dev/fd/" + number, "x"), EBADF);
+}
+
+TEST_F(OutputFile, APipeWithoutAReaderIsAnErrorAndNoSignal) {
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(write_output(file("pipe"), "x"), ENXIO);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  EXPECT_EQ(write_descriptor(ends[1], "nobody reads this"), EPIPE);  // and we live
+  close(ends[1]);
+  sigset_t waiting;
+  sigpending(&waiting);
+  EXPECT_EQ(sigismember(&waiting, SIGPIPE), 0);
+  remove_output(file("pipe"));
+  EXPECT_TRUE(fs::is_fifo(file("pipe")));
+}
+
+TEST_F(OutputFile, IsTheSameByWhateverName) {
+  std::ofstream(file("a")) << "x";
+  fs::create_symlink("a", file("link"));
+  fs::create_hard_link(file("a"), file("hard"));
+  for (const char* name : {"a", "link", "hard", "./a"}) {
+    EXPECT_TRUE(is_same_file(file("a"), file(name))) << name;
+  }
+  EXPECT_FALSE(is_same_file(file("a"), file("b")));
+  EXPECT_TRUE(is_same_file(file("b"), file("./b")));  // neither exists
+  EXPECT_FALSE(is_same_file(file("b"), file("c")));
+  EXPECT_FALSE(is_same_file("/dev/null", "/dev/null"));  // takes any number of outputs
+}
+
+TEST_F(OutputFile, ThatGrowsIsWrittenInPlaceOrOnceInOrder) {
+  OutputStream stream;
+  ASSERT_EQ(stream.open(file("a")), 0);
+  EXPECT_TRUE(stream.can_seek());
+  EXPECT_EQ(stream.write_at("hello world", 0), 0);
+  EXPECT_EQ(stream.write_at("W", 6), 0);
+  EXPECT_EQ(contents(file("a")), "hello World");
+
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  const int reader = open(file("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  OutputStream through;
+  ASSERT_EQ(through.open(file("pipe")), 0);
+  EXPECT_FALSE(through.can_seek());
+  EXPECT_EQ(through.write_at("one", 0), 0);
+  EXPECT_EQ(through.write_at("two", 3), 0);
+  std::array<char, 16> text{};
+  EXPECT_EQ(read(reader, text.data(), text.size()), 6);
+  EXPECT_EQ(std::string(text.data()), "onetwo");
+  close(reader);
+}
+
+}  // namespace
+}  // namespace sealane

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: is a secret anywhere in this process's memory? What is looked for is kept inverted, so
+// that the search does not find itself.
+#pragma once
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace sealane {
+
+// A sanitizer's own memory is too large to be searched.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsSearchable = false;
+#else
+constexpr bool kMemoryIsSearchable = true;
+#endif
+
+class Needle {
+ public:
+  // `secret` itself is the caller's to wipe.
+  explicit Needle(Bytes secret) : inverted_(secret.begin(), secret.end()) {
+    for (uint8_t& byte : inverted_) byte = static_cast<uint8_t>(~byte);
+  }
+
+  // In which mappings it is, one line for each place; empty if nowhere.
+  std::string places() {
+    std::string found;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      unsigned long long begin = 0;
+      unsigned long long end = 0;
+      char readable = '-';
+      if (std::sscanf(line.c_str(), "%llx-%llx %c", &begin, &end, &readable) != 3) continue;
+      if (readable == 'r') search(begin, end, line, found);
+    }
+    wipe(window_);
+    return found;
+  }
+
+ private:
+  // Read by a call that fails where touching the memory would be a signal, into a window that is
+  // not looked at itself. Windows overlap, so that nothing is missed between two.
+  void search(uint64_t begin, uint64_t end, const std::string& line, std::string& found) {
+    while (begin + inverted_.size() <= end) {
+      const size_t count = std::min<uint64_t>(end - begin, window_.size());
+      const iovec to = {window_.data(), count};
+      const iovec from = {reinterpret_cast<void*>(begin), count};
+      const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+      for (size_t at = 0; at + inverted_.size() <= static_cast<size_t>(std::max<ssize_t>(got, 0));
+           ++at) {
+        const uint64_t address = begin + at - reinterpret_cast<uint64_t>(window_.data());
+        if (matches(&window_[at]) && address >= window_.size()) found += line + "\n";
+      }
+      if (count < window_.size()) return;
+      begin += count - inverted_.size() + 1;
+    }
+  }
+
+  bool matches(const uint8_t* at) const {
+    size_t same = 0;
+    while (same < inverted_.size() && at[same] == static_cast<uint8_t>(~inverted_[same])) ++same;
+    return same == inverted_.size();
+  }
+
+  std::vector<uint8_t> window_ = std::vector<uint8_t>(64 << 10);
+  std::vector<uint8_t> inverted_;
+};
+
+}  // namespace sealane

@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "seal/cpu.h"
+#include "seal/delivery.h"
+#include "seal/engine_check.h"
+#include "seal/gcm_field.h"
+#include "seal/native.h"
+#include "seal/secret_memory.h"
+
+namespace sealane {
+namespace {
+
+// A message whose pieces may end anywhere, as parts that end with whole blocks: what is left of a
+// piece goes through a block of private memory, together with the beginning of the next.
+class Gathering {
+ public:
+  using Crypt = GcmHash (*)(const GcmKey& key, const GcmPart& part);
+  Gathering(const GcmKey& key, Crypt crypt, const Iv& iv, const GcmHash& additional, uint8_t* out)
+      : key_(key), crypt_(crypt), iv_(iv), hash_(additional), out_(out) {}
+  ~Gathering() { wipe(block_); }
+  Gathering(const Gathering&) = delete;
+  Gathering& operator=(const Gathering&) = delete;
+
+  void add(Bytes piece) {
+    while (!piece.empty()) {
+      const size_t whole = piece.size() / kGcmBlockBytes * kGcmBlockBytes;
+      const size_t count =
+          begun_ == 0 && whole != 0 ? whole : std::min(piece.size(), kGcmBlockBytes - begun_);
+      if (begun_ == 0 && whole != 0) {
+        part(piece.data(), whole);
+      } else {
+        copy_from_shared(piece.first(count), MutableBytes(block_).subspan(begun_, count));
+        begun_ += count;
+        if (begun_ == kGcmBlockBytes) part_of_block();
+      }
+      piece = piece.subspan(count);
+    }
+  }
+  GcmHash finish() {
+    if (begun_ != 0) part_of_block();
+    return hash_;
+  }
+
+ private:
+  void part_of_block() { part(block_.data(), std::exchange(begun_, 0)); }
+  void part(const uint8_t* in, size_t bytes) {
+    hash_ = crypt_(key_, {iv_, blocks_, hash_, in, out_, bytes, false, nullptr});
+    blocks_ += bytes / kGcmBlockBytes;
+    out_ += bytes;
+  }
+
+  const GcmKey& key_;
+  Crypt crypt_;
+  const Iv& iv_;
+  GcmHash hash_;
+  uint8_t* out_;
+  uint64_t blocks_ = 0;
+  GcmBlock block_{};
+  size_t begun_ = 0;
+};
+
+class NativeAead final : public Aead {
+ public:
+  NativeAead(const GcmWidth& width, const Key& key) : width_(width) {
+    width_.schedule(*key_, key.secret());
+  }
+
+ private:
+  void do_seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,
+               MutableBytes ciphertext, Tag& tag) const override {
+    if (plaintext.size() == 1) {
+      GcmPart whole = part(iv, plaintext[0], ciphertext);
+      tag = width_.seal_whole(*key_, whole, additional);
+      return;
+    }
+    const GcmHash hash = gather(width_.seal, iv, additional, plaintext, ciphertext.data());
+    tag = gcm_tag(width_, *key_, iv, hash, additional.size(), ciphertext.size());
+  }
+
+  bool do_open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
+               MutableBytes plaintext) const override {
+    if (ciphertext.size() == 1) {
+      GcmPart whole = part(iv, ciphertext[0], plaintext);
+      return same(width_.open_whole(*key_, whole, additional), tag);
+    }
+    const GcmHash hash = gather(width_.open, iv, additional, ciphertext, plaintext.data());
+    return same(gcm_tag(width_, *key_, iv, hash, additional.size(), plaintext.size()), tag);
+  }
+
+  void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
+                         MutableBytes ciphertext, Tag& tag) const override {
+    if (source.empty()) return do_seal(iv, additional, {&source.first, 1}, ciphertext, tag);
+    PiecewiseDelivery delivery(source, true);
+    GcmPart delivered = part(iv, {}, ciphertext);
+    delivered.beside = &delivery;
+    tag = width_.seal_whole(*key_, delivered, additional);
+    delivery.finish();
+  }
+
+  bool do_open_beside(const Iv& iv, Bytes additional, Bytes ciphertext, const Tag& tag,
+                      MutableBytes plaintext, const Delivery& beside) const override {
+    if (beside.empty()) return do_open(iv, additional, {&ciphertext, 1}, tag, plaintext);
+    PiecewiseDelivery delivery(beside, false);
+    GcmPart opened = part(iv, ciphertext, plaintext);
+    opened.beside = &delivery;
+    const Tag computed = width_.open_whole(*key_, opened, additional);
+    delivery.finish();
+    return same(computed, tag);
+  }
+
+  GcmPart part(const Iv& iv, Bytes in, MutableBytes out) const {
+    const bool streamed = out.size() >= width_.streamed_bytes_min && in.data() != out.data();
+    return {iv, 0, {}, in.data(), out.data(), out.size(), streamed, nullptr};
+  }
+
+  GcmHash gather(Gathering::Crypt with, const Iv& iv, Bytes additional,
+                 std::span<const Bytes> pieces, uint8_t* out) const {
+    Gathering gathering(*key_, with, iv, width_.hash(*key_, {}, additional), out);
+    for (const Bytes piece : pieces) gathering.add(piece);
+    return gathering.finish();
+  }
+
+  static bool same(Tag computed, const Tag& tag) {
+    const bool equal = constant_time_equal(computed, tag);
+    wipe(computed);
+    return equal;
+  }
+
+  const GcmWidth& width_;
+  Secret<GcmKey> key_;
+};
+
+class NativeEngine final : public Engine {
+ public:
+  NativeEngine(const GcmWidth& width, std::string_view name, std::string_view version,
+               std::initializer_list<CpuFeature> needed)
+      : width_(width), name_(name), version_(version) {
+    for (const CpuFeature feature : needed) needed_[static_cast<size_t>(feature)] = true;
+  }
+
+  std::string_view name() const override { return name_; }
+  std::string version() const override { return std::string(version_); }
+  Status available() const override {
+    std::string lacking;
+    for (const CpuFeatureState& state : cpu_features()) {
+      if (!needed_[static_cast<size_t>(state.feature)] || cpu_has(state.feature)) continue;
+      lacking += concat(lacking.empty() ? "" : ", ", state.name,
+                        state.present ? " (hidden by SEALANE_CPU)" : "");
+    }
+    if (lacking.empty()) return {};
+    return usage_error(concat(name_, " cannot run on this CPU: it lacks ", lacking));
+  }
+  std::unique_ptr<Aead> make(const Key& key) const override {
+    SEALANE_CHECK(available().ok(), "engine used on a CPU that cannot run it");
+    return make_native_aead(width_, key);
+  }
+  const GcmWidth& width() const { return width_; }
+
+ private:
+  const GcmWidth& width_;
+  std::string_view name_;
+  std::string_view version_;
+  std::array<bool, 5> needed_{};
+};
+
+// Leaked on purpose: engines outlive every exit handler.
+std::span<const NativeEngine* const> widths() {
+  using enum CpuFeature;
+  static const auto& engines = *new std::array<const NativeEngine*, 3>{
+      new NativeEngine(kVaes512Width, "vaes-512", "own loop (VAES on 512 bits)",
+                       {avx, avx2, aes, vaes, avx512}),
+      new NativeEngine(kVaes256Width, "vaes-256", "own loop (VAES on 256 bits)",
+                       {avx, avx2, aes, vaes}),
+      new NativeEngine(kAesNiWidth, "aes-ni", "own loop (AES-NI)", {avx, aes})};
+  return engines;
+}
+
+const NativeEngine* choose_width() {
+  const char* wanted = std::getenv("SEALANE_AEAD");
+  std::vector<EngineRate> rates;
+  for (const NativeEngine* engine : widths()) {
+    if (!engine->available()) continue;
+    if (const Status right = known_answers(*engine); !right) {
+      SEALANE_LOG(warn, "%s", right.error().message.c_str());
+      return nullptr;  // a machine whose AES is wrong
+    }
+    if (wanted != nullptr && engine->name() == wanted) return engine;
+    rates.push_back({engine, measure_rate(*engine)});
+  }
+  const Engine* const best = fastest(rates);
+  const auto found = std::ranges::find(widths(), best);
+  return found != widths().end() ? *found : nullptr;
+}
+
+}  // namespace
+
+std::span<const Engine* const> native_engines() {
+  static const auto& engines = *new std::vector<const Engine*>(widths().begin(), widths().end());
+  return engines;
+}
+
+std::vector<const GcmWidth*> native_widths() {
+  std::vector<const GcmWidth*> found;
+  for (const NativeEngine* engine : widths()) {
+    if (engine->available()) found.push_back(&engine->width());
+  }
+  return found;
+}
+
+std::unique_ptr<Aead> make_native_aead(const GcmWidth& width, const Key& key) {
+  return std::make_unique<NativeAead>(width, key);
+}
+
+const GcmWidth* native_width() {
+  static const NativeEngine* const chosen = choose_width();
+  return chosen != nullptr ? &chosen->width() : nullptr;
+}
+
+GcmBlock gcm_counter(const Iv& iv, uint64_t counter) {
+  GcmBlock block;
+  std::copy(iv.begin(), iv.end(), block.begin());
+  const uint32_t count = __builtin_bswap32(static_cast<uint32_t>(counter));
+  std::memcpy(block.data() + iv.size(), &count, sizeof count);
+  return block;
+}
+
+Tag gcm_tag(const GcmWidth& width, const GcmKey& key, const Iv& iv, const GcmHash& hash,
+            uint64_t additional_bytes, uint64_t bytes) {
+  const GcmBlock mask = width.encrypt(key, gcm_counter(iv, 1));
+  const GcmBlock lengths = gcm_field::store({additional_bytes * 8, bytes * 8});
+  const GcmHash all = width.hash(key, hash, lengths);
+  return gcm_field::store(gcm_field::add(all, gcm_field::load(mask.data())));
+}
+
+}  // namespace sealane

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+// Where keys live: can it be swapped, dumped, inherited, or outlive its use?
+
+#include "seal/secret_memory.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "seal/engine.h"
+#include "seal/find_in_memory_for_tests.h"
+#include "seal/key.h"
+#include "seal/split_gcm.h"
+
+namespace sealane {
+namespace {
+
+using Block = std::array<uint8_t, 100>;
+
+// What the kernel says of the mapping that holds an address: "lo" locked, "dd" not dumped, "wf"
+// wiped on fork.
+std::set<std::string> flags_of(const void* address) {
+  const auto wanted = reinterpret_cast<unsigned long long>(address);
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
+      here = wanted >= begin && wanted < end;
+    }
+    if (!here || !line.starts_with("VmFlags:")) continue;
+    std::istringstream words(line.substr(8));
+    std::set<std::string> flags;
+    for (std::string word; words >> word;) flags.insert(word);
+    return flags;
+  }
+  return {};
+}
+
+// fork() with its handlers, or the bare system call without.
+template <typename Body>
+int in_child(bool bare, Body body) {
+  const auto child = bare ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool all_zero(Bytes bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+// The sanitizers put a mlock of their own, which does nothing, in its place.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLockIsReal = false;
+#else
+constexpr bool kLockIsReal = true;
+#endif
+
+TEST(SecretMemory, IsLockedAndLeftOutOfDumpsAndChildren) {
+  const Secret<Block> secret;
+  const auto flags = flags_of(secret->data());
+  EXPECT_TRUE(flags.contains("dd"));
+  EXPECT_TRUE(flags.contains("wf"));
+  EXPECT_EQ(flags.contains("lo"), kLockIsReal && SecretMemory::state().locked);
+}
+
+TEST(SecretMemory, IsEmptyInEveryChild) {
+  Secret<Block> secret;
+  secret->fill(7);
+  const Bytes memory = *secret;
+  for (const bool bare : {false, true}) {
+    EXPECT_EQ(in_child(bare, [&] { return !secret.alive() && all_zero(memory) ? 0 : 1; }), 0);
+  }
+  EXPECT_TRUE(secret.alive());
+  EXPECT_EQ((*secret)[0], 7);
+}
+
+TEST(SecretMemory, OfAChildIsItsOwnAndLockedAgain) {
+  Secret<Block> before;
+  const bool locked = kLockIsReal && SecretMemory::state().locked;
+  for (const bool bare : {false, true}) {
+    EXPECT_EQ(in_child(bare,
+                       [&] {
+                         Secret<Block> own;
+                         own->fill(9);
+                         before = Secret<Block>();  // drops what it never had
+                         const bool kept = flags_of(own->data()).contains("lo") || !locked;
+                         return own.alive() && (*own)[99] == 9 && kept ? 0 : 1;
+                       }),
+              0);
+  }
+}
+
+TEST(SecretMemory, IsWipedWithTheLastReferenceAndUsedAgain) {
+  std::optional<Secret<Block>> first;
+  first.emplace();
+  (*first)->fill(7);
+  const Bytes memory = **first;
+  std::optional<Secret<Block>> second = first;
+  first.reset();
+  EXPECT_TRUE(second->alive());
+  EXPECT_EQ(memory[0], 7);
+  second.reset();
+  EXPECT_TRUE(all_zero(memory));
+  const uint64_t mapped = SecretMemory::state().mapped_bytes;
+  for (int i = 0; i < 10'000; ++i) const Secret<Block> again;
+  EXPECT_EQ(SecretMemory::state().mapped_bytes, mapped);
+}
+
+TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
+  SystemRandom random;
+  const Key key = Key::random(random);
+  Needle needle(key.secret());
+  const auto engine = chosen_engine();
+  ASSERT_TRUE(engine.ok());
+  if ((*engine)->name() == "openssl") GTEST_SKIP() << "OpenSSL schedules in its own memory";
+  const auto aead = (*engine)->make(key);
+  const auto split = SplitGcm::make(key.secret());
+  std::array<uint8_t, 1024> data{};
+  Tag tag;
+  aead->seal(Iv{}, {}, data, data, tag);
+  std::istringstream places(needle.places());
+  int found = 0;
+  for (std::string line; std::getline(places, line); ++found) {
+    unsigned long long begin = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "%llx-", &begin), 1);
+    EXPECT_TRUE(flags_of(reinterpret_cast<const void*>(begin)).contains("wf")) << line;
+  }
+  EXPECT_GT(found, 0) << "the search does not find what is there";
+}
+
+}  // namespace
+}  // namespace sealane

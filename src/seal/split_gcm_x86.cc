@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "seal/gcm_field.h"
+#include "seal/native.h"
+#include "seal/split_gcm.h"
+
+namespace sealane {
+
+using namespace gcm_field;
+
+SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> key)
+    : width_(width) {
+  width_.schedule(*key_, key);
+  std::array<GcmHash, kPowers>& powers = *powers_;
+  powers[0] = load(width_.encrypt(*key_, {}).data());
+  for (size_t k = 1; k < kPowers; ++k) powers[k] = multiply(powers[k - 1], powers[k - 1]);
+}
+
+std::unique_ptr<SplitGcm> SplitGcm::make(std::span<const uint8_t, Key::kBytes> key) {
+  const GcmWidth* const width = native_width();
+  return width != nullptr ? std::make_unique<SplitGcm>(*width, key) : nullptr;
+}
+
+GcmHash SplitGcm::seal_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
+                            uint64_t bytes) const {
+  const bool streamed = in != out && bytes >= width_.streamed_bytes_min;
+  return width_.seal(*key_, {iv, first_block, {}, in, out, bytes, streamed, nullptr});
+}
+
+GcmHash SplitGcm::open_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
+                            uint64_t bytes) const {
+  return width_.open(*key_, {iv, first_block, {}, in, out, bytes, false, nullptr});
+}
+
+GcmBlock SplitGcm::keystream(const Iv& iv, uint64_t block) const {
+  return width_.encrypt(*key_, gcm_counter(iv, block + 2));
+}
+
+GcmHash SplitGcm::join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const {
+  GcmHash moved = before;
+  for (size_t k = 0; blocks != 0; ++k, blocks >>= 1) {
+    if ((blocks & 1) != 0) moved = multiply(moved, (*powers_)[k]);
+  }
+  return add(moved, part);
+}
+
+GcmHash SplitGcm::join(const GcmHash& before, const GcmBlock& block) const {
+  return width_.hash(*key_, before, block);
+}
+
+Tag SplitGcm::tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
+                  uint64_t bytes) const {
+  return gcm_tag(width_, *key_, iv, hash, additional_bytes, bytes);
+}
+
+}  // namespace sealane
