@@ -30,11 +30,17 @@ constexpr Policy kSealane{.name = "sealane",
                           .async = true,
                           .parallel = true,
                           .foresight = Foresight::tournament,
+                          .where_it_pays = true,
                           .separate_lanes = true,
                           .coalesce = true,
                           .by_cost = true};
+constexpr Policy forced(Policy policy) {
+  policy.name = "speculate";
+  policy.where_it_pays = false;
+  return policy;
+}
 
-constexpr std::array kPolicies{kOff, kStock, kParallel, kPipeLlm, kSealane};
+constexpr std::array kPolicies{kOff, kStock, kParallel, kPipeLlm, kSealane, forced(kSealane)};
 
 }  // namespace
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A policy is a set of switches, one for each part of the cost that can be taken away: engine,
-// asynchrony, parallelism, speculation. The five that have a name are the ones people compare; the
-// steps between them are made by turning single switches.
+// asynchrony, parallelism, speculation. Those that have a name are the ones people compare; the
+// steps between them are made by turning single switches. `sealane` is what the runtime does
+// unless it is told otherwise; `speculate` is the same with sealing ahead forced on, for studies.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct Policy {
   bool async = false;        // copies are carried: the caller does not wait for its stream
   bool parallel = false;     // all workers seal the messages of one copy
   Foresight foresight = Foresight::none;
+  bool where_it_pays = false;   // only if the machine's costs say so (core/pipeline/outlook.h)
   bool separate_lanes = false;  // bulk travels in a private lane, control copies do not disturb it
   bool coalesce = false;        // small copies that wait together travel together
   bool by_cost = false;       // hold, pad or relinquish by cost; false: by the paper's fixed rules
@@ -37,7 +39,7 @@ struct Policy {
   bool speculates() const { return foresight != Foresight::none; }
 };
 
-// off, stock, parallel, pipellm, sealane, in this order.
+// off, stock, parallel, pipellm, sealane, speculate, in this order.
 std::span<const Policy> policies();
 const Policy* find_policy(std::string_view name);  // nullptr if there is none of that name
 

@@ -338,7 +338,7 @@ TEST(Collective, EveryRecordHasItsOwnNumberAndItIsTheSameOnAllRanks) {
 // The root of a broadcast waits for whoever makes no room, and names nobody else.
 TEST(Collective, ARecordToEveryoneWaitsForTheLaggards) {
   struct FullWires {
-    bool readable(const Step&) { return false; }
+    bool readable(const Step& step) { return step.phase == Phase::agreement; }
     bool writable(const Step&) { return false; }
     void add_laggards(std::vector<uint32_t>& peers) { peers.push_back(2); }
   } wires;

@@ -17,7 +17,9 @@ Execution::Execution(const Schedule& schedule, uint32_t record_bytes)
     const Step& step = schedule_.steps[i];
     const uint64_t bytes = schedule_.blocks[step.block].bytes;
     states_[i].records = (bytes + record_bytes_ - 1) / record_bytes_;
-    if (schedule_.empty_records) states_[i].records = std::max<uint64_t>(states_[i].records, 1);
+    if (schedule_.empty_records || step.phase == Phase::agreement) {
+      states_[i].records = std::max<uint64_t>(states_[i].records, 1);
+    }
     if (step.after >= 0) {
       SEALANE_CHECK(static_cast<size_t>(step.after) < i, "a step waits for a later one");
       states_[static_cast<size_t>(step.after)].dependent = static_cast<int32_t>(i);

@@ -25,6 +25,7 @@ class Builder {
 
   Schedule build() {
     const bool alone = request_.size == 1;
+    if (request_.bytes == 0 && !alone) return of_nothing();
     switch (request_.collective) {
       case Collective::all_reduce:
         alone ? copy_own({0, 0, request_.bytes}) : all_reduce();
@@ -45,26 +46,55 @@ class Builder {
         reduce();
         break;
       case Collective::barrier:
-        schedule_.empty_records = true;
-        schedule_.blocks.assign(size(), Block{});
-        if (!alone) gather_directly(Operand::in, -1);
-        break;
+        break;  // alone
       case Collective::send:
-        whole();
-        add({.kind = StepKind::send, .phase = Phase::point_to_point, .to = request_.root});
-        break;
       case Collective::receive:
-        whole();
-        add({.kind = StepKind::receive,
-             .phase = Phase::point_to_point,
-             .from = request_.root,
-             .origin = request_.root});
+        point_to_point();
         break;
     }
     return std::move(schedule_);
   }
 
  private:
+  // A barrier, and every call without bytes: nothing but the records that say so.
+  Schedule of_nothing() {
+    schedule_.empty_records = true;
+    if (request_.collective == Collective::send || request_.collective == Collective::receive) {
+      point_to_point();
+    } else {
+      schedule_.blocks.assign(size(), Block{});
+      gather_directly(Operand::in, -1);
+    }
+    return std::move(schedule_);
+  }
+
+  void point_to_point() {
+    whole();
+    if (request_.collective == Collective::send) {
+      add({.kind = StepKind::send, .phase = Phase::point_to_point, .to = request_.root});
+    } else {
+      add({.kind = StepKind::receive,
+           .phase = Phase::point_to_point,
+           .from = request_.root,
+           .origin = request_.root});
+    }
+  }
+
+  // An empty record on the pair's lane; its block is behind all others.
+  void say(uint32_t to) {
+    add({.kind = StepKind::send,
+         .phase = Phase::agreement,
+         .block = static_cast<uint32_t>(schedule_.blocks.size()) - 1,
+         .to = to});
+  }
+  void hear(uint32_t from) {
+    add({.kind = StepKind::receive,
+         .phase = Phase::agreement,
+         .block = static_cast<uint32_t>(schedule_.blocks.size()) - 1,
+         .from = from,
+         .origin = from});
+  }
+
   uint32_t rank() const { return request_.rank; }
   uint32_t size() const { return request_.size; }
   uint32_t before(uint32_t hops) const { return (rank() + size() - hops % size()) % size(); }
@@ -322,9 +352,12 @@ class Builder {
     }
   }
 
+  // The root hears that all others take it for the root.
   void broadcast() {
     whole();
+    schedule_.blocks.push_back({});
     const uint32_t root = request_.root;
+    if (rank() != root) say(root);
     const bool ring = request_.algorithm == Algorithm::ring;
     const bool end = beyond(1) == root;
     if (rank() == root) {
@@ -335,6 +368,7 @@ class Builder {
              .to = ring ? beyond(1) : kEveryone,
              .operand = Operand::in});
       }
+      for (uint32_t hops = 1; hops < size(); ++hops) hear(beyond(hops));
     } else if (ring) {
       add({.kind = end ? StepKind::receive : StepKind::forward,
            .phase = Phase::all_gather,
@@ -352,9 +386,16 @@ class Builder {
     }
   }
 
-  // A chain that ends at the root: whoever is not the root needs no memory for partial sums.
+  // A chain that ends at the root: whoever is not the root needs no memory for partial sums, and
+  // hears from the root that it is one.
   void reduce() {
     whole();
+    schedule_.blocks.push_back({});
+    if (rank() == request_.root) {
+      for (uint32_t hops = 1; hops < size(); ++hops) say(beyond(hops));
+    } else {
+      hear(request_.root);
+    }
     const uint32_t left = before(1);
     const uint32_t right = beyond(1);
     if (size() == 1) {

@@ -16,6 +16,10 @@
 //             forwarded as the origin's ciphertext
 //   hub       one rank reduces for all                       2 hops    several GPUs of one machine
 //
+// In every schedule each rank's records reach every other, if only by way of a third, so that a
+// rank that makes another call is noticed in that very call: where the data alone would not do it
+// (who broadcasts hears nobody, who gives to a sum hears nothing) an empty record does.
+//
 // Pure; building a schedule allocates, using one does not.
 #pragma once
 
@@ -62,7 +66,15 @@ enum class StepKind : uint8_t {
 enum class Operand : uint8_t { in, out };
 
 // Named in every record, so that one phase's record cannot serve in another.
-enum class Phase : uint8_t { none, exchange, reduce_scatter, all_gather, to_hub, point_to_point };
+enum class Phase : uint8_t {
+  none,
+  exchange,
+  reduce_scatter,
+  all_gather,
+  to_hub,
+  point_to_point,
+  agreement,  // one empty record that says: this is the call I am in
+};
 
 struct Step {
   StepKind kind;

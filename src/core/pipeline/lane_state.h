@@ -55,7 +55,6 @@ struct Displaced {
   FlightId flight = kNone;
   uint32_t index = 0;
   SlotId reopen = kNone;
-  SlotId sealed = kNone;  // a record to send as it is; only a broken rotation rule does that
 };
 
 // What was handed to the lane and has not reached the device.
@@ -173,6 +172,7 @@ struct Flight {
   bool released = false;
   bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
+  bool leaves = false;
   Instant early_from{};  // before that no worker seals it unless it is ready
   uint64_t message_bytes = kMessageBytes;
   uint32_t messages = 0;

@@ -17,8 +17,8 @@ namespace sealane {
 // What a message of a bulk copy takes the lane, if the lane and all workers share it.
 struct SpeculationOutlook {
   // A slot saves the lane time, but costs the machine a second pass over the bytes, sealed when
-  // they might not be needed, and the program its pinned memory. MEASURED (docs/runtime.md, "What
-  // speculation brings"): up to 1.5 times nothing came of it.
+  // they might not be needed, and the program its pinned memory. MEASURED
+  // (docs/results/copies-h100-tdx.txt): up to 1.5 times nothing came of it.
   static constexpr double kMargin = 1.75;
 
   Duration sealed_now{};  // when it is asked for

@@ -9,13 +9,13 @@
 //   (pipeline_plan.cc)
 //   3. dispatch       serial    give messages to workers: requested ones first, then by position
 //      handle_sealed  parallel  any number of workers seal, in any order
-//   4. handle_ready   serial    core/order says: nothing before it is left
+//   4. handle_ready   serial    nothing before it in its stream is left
 //   5. advance        serial    the message whose turn it is goes out; if somebody else's turn
 //   comes
 //                               first: hold, pad, or move to the front (pipeline_gaps.cc)
 //   6. handle_published         the device has it; the last message ends the flight
 //
-// A copy to the host is observed (1), issued by core/order, opened message by message as it arrives
+// A copy to the host is observed (1), issued by others, opened message by message as it arrives
 // (handle_arrived, handle_opened), and its range becomes a candidate for 2.
 
 #include "core/pipeline/pipeline.h"
@@ -81,9 +81,7 @@ bool Pipeline::dispatch(Instant now) {
 // enough, or when the lanes rest. A rest shows by its length: between two copies there is none.
 bool Pipeline::quiet(Instant now) {
   if (!options_.costs.split || options_.costs.sealing_fits_between()) return true;
-  if (sending() || (quiet_from_ && now < *quiet_from_)) return false;
-  quiet_from_.reset();
-  return true;
+  return !sending() && (!quiet_from_ || now >= *quiet_from_);
 }
 
 void Pipeline::stir(Instant now) { quiet_from_ = now + options_.costs.seal(message_bytes_); }
@@ -289,10 +287,6 @@ void Pipeline::publish(LaneState& lane, Message& message) {
 void Pipeline::handle_published(LaneId id, uint64_t position, Instant now) {
   stir(now);
   LaneState& lane = lanes_[id];
-  if (!options_.rules.iv_once &&
-      (lane.under_way.empty() || lane.under_way.front().position != position)) {
-    return;  // the second exposure of a position
-  }
   SEALANE_CHECK(!lane.under_way.empty() && lane.under_way.front().position == position,
                 "the lane published out of order");
   const UnderWay done = lane.under_way.front();
@@ -337,6 +331,7 @@ void Pipeline::handle_opened(FlightId id, uint32_t, bool verified, Instant) {
 // --- the driver asks
 
 std::optional<Action> Pipeline::poll(Instant now) {
+  if (quiet_from_ && now >= *quiet_from_) quiet_from_.reset();  // nobody waits for what has passed
   while (!failed_) {
     if (!actions_.empty()) {
       const Action action = actions_.front();
@@ -378,10 +373,15 @@ bool Pipeline::inbound(const Range& range) const {
   return false;
 }
 
-bool Pipeline::reading(const Range& range) const {
+bool Pipeline::sealing_from(const Range& range) const {
   for (size_t i = 0; i < sealing_.size(); ++i) {
     if (slots_[sealing_[i]].host.overlaps(range)) return true;
   }
+  return false;
+}
+
+bool Pipeline::reading(const Range& range) const {
+  if (sealing_from(range)) return true;
   for (const Flight& flight : flights_) {
     if (flight.in_use && !flight.snapshot && flight.host.overlaps(range)) return true;
   }

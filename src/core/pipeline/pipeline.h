@@ -54,6 +54,7 @@ struct CopyRequest {
   Range host;  // a snapshot has no address, only a size
   MemoryKind memory = MemoryKind::pageable;
   bool snapshot = false;  // the driver keeps the bytes in private memory
+  bool leaves = false;    // the source may change when the call returns, of which there is a copy
   bool ready = false;     // may be issued at once; else handle_ready() says when
 };
 
@@ -67,7 +68,7 @@ class Pipeline {
   // --- events: the program
   // Not while full(). Before it, report with handle_written() what guard_of(host) finds broken.
   FlightId handle_copy(const CopyRequest& copy, Instant now);
-  void handle_ready(FlightId flight, Instant now);  // core/order: all before it is done
+  void handle_ready(FlightId flight, Instant now);  // all before it in its stream is done
   void handle_written(const Range& range, Instant now);
   void handle_allocated(const Range& range);           // may be sealed before it was ever copied
   void handle_freed(const Range& range, Instant now);  // the memory may go when !reading(range)
@@ -104,7 +105,8 @@ class Pipeline {
   GuardKind guard_of(const Range& host) const;
   // A copy to the host is going to write here: what is there now must not be taken for a snapshot.
   bool inbound(const Range& range) const;
-  bool reading(const Range& range) const;  // a worker or a lane may be reading it now
+  bool reading(const Range& range) const;       // a worker or a lane may be reading it now
+  bool sealing_from(const Range& range) const;  // a worker may be
   // The message whose turn it is may go, but a worker is at it still.
   bool waits_for_worker(LaneId lane) const;
   // How many messages of the same copy follow the one published last without a gap: they can travel
@@ -131,6 +133,7 @@ class Pipeline {
   const SlotPool& slots() const { return slots_; }
   const LaneState& lane(LaneId id) const { return lanes_[id]; }
   const Range& host_of(FlightId flight) const { return flights_[flight].host; }
+  Direction direction_of(FlightId flight) const { return flights_[flight].direction; }
   uint64_t message_bytes() const { return message_bytes_; }
   uint64_t message_bytes_of(FlightId flight) const { return flights_[flight].message_bytes; }
   size_t memory_bytes() const;
@@ -194,7 +197,6 @@ class Pipeline {
   void void_planned(LaneState& lane, size_t index, VoidReason why);
   void void_slot(SlotId slot, VoidReason why);
   void break_guard(LaneState& lane, const Planned& planned, const Range& written);
-  void resend_exposed(LaneState& lane, const Range& written);
 
   bool is_bulk(const Flight& flight) const {
     return !flight.snapshot && flight.host.bytes >= options_.policy.bulk_bytes_min;

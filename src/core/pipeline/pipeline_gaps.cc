@@ -257,13 +257,7 @@ void Pipeline::handle_rotated(LaneId id, Instant) {
   const uint64_t end = lane.frontier();
   for (uint64_t position = lane.head(); position < end; ++position) {
     Message& message = lane.at(position);
-    if (message.flight != kNone) {
-      const bool keep = !options_.rules.rotation && message.state == MessageState::ready;
-      const SlotId sealed = keep ? std::exchange(message.slot, kNone) : kNone;
-      if (keep) message.state = MessageState::waiting;
-      displace(lane, message, VoidReason::rotated);
-      lane.displaced.back().sealed = sealed;
-    }
+    if (message.flight != kNone) displace(lane, message, VoidReason::rotated);
     message = {};
   }
   lane.rotate();

@@ -237,7 +237,6 @@ void Pipeline::handle_written(const Range& range, Instant) {
       const bool guarded = planned.guard != GuardKind::none;
       if (guarded && planned.host.overlaps(range)) break_guard(lane, planned, range);
     }
-    if (!options_.rules.iv_once) resend_exposed(lane, range);
   }
 }
 
@@ -262,24 +261,6 @@ void Pipeline::break_guard(LaneState& lane, const Planned& planned, const Range&
     message.state = message.state == MessageState::sealing || message.state == MessageState::spoiled
                         ? MessageState::spoiled
                         : MessageState::broken;
-  }
-}
-
-// What a runtime does that takes a record back after it was exposed. Never, while the rule holds.
-void Pipeline::resend_exposed(LaneState& lane, const Range& written) {
-  for (size_t i = 0; i < lane.under_way.size(); ++i) {
-    const UnderWay& sent = lane.under_way[i];
-    if (sent.flight == kNone || !sent.host.overlaps(written)) continue;
-    const Flight& flight = flights_[sent.flight];
-    const auto message = (sent.host.address - flight.host.address) / flight.message_bytes;
-    actions_.push(Publish{.lane = lane.id,
-                          .position = sent.position,
-                          .epoch = lane.ledger.epoch(),
-                          .flight = sent.flight,
-                          .message = static_cast<uint32_t>(message),
-                          .slot = kNone,
-                          .reopen = kNone,
-                          .same_crossing = true});
   }
 }
 

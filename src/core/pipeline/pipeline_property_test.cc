@@ -33,7 +33,7 @@ RC_GTEST_PROP(Pipeline, KeepsItsPromisesWhenGuessesComeTrue, ()) {
     events.push_back(request && regular ? static_cast<uint8_t>(2 * (next++ % 5))
                                         : static_cast<uint8_t>(random.next()));
   }
-  testing::CheckedDriver driver(*find_policy("sealane"));
+  testing::CheckedDriver driver(*find_policy("speculate"));
   driver.run(events);
   RC_ASSERT(driver.pipeline().slots().in_use() <= 24U);
 }

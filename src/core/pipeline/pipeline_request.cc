@@ -54,6 +54,7 @@ FlightId Pipeline::take_flight(const CopyRequest& copy) {
   flight.lane = copy.lane;
   flight.snapshot = copy.snapshot;
   flight.ready = copy.ready;
+  flight.leaves = copy.leaves;
   flight.in_use = true;
   flight.message_bytes = message_bytes_;
   flight.messages = message_count(copy.host.bytes, message_bytes_);
@@ -79,7 +80,8 @@ void Pipeline::take_back(FlightId id, Instant) {
   }
 }
 
-// The program waits for us, so nothing can change between this comparison and the claim.
+// The program waits for us, or has promised to leave the source alone: nothing can change between
+// this comparison and the claim.
 bool Pipeline::claim(FlightId id) {
   Flight& flight = flights_[id];
   LaneState& lane = lanes_[flight.lane];
@@ -97,6 +99,10 @@ bool Pipeline::claim(FlightId id) {
     message.index = i;
     intact =
         intact && message.state != MessageState::broken && message.state != MessageState::spoiled;
+    // What a worker has not read yet may be changed before it does.
+    if (flight.leaves && message.state == MessageState::sealing) {
+      message.state = MessageState::spoiled;
+    }
     if (message.state == MessageState::broken) message.state = MessageState::waiting;
     if (message.state == MessageState::waiting) lane.wake(planned.first + i);
     if (message.state == MessageState::ready) ++ready;
@@ -170,11 +176,6 @@ void Pipeline::place(LaneState& lane) {
     Message* message = place_one(lane, lost.flight, lost.index);
     if (message == nullptr) return;
     message->reopen = lost.reopen;
-    if (lost.sealed != kNone) {
-      message->state = MessageState::ready;
-      message->slot = lost.sealed;
-      slots_[lost.sealed].position = message->position->number();
-    }
     lane.displaced.erase(i);
   }
   for (size_t i = 0; i < lane.backlog.size();) {

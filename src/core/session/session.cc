@@ -3,11 +3,14 @@
 
 #include "core/session/session.h"
 
+#include <openssl/rand.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "core/session/key_chain.h"
 #include "core/session/tls.h"
 
 namespace sealane {
@@ -15,7 +18,6 @@ namespace {
 
 constexpr size_t kFrameHeaderBytes = 5;  // length, type
 constexpr size_t kFrameBytesMax = 1_MiB;
-constexpr uint8_t kProtocolVersion = 1;
 constexpr std::string_view kLaneLabel = "EXPORTER-sealane-lane";
 constexpr std::string_view kAttestLabel = "EXPORTER-sealane-attest";
 
@@ -39,41 +41,101 @@ std::optional<Identity> decode(Bytes bytes) {
   return identity;
 }
 
+Hello::Proof proof_of(const Credentials& credentials) {
+  return std::holds_alternative<PresharedKey>(credentials) ? Hello::Proof::key
+                                                           : Hello::Proof::certificate;
+}
+
 }  // namespace
+
+Key psk_of_session(const Key& group, Bytes client_hello, Bytes server_hello) {
+  std::array<uint8_t, Key::kBytes> derived;
+  hkdf_expand(group.secret(),
+              concat("sealane psk 2 ", as_text(client_hello), as_text(server_hello)), derived);
+  Key key = *Key::from_bytes(derived);
+  wipe(derived);
+  return key;
+}
 
 Result<std::unique_ptr<Session>> Session::create(const Setup& setup) {
   if (Status status = check_identity(setup.self); !status) return status.error();
   SEALANE_CHECK(setup.credentials != nullptr && setup.broadcast != nullptr, "incomplete set-up");
   SEALANE_CHECK(!setup.peer || *setup.peer < setup.self.rank, "the higher rank connects");
   const auto role = setup.peer ? TlsEnd::Role::client : TlsEnd::Role::server;
-  auto tls = TlsEnd::create(role, setup.self, setup.peer, *setup.credentials);
+  auto tls = TlsEnd::create(role, *setup.credentials);
   if (!tls) return tls.error();
-  std::unique_ptr<Session> session(new Session(setup, std::move(*tls)));
-  session->advance();  // a client speaks first
-  return session;
+  return std::unique_ptr<Session>(new Session(setup, std::move(*tls)));
 }
 
 Session::Session(const Setup& setup, std::unique_ptr<TlsEnd> tls)
-    : setup_(setup), tls_(std::move(tls)), peer_(setup.peer) {}
+    : setup_(setup), tls_(std::move(tls)), peer_(setup.peer) {
+  Hello hello;
+  SEALANE_CHECK(RAND_bytes(hello.nonce.data(), static_cast<int>(hello.nonce.size())) == 1,
+                "OpenSSL has no random numbers");
+  hello.claimed = setup.self;
+  hello.proof = proof_of(*setup.credentials);
+  own_hello_ = hello.encode();
+}
 
 Session::~Session() { wipe(plaintext_); }
 
 void Session::handle_received(Bytes bytes) {
   if (failure_) return;
-  tls_->handle_received(bytes);
+  if (peer_hello_) {
+    tls_->handle_received(bytes);
+  } else {
+    incoming_.insert(incoming_.end(), bytes.begin(), bytes.end());
+  }
   advance();
 }
 
-std::vector<uint8_t> Session::poll_transmit() { return tls_->poll_transmit(); }
+std::vector<uint8_t> Session::poll_transmit() {
+  std::vector<uint8_t> out;
+  if (!std::exchange(hello_sent_, true)) out = own_hello_;
+  const std::vector<uint8_t> more = tls_->poll_transmit();
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
 
 void Session::advance() {
   if (Status status = step(); !status) failure_ = status.error();
 }
 
+// The peer's hello, if it is here. What it claims is only used to name it until it has proved it.
+Status Session::greet() {
+  const auto length = Hello::length(incoming_);
+  if (!length) return length.error();
+  if (!*length) return {};
+  const Bytes theirs = Bytes(incoming_).first(**length);
+  auto hello = Hello::decode(theirs);
+  if (!hello) return hello.error();
+  const uint32_t rank = hello->claimed.rank;
+  if (rank == setup_.self.rank || (setup_.peer && rank != *setup_.peer)) {
+    return crypto_error(concat("the peer claims to be rank ", rank));
+  }
+  if (is_server() && rank > setup_.self.rank && rank < kRanksMax) peer_ = rank;
+  if (const auto* preshared = std::get_if<PresharedKey>(setup_.credentials)) {
+    const Bytes own = own_hello_;
+    tls_->use_session_key(
+        psk_of_session(preshared->key, is_server() ? theirs : own, is_server() ? own : theirs));
+  }
+  tls_->handle_received(Bytes(incoming_).subspan(**length));
+  incoming_ = {};
+  peer_hello_ = std::move(*hello);
+  return {};
+}
+
 Status Session::step() {
+  if (!peer_hello_) {
+    if (Status status = greet(); !status || !peer_hello_) return status;
+  }
   if (!tls_done_) {
     auto done = tls_->handshake();
-    if (is_server() && !peer_) peer_ = tls_->claimed_client();
+    if (!done && peer_hello_->proof != proof_of(*setup_.credentials)) {
+      return crypto_error(
+          "one of the two ranks has a pre-shared key and the other a certificate: give all ranks "
+          "the same kind");
+    }
     if (!done) return done.error();
     if (!*done) return {};
     tls_done_ = true;
@@ -141,9 +203,8 @@ Status Session::handle_identity(Bytes payload) {
                                "' with ", identity->size, " ranks, this rank of '",
                                setup_.self.group, "' with ", setup_.self.size));
   }
-  // A server with certificates hears the rank here first; otherwise TLS has bound it already.
-  const bool fits = peer_ ? identity->rank == *peer_
-                          : identity->rank > setup_.self.rank && identity->rank < identity->size;
+  // What was claimed before counts from here on.
+  const bool fits = peer_ && identity->rank == *peer_ && identity->rank < identity->size;
   if (!fits) return crypto_error(concat("the peer claims to be rank ", identity->rank));
   if (std::holds_alternative<Certificates>(*setup_.credentials) &&
       !tls_->peer_has_uri(identity->uri())) {

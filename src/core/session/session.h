@@ -4,7 +4,10 @@
 // The authenticated channel between two ranks: TLS 1.3 (OpenSSL through memory buffers), by
 // pre-shared key with a Diffie-Hellman exchange or by mutual certificates.
 //
-//   1. TLS      the lower rank is the server; group, size and both ranks are bound into it
+//   0. hello    versions, claims and random numbers in the clear (hello.h): the pre-shared key of
+//               this session is derived from the group's and both hellos, so that what OpenSSL
+//               keeps of it is of no use elsewhere
+//   1. TLS      the lower rank is the server
 //   2. identity each side names its group, size and rank inside, and checks the other's
 //   3. evidence each side sends attestation evidence bound to the session, and checks the other's
 //   4. secret   whoever passed gets this rank's broadcast secret; the pair's own come from the
@@ -24,6 +27,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "core/session/hello.h"
 #include "core/session/identity.h"
 #include "seal/key.h"
 
@@ -37,6 +41,9 @@ struct SessionKeys {
   Key receive;         // the peer to this rank
   Key peer_broadcast;  // the peer to everybody
 };
+
+// The key one session proves membership with; the hellos are as they were sent.
+Key psk_of_session(const Key& group, Bytes client_hello, Bytes server_hello);
 
 class Session {
  public:
@@ -61,11 +68,11 @@ class Session {
   std::vector<uint8_t> poll_transmit();
 
   bool complete() const { return complete_ && !failure_; }
-  // The peer has proved to be of the group, and its rank as far as the credentials can; what fails
-  // from then on is not some stranger's doing.
-  bool authenticated() const { return identity_checked_; }
+  // The peer has proved to hold the group's key or a certificate, and that what it says of itself
+  // is from it; what fails from then on is not some stranger's doing.
+  bool authenticated() const { return tls_done_; }
   const std::optional<Error>& failure() const { return failure_; }
-  // Known once it was claimed in a well-formed way, true once complete().
+  // Known once it was claimed in a well-formed way, true once authenticated() as far as that goes.
   std::optional<uint32_t> peer() const { return peer_; }
 
   SessionKeys take_keys();  // once, when complete()
@@ -80,6 +87,7 @@ class Session {
   Session(const Setup& setup, std::unique_ptr<TlsEnd> tls);
 
   void advance();
+  Status greet();
   Status step();
   Status read_frames();
   Status begin();  // TLS is done: identity and evidence go out
@@ -93,6 +101,10 @@ class Session {
 
   Setup setup_;
   std::unique_ptr<TlsEnd> tls_;
+  std::vector<uint8_t> own_hello_;
+  bool hello_sent_ = false;
+  std::vector<uint8_t> incoming_;  // until the peer's hello is whole
+  std::optional<Hello> peer_hello_;
   std::optional<uint32_t> peer_;
   std::optional<Key> peer_broadcast_;
   std::optional<Error> failure_;

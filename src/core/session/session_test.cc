@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "core/session/key_chain.h"
+#include "seal/find_in_memory_for_tests.h"
 
 namespace sealane {
 namespace {
@@ -135,9 +136,9 @@ struct Mismatch {
 TEST(Session, RefusesAWrongKeyGroupSizeOrRank) {
   const Mismatch cases[] = {
       {"key", 2, {"g", 4, 2}, 1, "pre-shared keys differ"},
-      {"group", 1, {"h", 4, 2}, 1, "another group"},
-      {"size", 1, {"g", 5, 2}, 1, "another group"},
-      {"rank of server", 1, {"g", 4, 2}, 0, "another group"},
+      {"group", 1, {"h", 4, 2}, 1, "is of group 'h' with 4 ranks, this rank of 'g' with 4"},
+      {"size", 1, {"g", 5, 2}, 1, "is of group 'g' with 5 ranks, this rank of 'g' with 4"},
+      {"rank of server", 1, {"g", 4, 2}, 0, "claims to be rank 1"},
   };
   for (const Mismatch& c : cases) {
     SCOPED_TRACE(c.name);
@@ -149,6 +150,52 @@ TEST(Session, RefusesAWrongKeyGroupSizeOrRank) {
     const std::string heard = failure(client) + failure(server);
     EXPECT_NE(heard.find(c.complaint), std::string::npos) << heard;
   }
+}
+
+std::string heard_by_a_server(Bytes first_bytes) {
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  server.session->handle_received(first_bytes);
+  return failure(server);
+}
+
+TEST(Session, APeerOfAnotherVersionIsRefusedByName) {
+  const uint8_t tls_record[] = {0x16, 3, 1, 0, 200};
+  EXPECT_EQ(heard_by_a_server(tls_record),
+            "the peer speaks version 1 of Sealane's protocol, this rank 2: run the same Sealane on "
+            "every rank");
+  EXPECT_NE(heard_by_a_server(as_bytes("sealane\x07")).find("speaks version 7"), std::string::npos);
+  EXPECT_NE(heard_by_a_server(as_bytes("GET / HTTP")).find("does not speak"), std::string::npos);
+}
+
+TEST(Session, AKeyAgainstACertificateIsSaid) {
+  End client(psk(1), {"g", 2, 1}, 0, 1);
+  End server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  // As if the server had certificates: its hello says so, and TLS comes to nothing.
+  talk(*client.session, *server.session, honest, [](std::vector<uint8_t> bytes) {
+    if (as_text(bytes).starts_with("sealane")) bytes[50] = 1;
+    return bytes;
+  });
+  EXPECT_NE(failure(client).find("the other a certificate"), std::string::npos) << failure(client);
+}
+
+// What OpenSSL keeps for as long as the connection lasts is of this session, and not even that key.
+TEST(Session, LeavesNoPresharedKeyInMemory) {
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
+  End client(psk(1), {"g", 2, 1}, 0, 1), server(psk(1), {"g", 2, 0}, std::nullopt, 2);
+  std::vector<uint8_t> client_hello, server_hello;
+  const auto keep_first = [](std::vector<uint8_t>& kept) {
+    return [&kept](std::vector<uint8_t> bytes) {
+      if (kept.empty()) kept = bytes;
+      return bytes;
+    };
+  };
+  talk(*client.session, *server.session, keep_first(client_hello), keep_first(server_hello));
+  ASSERT_TRUE(client.session->complete() && server.session->complete());
+  auto psk = std::make_unique<Key>(psk_of_session(key_of(1), client_hello, server_hello));
+  Needle needle(psk->secret());
+  EXPECT_NE(needle.places(), "");
+  psk.reset();
+  EXPECT_EQ(needle.places(), "");
 }
 
 // Bytes 1 and 2 of a TLS record are a version number that means nothing in TLS 1.3; in its first

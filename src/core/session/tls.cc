@@ -9,11 +9,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "core/session/key_chain.h"
 
 namespace sealane {
 namespace {
@@ -21,6 +19,8 @@ namespace {
 constexpr const char* kCipherSuite = "TLS_AES_256_GCM_SHA384";
 constexpr unsigned char kCipherSuiteId[] = {0x13, 0x02};
 constexpr unsigned char kSessionContext[] = "sealane";
+// Who somebody is, is said inside: the key proves membership and no more.
+constexpr std::string_view kPskIdentity = "sealane-2";
 
 std::string reason() {
   const unsigned long code = ERR_peek_last_error();
@@ -63,20 +63,6 @@ Status use_certificates(SSL_CTX* context, const Certificates& files) {
   return {};
 }
 
-// "sealane-1/group/size/server/client": fields of the claim, if it is one.
-std::optional<uint32_t> client_of(std::string_view claim, std::string_view expected_prefix) {
-  if (!claim.starts_with(expected_prefix)) return std::nullopt;
-  claim.remove_prefix(expected_prefix.size());
-  uint32_t rank = 0;
-  const auto [end, error] = std::from_chars(claim.data(), claim.data() + claim.size(), rank);
-  if (error != std::errc() || end != claim.data() + claim.size()) return std::nullopt;
-  return rank;
-}
-
-std::string claim_prefix(const Identity& server) {
-  return concat("sealane-1/", server.group, "/", server.size, "/", server.rank, "/");
-}
-
 // Where a vector has to move, it would leave what it holds in the memory it gives back.
 void append_secret(std::vector<uint8_t>& to, Bytes more) {
   if (to.capacity() - to.size() < more.size()) {
@@ -91,18 +77,9 @@ void append_secret(std::vector<uint8_t>& to, Bytes more) {
 
 }  // namespace
 
-std::string psk_identity(const Identity& server, uint32_t client) {
-  return concat(claim_prefix(server), client);
-}
-
-Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Identity& self,
-                                               std::optional<uint32_t> peer,
-                                               const Credentials& credentials) {
+Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Credentials& credentials) {
   ERR_clear_error();
   std::unique_ptr<TlsEnd> end(new TlsEnd);
-  end->role_ = role;
-  end->self_ = self;
-  end->peer_ = peer;
   end->context_.reset(SSL_CTX_new(TLS_method()));
   SSL_CTX* context = end->context_.get();
   SEALANE_CHECK(context != nullptr, "OpenSSL has no TLS");
@@ -118,13 +95,15 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Identity& self,
   // With a pre-shared key no certificate is trusted, so a server without the key finds no way in.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 
-  Status ready;
-  if (const auto* preshared = std::get_if<PresharedKey>(&credentials)) {
-    ready = end->use_preshared_key(context, *preshared);
+  end->preshared_ = std::holds_alternative<PresharedKey>(credentials);
+  if (!end->preshared_) {
+    Status ready = use_certificates(context, std::get<Certificates>(credentials));
+    if (!ready) return ready.error();
+  } else if (role == Role::client) {
+    SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
   } else {
-    ready = use_certificates(context, std::get<Certificates>(credentials));
+    SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
   }
-  if (!ready) return ready.error();
 
   end->ssl_.reset(SSL_new(context));
   SSL* ssl = end->ssl_.get();
@@ -135,25 +114,8 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Identity& self,
   return end;
 }
 
-Status TlsEnd::use_preshared_key(SSL_CTX* context, const PresharedKey& preshared) {
-  // Another group with the same file has another key.
-  std::array<uint8_t, Key::kBytes> derived;
-  hkdf_expand(preshared.key.secret(), concat("sealane psk 1 ", self_.group), derived);
-  preshared_ = true;
-  psk_ = *Key::from_bytes(derived);
-  wipe(derived);
-  if (role_ == Role::client) {
-    Identity server = self_;
-    server.rank = *peer_;
-    psk_identity_ = psk_identity(server, self_.rank);
-    SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
-  } else {
-    SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
-  }
-  return {};
-}
-
 SSL_SESSION* TlsEnd::psk_session() const {
+  SEALANE_CHECK(psk_, "a handshake before the session's key is known");
   SSL_SESSION* session = SSL_SESSION_new();
   const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl_.get(), kCipherSuiteId);
   const bool made =
@@ -176,23 +138,17 @@ int TlsEnd::on_use_psk(SSL* ssl, const EVP_MD* digest, const unsigned char** id,
     *session = nullptr;  // the server asked for a hash the key is not for: continue without it
     return 1;
   }
-  *id = reinterpret_cast<const unsigned char*>(end->psk_identity_.data());
-  *id_length = end->psk_identity_.size();
+  *id = reinterpret_cast<const unsigned char*>(kPskIdentity.data());
+  *id_length = kPskIdentity.size();
   return 1;
 }
 
 int TlsEnd::on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
                         SSL_SESSION** session) {
-  auto* end = static_cast<TlsEnd*>(SSL_get_app_data(ssl));
+  const auto* end = static_cast<TlsEnd*>(SSL_get_app_data(ssl));
   *session = nullptr;
   const std::string_view claim(reinterpret_cast<const char*>(id), id_length);
-  const auto client = client_of(claim, claim_prefix(end->self_));
-  if (!client || *client <= end->self_.rank || *client >= end->self_.size) {
-    end->refusal_ = "it claims another group, size or rank than this one expects";
-    return 1;
-  }
-  end->claimed_client_ = client;
-  *session = end->psk_session();
+  if (claim == kPskIdentity) *session = end->psk_session();
   return 1;
 }
 
@@ -220,13 +176,23 @@ Result<bool> TlsEnd::handshake() {
     if (preshared_ && SSL_session_reused(ssl_.get()) != 1) {
       return crypto_error("the handshake did not use the pre-shared key");
     }
-    psk_.reset();
+    forget_session_key();
     established_ = true;
     return true;
   }
   const int error = SSL_get_error(ssl_.get(), result);
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return false;
   return explain();
+}
+
+// OpenSSL would keep it in its session for as long as the connection lasts.
+void TlsEnd::forget_session_key() {
+  if (!preshared_) return;
+  psk_.reset();
+  const std::array<uint8_t, Key::kBytes> nothing{};
+  const int done =
+      SSL_SESSION_set1_master_key(SSL_get_session(ssl_.get()), nothing.data(), nothing.size());
+  SEALANE_CHECK(done == 1, "OpenSSL kept a pre-shared key");
 }
 
 Error TlsEnd::explain() const {
@@ -247,11 +213,10 @@ Error TlsEnd::explain_handshake() const {
   if (wrong_key) {
     return crypto_error("the pre-shared keys differ: give every rank the same key file");
   }
-  if (!refusal_.empty()) return crypto_error(concat("handshake refused: ", refusal_));
   if (preshared_ && why == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
     return crypto_error(
-        "handshake refused by the peer: its group, size, rank or kind of key is "
-        "another than this rank's");
+        "handshake refused by the peer: it has certificates or another kind of key than this "
+        "rank");
   }
   const long verified = SSL_get_verify_result(ssl_.get());
   if (!preshared_ && verified != X509_V_OK) {

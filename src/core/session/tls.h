@@ -18,17 +18,15 @@
 
 namespace sealane {
 
-// What the pre-shared key's identity field says, and what a server expects of it.
-std::string psk_identity(const Identity& server, uint32_t client);
-
 class TlsEnd {
  public:
   enum class Role { client, server };
 
-  // `peer` is the server's rank for a client.
-  static Result<std::unique_ptr<TlsEnd>> create(Role role, const Identity& self,
-                                                std::optional<uint32_t> peer,
-                                                const Credentials& credentials);
+  static Result<std::unique_ptr<TlsEnd>> create(Role role, const Credentials& credentials);
+
+  // Before the handshake, with a pre-shared key: the one of this session alone, of which OpenSSL
+  // keeps copies and derivates.
+  void use_session_key(Key psk) { psk_ = std::move(psk); }
 
   void handle_received(Bytes bytes);
   std::vector<uint8_t> poll_transmit();
@@ -44,21 +42,18 @@ class TlsEnd {
 
   void export_secret(std::string_view label, Bytes context, MutableBytes out) const;
 
-  // Server with a pre-shared key: the rank the client claimed to be.
-  std::optional<uint32_t> claimed_client() const { return claimed_client_; }
-
   // True if the peer's certificate carries that URI as a subject alternative name.
   bool peer_has_uri(const std::string& uri) const;
 
  private:
   TlsEnd() = default;
 
-  Status use_preshared_key(SSL_CTX* context, const PresharedKey& preshared);
   static int on_use_psk(SSL* ssl, const EVP_MD* digest, const unsigned char** id, size_t* id_length,
                         SSL_SESSION** session);
   static int on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
                          SSL_SESSION** session);
   SSL_SESSION* psk_session() const;
+  void forget_session_key();
   Error explain() const;
   Error explain_handshake() const;
 
@@ -67,15 +62,9 @@ class TlsEnd {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   };
 
-  Role role_ = Role::client;
-  Identity self_;
-  std::optional<uint32_t> peer_;
   bool preshared_ = false;
   bool established_ = false;
   std::optional<Key> psk_;  // until the handshake is done
-  std::string psk_identity_;
-  std::optional<uint32_t> claimed_client_;
-  std::string refusal_;  // why a client's claim was turned down
   std::unique_ptr<SSL_CTX, Free> context_;
   std::unique_ptr<SSL, Free> ssl_;
 };

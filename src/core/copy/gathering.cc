@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/order/gathering.h"
+#include "core/copy/gathering.h"
 
 namespace sealane {
 

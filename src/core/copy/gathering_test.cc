@@ -3,7 +3,7 @@
 //
 // Do copies travel together exactly where that is cheaper than a crossing each?
 
-#include "core/order/gathering.h"
+#include "core/copy/gathering.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

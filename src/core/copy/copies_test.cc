@@ -1,0 +1,538 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does the copy machine keep CUDA's promises for copies that travel elsewhere?
+
+#include "core/copy/copies.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "core/copy/message_match.h"
+
+namespace sealane {
+namespace {
+
+constexpr uint64_t kHost = 1 << 20;
+constexpr uint64_t kDevice = uint64_t{1} << 40;
+constexpr ErrorCode kForged = 214;
+
+using Lines = std::vector<std::string>;
+
+CopyCall copy_in(StreamKey stream, uint64_t page, uint64_t bytes = 4096) {
+  CopyCall call;
+  call.stream = stream;
+  call.context = 1;
+  call.host = {kHost + page * 4096, bytes};
+  call.device_address = kDevice + page * 4096;
+  call.memory = HostKind::pinned;
+  return call;
+}
+CopyCall copy_out(StreamKey stream, uint64_t page, uint64_t bytes = 4096) {
+  CopyCall call = copy_in(stream, page, bytes);
+  call.direction = Direction::to_host;
+  return call;
+}
+
+// Says in words what the machine asks for, so that a test reads like a history.
+class Told {
+ public:
+  explicit Told(const CopiesOptions& options = {}) : copies(options) {}
+
+  Lines ask(const CopyCall& call) { return ask(std::vector{call}); }
+  Lines ask(const std::vector<CopyCall>& calls) {
+    for (const CopyCall& call : calls) {
+      while (const auto missing = copies.missing_thread(call)) copies.handle_thread(*missing, true);
+    }
+    copies.handle_copies(calls, plan, {});
+    Lines lines;
+    if (plan.verdict != CopyVerdict::carried) lines.push_back("passed");
+    if (meanwhile) meanwhile();
+    if (plan.verdict == CopyVerdict::carried) copies.handle_put(plan);
+    for (const CallStep& step : plan.steps) {
+      if (const auto* snapshot = std::get_if<TakeSnapshot>(&step)) {
+        lines.push_back(concat("snapshot ", snapshot->copy));
+      } else if (const auto* record = std::get_if<RecordEvent>(&step)) {
+        lines.push_back(concat("record ", record->event));
+      } else {
+        const auto& gate = std::get<PutGate>(step);
+        lines.push_back(concat("gate ", gate.thread, "=", gate.value));
+      }
+    }
+    return lines;
+  }
+  // What the thread takes now, "" for nothing.
+  std::string take(CopyThreadId thread) {
+    const Crossing* crossing = copies.take(thread, {});
+    if (crossing == nullptr) return "";
+    std::string line = crossing->dropped ? "drop" : "carry";
+    for (const CopyId copy : crossing->copies) line += concat(" ", copy);
+    return line;
+  }
+  Lines end(CopyThreadId thread, ErrorCode code = 0) {
+    std::vector<Ending> endings;
+    copies.handle_crossed(thread, code, endings);
+    Lines lines = said(endings);
+    if (delivered) delivered();
+    copies.handle_delivered(thread, endings);
+    for (std::string& line : said(endings)) lines.push_back(std::move(line));
+    copies.handle_ended(thread, {});
+    return lines;
+  }
+  static Lines said(const std::vector<Ending>& endings) {
+    Lines lines;
+    for (const Ending& ending : endings) {
+      if (const auto* wiped = std::get_if<Wipe>(&ending)) {
+        lines.push_back(concat("wipe ", wiped->copy));
+      } else if (const auto* deliver = std::get_if<Deliver>(&ending)) {
+        lines.push_back(concat("deliver ", deliver->copy));
+      } else if (const auto* failed = std::get_if<FailContext>(&ending)) {
+        lines.push_back(concat("fail ", failed->context));
+      } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
+        lines.push_back(concat("open ", gate->thread, "=", gate->value));
+      } else {
+        lines.push_back(concat("give back ", std::get<GiveBack>(ending).copy));
+      }
+    }
+    return lines;
+  }
+
+  Copies copies;
+  CallPlan plan;
+  std::function<void()> meanwhile;  // what happens while a call does its steps,
+  std::function<void()> delivered;  // while bytes are delivered
+};
+
+constexpr CopyThreadId kIn = 0;
+constexpr CopyThreadId kSecondIn = 1;
+constexpr CopyThreadId kOut = 2;
+
+TEST(Copies, ACopyGoesWhenWhatWasBeforeItInItsStreamIsDone) {
+  Told told;
+  EXPECT_EQ(told.ask(copy_in(7, 0)), (Lines{"record 1", "gate 0=1"}));
+  EXPECT_EQ(told.take(kIn), "");
+  std::vector<EventKey> events;
+  told.copies.awaited(kIn, events);
+  EXPECT_EQ(events, (std::vector<EventKey>{1}));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"}));
+  EXPECT_TRUE(told.copies.idle());
+}
+
+TEST(Copies, CopiesWithNothingBetweenThemShareAnEventAndOtherWorkEndsThat) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  EXPECT_EQ(told.ask(copy_in(7, 1)), (Lines{"gate 1=1"})) << "on the second thread";
+  told.copies.handle_work(7, false);
+  EXPECT_EQ(told.ask(copy_in(7, 2)), (Lines{"record 2", "gate 0=2"}));
+  told.copies.handle_work(9, false);
+  EXPECT_EQ(told.ask(copy_in(7, 3)), (Lines{"gate 1=2"})) << "another stream's work is its own";
+  told.copies.handle_work(1, true);
+  EXPECT_EQ(told.ask(copy_in(7, 4)).front(), "record 3") << "the legacy stream's is everybody's";
+}
+
+TEST(Copies, AnEventThatWasReachedStaysSo) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  told.end(kIn);
+  told.ask(copy_in(7, 1));
+  EXPECT_EQ(told.take(kIn), "carry 2") << "of the same run, whose event nobody had any more";
+}
+
+TEST(Copies, WhatTouchesWhatAnotherWritesWaitsForIt) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.ask(copy_out(7, 0));  // reads what the first writes
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kOut), "");
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.take(kOut), "");
+  told.end(kIn);
+  EXPECT_EQ(told.take(kOut), "carry 2");
+}
+
+TEST(Copies, OneThreadOpensTheGatesOfAStreamInOrder) {
+  CopiesOptions options;
+  options.threads.per_direction = 1;
+  Told told(options);
+  told.ask(copy_in(7, 0));
+  told.ask(copy_in(8, 1));
+  told.copies.handle_reached(2);
+  EXPECT_EQ(told.take(kIn), "carry 2") << "another stream's copy does not wait for the first";
+  told.end(kIn);
+  told.ask(copy_in(7, 2));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"}));
+  EXPECT_EQ(told.take(kIn), "carry 3");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=2"}));
+}
+
+TEST(Copies, PageableAndRegisteredMemory) {
+  Told told;
+  CopyCall pageable = copy_in(7, 0);
+  pageable.memory = HostKind::pageable;
+  EXPECT_EQ(told.ask(pageable), (Lines{"snapshot 1", "record 1", "gate 0=1"}));
+  CopyCall back = copy_out(7, 1);
+  back.memory = HostKind::pageable;
+  EXPECT_EQ(told.ask(back), (Lines{"passed"}));
+  CopyCall registered = copy_out(7, 2);
+  registered.memory = HostKind::registered;
+  told.ask(registered);
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kOut), "carry 2");
+  EXPECT_EQ(told.end(kOut), (Lines{"deliver 2", "open 2=1", "give back 2"}));
+}
+
+TEST(Copies, ABatchIsOneCallWithOneGateForEachThread) {
+  Told told;
+  told.ask(copy_in(9, 50));  // so that there are two threads
+  told.ask(copy_in(9, 51));
+  const Lines lines = told.ask({copy_in(7, 0), copy_in(7, 1), copy_in(7, 2), copy_in(7, 3)});
+  EXPECT_EQ(lines, (Lines{"record 2", "gate 0=1", "gate 1=1"}));
+}
+
+TEST(Copies, SmallCopiesThatWaitTogetherTravelTogether) {
+  CopiesOptions options;
+  options.costs = CrossingCosts{};
+  options.threads.per_direction = 1;
+  Told told(options);
+  for (uint64_t page = 0; page < 3; ++page) told.ask(copy_in(7, page));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1 2 3");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=3"})) << "which opens the gates before it, too";
+  EXPECT_EQ(told.copies.stats().together, 2U);
+}
+
+TEST(Copies, AForgedCopyFailsItsContextBeforeAnybodyGoesOn) {
+  Told told;
+  told.ask(copy_out(7, 0));
+  told.ask(copy_out(7, 1));
+  CopyCall other = copy_out(8, 2);
+  other.context = 2;
+  told.ask(other);
+  for (EventKey event : {1, 2}) told.copies.handle_reached(event);
+  EXPECT_EQ(told.take(kOut), "carry 1");
+  EXPECT_EQ(told.end(kOut, kForged), (Lines{"wipe 1", "fail 1", "open 2=1"}));
+  EXPECT_EQ(told.copies.failure_of(1), kForged);
+  EXPECT_FALSE(told.copies.may_run(1));
+  EXPECT_TRUE(told.copies.may_run(2));
+  EXPECT_EQ(told.take(kOut + 1), "drop 2") << "nothing more is delivered there";
+  EXPECT_EQ(told.end(kOut + 1), (Lines{"open 3=1"}));
+  EXPECT_EQ(told.take(kOut), "carry 3") << "another context's copies go on";
+  told.end(kOut);
+  told.ask(copy_in(7, 5));
+  EXPECT_EQ(told.plan.verdict, CopyVerdict::refused);
+  told.copies.handle_context_gone(1);
+  EXPECT_EQ(told.copies.failure_of(1), 0);
+}
+
+TEST(Copies, WhatReachedTheHostWhileItsContextFailedIsWiped) {
+  Told told;
+  told.ask(copy_out(7, 0));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kOut), "carry 1");
+  told.copies.handle_failed(1, kForged);
+  EXPECT_EQ(told.end(kOut), (Lines{"wipe 1", "open 2=1"}));
+}
+
+TEST(Copies, WhileAnyStreamIsCapturedNothingIsCarried) {
+  Told told;
+  told.copies.handle_capture(true);
+  EXPECT_EQ(told.ask(copy_in(7, 0)), (Lines{"passed"}));
+  told.copies.handle_capture(false);
+  EXPECT_EQ(told.ask(copy_in(7, 0)), (Lines{"record 1", "gate 0=1"}));
+}
+
+TEST(Copies, MemoryIsBusyUntilTheLastCopyThatTouchesItHasEnded) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  EXPECT_TRUE(told.copies.busy({kHost + 100, 1}));
+  EXPECT_TRUE(told.copies.busy({kDevice, 1}));
+  EXPECT_FALSE(told.copies.busy({kHost + 4096, 1}));
+  told.copies.handle_reached(1);
+  told.take(kIn);
+  told.end(kIn);
+  EXPECT_FALSE(told.copies.busy({kHost + 100, 1}));
+}
+
+TEST(Copies, WithoutAThreadCopiesPass) {
+  Told told;
+  const CopyCall call = copy_in(7, 0);
+  const auto missing = told.copies.missing_thread(call);
+  ASSERT_TRUE(missing);
+  told.copies.handle_thread(*missing, false);
+  EXPECT_FALSE(told.copies.missing_thread(call)) << "a thread that cannot be had is not asked for";
+  EXPECT_EQ(told.ask(call), (Lines{"passed"}));
+  told.copies.handle_context_gone(3);
+  EXPECT_TRUE(told.copies.missing_thread(call)) << "until there is room again";
+}
+
+TEST(Copies, WhatCouldNotBePutIntoTheStreamIsPassed) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.plan.done = 0;  // the event could not be recorded
+  EXPECT_FALSE(told.copies.handle_refused(told.plan, {}));
+  EXPECT_TRUE(told.copies.idle());
+  EXPECT_EQ(told.ask(copy_in(7, 0)).front(), "record 2") << "its event is not relied upon";
+  told.ask({copy_in(7, 1), copy_in(7, 2)});
+  told.plan.done = 1;  // the first gate is in the stream, the second is not
+  EXPECT_TRUE(told.copies.handle_refused(told.plan, {}));
+  EXPECT_FALSE(told.copies.idle());
+}
+
+TEST(Copies, NothingGoesBeforeAllThatItsCallPutsIntoTheStreamIsThere) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  told.end(kIn);
+  const CopyCall call = copy_in(7, 1);  // goes on with the run, whose event is reached
+  told.copies.handle_copies(std::vector{call}, told.plan, {});
+  EXPECT_EQ(told.take(kIn), "") << "its gate is not in the stream yet";
+  told.copies.handle_put(told.plan);
+  EXPECT_EQ(told.take(kIn), "carry 2");
+}
+
+TEST(Copies, NorDoesItTravelWithAnotherBeforeItsGateIsThere) {
+  CopiesOptions options;
+  options.costs = CrossingCosts();
+  options.threads.per_direction = 1;
+  Told told(options);
+  told.ask(copy_in(7, 0, 64));
+  told.copies.handle_reached(1);
+  told.copies.handle_copies(std::vector{copy_in(7, 1, 64)}, told.plan, {});
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  told.end(kIn);
+  told.copies.handle_put(told.plan);
+  EXPECT_EQ(told.take(kIn), "carry 2");
+}
+
+TEST(Copies, ACopyBehindWorkThatFailedDoesNotHappen) {
+  Told told;
+  told.ask(copy_out(7, 0));
+  told.copies.handle_reached(1, 700);
+  EXPECT_EQ(told.take(kOut), "drop 1");
+  EXPECT_EQ(told.end(kOut), (Lines{"open 2=1"})) << "the driver knows of the error";
+  EXPECT_EQ(told.copies.failure_of(copy_out(7, 0).context), 700);
+}
+
+TEST(Copies, WhatIsDeliveredWhileItsContextFailsIsWiped) {
+  Told told;
+  CopyCall call = copy_out(7, 0);
+  call.memory = HostKind::registered;
+  told.ask(call);
+  told.copies.handle_reached(1);
+  ASSERT_EQ(told.take(kOut), "carry 1");
+  told.delivered = [&] { told.copies.handle_failed(call.context, kForged); };
+  EXPECT_EQ(told.end(kOut), (Lines{"deliver 1", "wipe 1", "open 2=1", "give back 1"}));
+}
+
+TEST(Copies, OfSeveralThatCannotTravelTogetherTheFirstGoesAlone) {
+  CopiesOptions options;
+  options.costs = CrossingCosts();
+  options.threads.per_direction = 1;
+  Told told(options);
+  for (uint64_t page = 0; page < 3; ++page) told.ask(copy_in(7, page, 64));
+  told.copies.handle_reached(1);
+  ASSERT_EQ(told.take(kIn), "carry 1 2 3");
+  EXPECT_EQ(told.copies.take_alone(kIn)->copies, std::vector<CopyId>{1});
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"}));
+  ASSERT_EQ(told.take(kIn), "carry 2 3");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=3"})) << "the last gate opens those before it";
+}
+
+// What lies end to end in the program's memory may not do so where it is carried from.
+TEST(Copies, WhatIsGatheredIsWhereItsBytesAre) {
+  CopiesOptions options;
+  options.costs = CrossingCosts();
+  options.threads.per_direction = 1;
+  Told told(options);
+  for (uint64_t i = 0; i < 2; ++i) {
+    CopyCall call = copy_in(7, 0, 64);
+    call.device_address += i * 64;
+    call.host.address += i * 64;
+    if (i == 0) call.ours = 0x777000;
+    told.ask(call);
+  }
+  told.copies.handle_reached(1);
+  const Crossing* crossing = told.copies.take(kIn, {});
+  ASSERT_EQ(crossing->copies.size(), 2U);
+  EXPECT_EQ(crossing->together->host_pieces(), 2U);
+}
+
+TEST(Copies, AnEventIsForgottenWhenNobodyAsksForItAnyMore) {
+  Told told;
+  std::vector<EventKey> gone;
+  told.ask(copy_in(7, 0));
+  told.copies.handle_stream_gone(7);
+  told.copies.forgotten(gone);
+  EXPECT_TRUE(gone.empty()) << "its copy waits for it";
+  told.copies.handle_reached(1);
+  ASSERT_EQ(told.take(kIn), "carry 1");
+  told.end(kIn);
+  told.copies.forgotten(gone);
+  EXPECT_EQ(gone, std::vector<EventKey>{1});
+}
+
+TEST(MessageMatch, ThePlaceTells) {
+  MessageMatch match;
+  EXPECT_EQ(match.owner_of({kHost, 100}), MessageOwner::driver) << "nothing was handed over";
+  match.begin({kHost, 300}, 200);
+  EXPECT_EQ(match.owner_of({kHost + 200, 100}), MessageOwner::driver) << "not its turn";
+  EXPECT_EQ(match.owner_of({kHost, 301}), MessageOwner::driver) << "longer than what was handed";
+  EXPECT_EQ(match.owner_of({kHost, 10}), MessageOwner::copy) << "its first piece";
+  match.advance(200);
+  EXPECT_EQ(match.owner_of({kHost, 100}), MessageOwner::driver) << "once more";
+  EXPECT_EQ(match.owner_of({kHost + 200, 100}), MessageOwner::copy);
+  match.advance(100);
+  EXPECT_TRUE(match.over());
+  EXPECT_EQ(match.owner_of({kHost + 300, 1}), MessageOwner::driver);
+}
+
+// A driver that seals from a buffer of its own names no place that tells.
+TEST(MessageMatch, WithoutAPlaceTheBytesTellIfTheLengthFits) {
+  MessageMatch match;
+  match.begin({kHost, 300}, 100);
+  EXPECT_EQ(match.owner_of({0x5000, 99}), MessageOwner::driver) << "in pieces, or another one";
+  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes);
+  match.advance(100);
+  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes);
+  match.advance(50);
+  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::driver) << "nobody knows where it is";
+  match.begin({kHost, 300}, 100);
+  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes) << "another turn";
+  match.end();
+  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::driver);
+}
+
+// Whatever a program asks for, on a device with one hardware queue for all streams: every gate is
+// opened, no gate before its copy has ended, no two copies that conflict cross at once, and in each
+// stream they end in order where it matters.
+RC_GTEST_PROP(Copies, EveryGateOpensAndNoneTooEarly, ()) {
+  SeededRandom random(*rc::gen::arbitrary<uint64_t>());
+  CopiesOptions options;
+  if (random.chance(0.5)) options.costs = CrossingCosts{};
+  options.threads.per_direction = static_cast<uint32_t>(random.between(1, 2));
+  Told told(options);
+  Copies& copies = told.copies;
+  struct Item {  // of the device's queue
+    EventKey event = 0;
+    CopyThreadId thread = 0;
+    StreamKey stream = 0;
+    uint32_t value = 0;
+  };
+  std::deque<Item> queue;
+  std::map<std::pair<StreamKey, CopyThreadId>, uint32_t> words;
+  std::map<CopyId, CopyCall> open;  // asked for and not ended
+  std::map<CopyThreadId, std::vector<CopyId>> crossing;
+
+  const auto run_queue = [&] {
+    while (!queue.empty()) {
+      const Item item = queue.front();
+      if (item.event == 0 && words[{item.stream, item.thread}] < item.value) return;
+      if (item.event != 0) copies.handle_reached(item.event);
+      queue.pop_front();
+    }
+  };
+  const auto take = [&](CopyThreadId thread) {
+    if (crossing.contains(thread)) return;
+    const Crossing* taken = copies.take(thread, {});
+    if (taken == nullptr) return;
+    for (const CopyId id : taken->copies) {
+      RC_ASSERT(open.contains(id));  // all of its call is in the stream
+      for (const auto& [other, call] : open) {
+        const bool mine = std::count(taken->copies.begin(), taken->copies.end(), other) > 0;
+        if (other >= id || mine || call.stream != open.at(id).stream) continue;
+        RC_ASSERT(may_pass(open.at(id), call));
+      }
+    }
+    crossing[thread] = taken->copies;
+  };
+  const auto end = [&](CopyThreadId thread) {
+    if (!crossing.contains(thread)) return;
+    std::vector<Ending> endings;
+    copies.handle_crossed(thread, 0, endings);
+    for (const Ending& ending : endings) {
+      if (const auto* gate = std::get_if<OpenGate>(&ending)) {
+        uint32_t& word = words[{gate->stream, gate->thread}];
+        RC_ASSERT(gate->value > word);
+        word = gate->value;
+      }
+    }
+    copies.handle_ended(thread, {});
+    for (const CopyId id : crossing[thread]) open.erase(id);
+    crossing.erase(thread);
+  };
+  told.meanwhile = [&] {  // threads do not wait for a call that is not done with its steps
+    while (random.chance(0.5)) {
+      run_queue();
+      const auto thread = static_cast<CopyThreadId>(random.below(4));
+      random.chance(0.5) ? take(thread) : end(thread);
+    }
+  };
+
+  for (int i = 0; i < 300; ++i) {
+    const StreamKey stream = random.between(1, 3);
+    const auto thread = static_cast<CopyThreadId>(random.below(4));
+    switch (random.below(6)) {
+      case 0:
+      case 1: {
+        std::vector<CopyCall> calls;
+        const uint64_t count = random.chance(0.2) ? 3 : 1;
+        const uint64_t page = random.below(6);
+        for (uint64_t k = 0; k < count; ++k) {
+          calls.push_back(random.chance(0.7) ? copy_in(stream, page + k)
+                                             : copy_out(stream, page + k));
+        }
+        told.ask(calls);
+        RC_ASSERT(told.plan.verdict == CopyVerdict::carried);
+        for (size_t k = 0; k < calls.size(); ++k) open[told.plan.copies[k]] = calls[k];
+        for (const CallStep& step : told.plan.steps) {
+          if (const auto* record = std::get_if<RecordEvent>(&step)) {
+            queue.push_back({.event = record->event});
+          } else if (const auto* gate = std::get_if<PutGate>(&step)) {
+            queue.push_back({0, gate->thread, gate->stream, gate->value});
+          }
+        }
+        break;
+      }
+      case 2:
+        copies.handle_work(stream, random.chance(0.1));
+        break;
+      case 3:
+        run_queue();
+        break;
+      case 4:
+        take(thread);
+        break;
+      default:
+        end(thread);
+        break;
+    }
+  }
+  for (int i = 0; i < 2000 && !copies.idle(); ++i) {
+    run_queue();
+    for (CopyThreadId thread = 0; thread < 4; ++thread) {
+      take(thread);
+      end(thread);
+    }
+  }
+  run_queue();
+  RC_ASSERT(copies.idle());
+  RC_ASSERT(queue.empty());
+}
+
+}  // namespace
+}  // namespace sealane

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One copy between host and device, as the program asked for it. Everything else refers to it by
+// its id. Handles of the driver are numbers here, compared and never followed.
+#pragma once
+
+#include <cstdint>
+
+#include "core/copy.h"
+
+namespace sealane {
+
+using CopyId = uint64_t;  // from 1, never used twice
+constexpr CopyId kNoCopy = 0;
+using StreamKey = uint64_t;
+using ContextKey = uint64_t;
+using EventKey = uint64_t;  // marks a place in a stream; from 1
+using ErrorCode = int;      // of the driver; 0 is success
+
+// What the program's side of a copy is.
+enum class HostKind : uint8_t {
+  pageable,    // a source may change as soon as the call returns, a destination is full by then
+  pinned,      // the program leaves it alone from the copy's turn until the copy is done
+  registered,  // the same, but the program may unmap it when the copy is done, or in error before
+};
+
+// When its bytes are read or written.
+enum class HostSide : uint8_t {
+  in_place,  // where they are, from the copy's turn until it is done
+  snapshot,  // a source: into memory of ours, while the call is being made
+  at_turn,   // through memory of ours: read when the turn comes, written before the gate opens
+};
+
+struct CopyCall {
+  Direction direction = Direction::to_device;
+  StreamKey stream = 0;
+  ContextKey context = 0;  // of the stream
+  uint32_t device = 0;
+  uint64_t device_address = 0;
+  Range host;
+  HostKind memory = HostKind::pageable;
+  bool legacy = false;    // the stream is the one that others wait for, and that waits for them
+  bool read_now = false;  // the source must not be looked at after the call
+  bool unseen = false;    // others than the CPU may write the memory
+  uint64_t ours = 0;      // where memory of ours holds its bytes, if it is known already
+
+  // Where its bytes are read or written while it crosses.
+  Range place() const { return {ours != 0 ? ours : host.address, host.bytes}; }
+
+  Range device_range() const { return {device_address, host.bytes}; }
+};
+
+// Two copies of one stream with nothing between them may take effect in either order, or at once,
+// if neither writes what the other reads or writes: nobody who follows CUDA's rules can tell.
+inline bool may_pass(const CopyCall& later, const CopyCall& earlier) {
+  const bool same_way = later.direction == earlier.direction;
+  const bool both_read_host = same_way && later.direction == Direction::to_device;
+  const bool both_read_device = same_way && later.direction == Direction::to_host;
+  return (both_read_device || !later.device_range().overlaps(earlier.device_range())) &&
+         (both_read_host || !later.host.overlaps(earlier.host));
+}
+
+}  // namespace sealane

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The copy threads of each device, and which of them gets a copy. Two in each direction, so that
+// their tolls overlap: the second is opened when the first has something to do. Bulk copies that
+// may be sealed ahead have threads of their own, so that nothing else uses the positions planned
+// for them; the same memory always travels on the same one, or nobody could foresee what it is
+// asked for next.
+//
+// Contexts are scarce: a thread that cannot be had is not asked for again. Without a first one of a
+// direction nothing is carried that way; without the others copies go with the rest.
+//
+// Part of Copies; pure.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/copy/copy_call.h"
+#include "core/copy/gathering.h"
+#include "core/copy/speculation.h"
+
+namespace sealane {
+
+// What a thread hands to the driver: several small copies, one, a part of one, or pads.
+struct Crossing {
+  std::vector<CopyId> copies{};
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t pads = 0;
+  bool last = true;                     // its copies are over with it
+  bool dropped = false;                 // their context has failed: there is nothing to hand over
+  bool delivered = false;               // from memory of ours to the program's, or on its way
+  std::optional<Gathering> together{};  // several
+};
+
+using CopyThreadId = uint32_t;  // device * kThreadsPerDevice + place
+
+struct CopyThreadLimits {
+  uint32_t per_direction = 2;
+  uint32_t bulk = 0;  // at most 2
+};
+
+constexpr uint32_t kThreadsPerDirection = 2;
+constexpr uint32_t kBulkThreads = 2;
+constexpr uint32_t kFirstBulkThread = 2 * kThreadsPerDirection;
+constexpr uint32_t kThreadsPerDevice = kFirstBulkThread + kBulkThreads;
+
+struct CopyThread {
+  enum class State : uint8_t { absent, open, refused };
+  State state = State::absent;
+  Direction direction = Direction::to_device;
+  bool bulk = false;
+  std::vector<CopyId> queue;     // not over, in the order they were asked for
+  Crossing crossing;             // what the driver has of them now
+  Speculation* ahead = nullptr;  // bulk: what seals ahead for it
+
+  bool open() const { return state == State::open; }
+};
+
+class CopyThreads {
+ public:
+  using Load = std::array<size_t, kThreadsPerDevice>;  // what a call is about to add
+
+  explicit CopyThreads(const CopyThreadLimits& limits) : limits_(limits) {}
+
+  static uint32_t place_of(CopyThreadId id) { return id % kThreadsPerDevice; }
+  static uint32_t device_of(CopyThreadId id) { return id / kThreadsPerDevice; }
+  static Direction direction_of(CopyThreadId id) {
+    const uint32_t place = place_of(id);
+    const bool out = place >= kThreadsPerDirection && place < kFirstBulkThread;
+    return out ? Direction::to_host : Direction::to_device;
+  }
+  static bool is_bulk(CopyThreadId id) { return place_of(id) >= kFirstBulkThread; }
+
+  CopyThread& operator[](CopyThreadId id) {
+    if (id >= threads_.size()) grow(id);
+    return threads_[id];
+  }
+  size_t pending(CopyThreadId id) const {
+    return id < threads_.size() ? threads_[id].queue.size() : 0;
+  }
+  const std::vector<CopyId>& queue_of(CopyThreadId id) const { return threads_[id].queue; }
+  bool is_open(CopyThreadId id) const { return id < threads_.size() && threads_[id].open(); }
+  // What would seal ahead from this memory, if it is there already.
+  Speculation* ahead_of(const CopyCall& call) const {
+    if (limits_.bulk == 0 || !is_open(bulk_thread(call))) return nullptr;
+    return threads_[bulk_thread(call)].ahead;
+  }
+  template <typename Visit>
+  void each_ahead(Visit&& visit) const {
+    for (const CopyThread& thread : threads_) {
+      if (thread.ahead != nullptr) visit(*thread.ahead);
+    }
+  }
+  size_t size() const { return threads_.size(); }
+
+  void handle_opened(CopyThreadId id, bool opened, Speculation* ahead) {
+    (*this)[id].ahead = ahead;
+    (*this)[id].state = opened ? CopyThread::State::open : CopyThread::State::refused;
+    if (opened) return;
+    // No room for one is no room for any, until the program has given a context back.
+    for (CopyThread& thread : threads_) {
+      if (thread.state == CopyThread::State::absent) thread.state = CopyThread::State::refused;
+    }
+    room_ = false;
+  }
+  void handle_room() {
+    room_ = true;
+    for (CopyThread& thread : threads_) {
+      if (thread.state == CopyThread::State::refused) thread.state = CopyThread::State::absent;
+    }
+  }
+
+  // Nothing seals ahead for its device yet, and something could.
+  bool lacks_bulk(const CopyCall& call) const {
+    const CopyThreadId first = call.device * kThreadsPerDevice + kFirstBulkThread;
+    for (uint32_t i = 0; i < limits_.bulk; ++i) {
+      if (is_open(first + i)) return false;
+    }
+    return absent(bulk_thread(call));
+  }
+  // Neighbours of the same size travel on different ones.
+  CopyThreadId bulk_thread(const CopyCall& call) const {
+    const auto turn = static_cast<uint32_t>(call.host.address / call.host.bytes % limits_.bulk);
+    return call.device * kThreadsPerDevice + kFirstBulkThread + turn;
+  }
+  void handle_gone() {
+    room_ = false;
+    for (CopyThread& thread : threads_) thread.state = CopyThread::State::refused;
+  }
+
+  // The thread that would be best for a copy and has to be opened first.
+  std::optional<CopyThreadId> missing(const CopyCall& call, bool bulk) const {
+    if (bulk && absent(bulk_thread(call))) return bulk_thread(call);
+    if (bulk && is_open(bulk_thread(call))) return std::nullopt;
+    const CopyThreadId first = first_of(call);
+    if (absent(first)) return first;
+    for (uint32_t i = 1; i < limits_.per_direction && is_open(first + i - 1); ++i) {
+      if (pending(first + i - 1) == 0) break;
+      if (absent(first + i)) return first + i;
+    }
+    return std::nullopt;
+  }
+
+  // The one with the least to do. `wish`: the thread of a copy that this one could travel with:
+  // nobody waits for company, but who has to wait does so where it may find some.
+  std::optional<CopyThreadId> choose(const CopyCall& call, bool bulk, const Load& load,
+                                     std::optional<CopyThreadId> wish) const {
+    if (bulk && is_open(bulk_thread(call))) return bulk_thread(call);
+    const CopyThreadId first = first_of(call);
+    if (!is_open(first)) return std::nullopt;
+    const auto work = [&](CopyThreadId id) { return pending(id) + load[place_of(id)]; };
+    CopyThreadId best = first;
+    for (uint32_t i = 1; i < limits_.per_direction; ++i) {
+      if (is_open(first + i) && work(first + i) < work(best)) best = first + i;
+    }
+    const bool usual = wish && *wish >= first && *wish < first + kThreadsPerDirection;
+    return usual && is_open(*wish) && work(best) > 0 ? *wish : best;
+  }
+
+ private:
+  void grow(CopyThreadId id) {
+    const size_t before = threads_.size();
+    threads_.resize(size_t{id / kThreadsPerDevice + 1} * kThreadsPerDevice);
+    for (size_t i = before; i < threads_.size(); ++i) {
+      threads_[i].direction = direction_of(static_cast<CopyThreadId>(i));
+      threads_[i].bulk = is_bulk(static_cast<CopyThreadId>(i));
+      if (!room_) threads_[i].state = CopyThread::State::refused;
+    }
+  }
+  bool absent(CopyThreadId id) const {
+    return id < threads_.size() ? threads_[id].state == CopyThread::State::absent : room_;
+  }
+  CopyThreadId first_of(const CopyCall& call) const {
+    const uint32_t side = call.direction == Direction::to_device ? 0 : kThreadsPerDirection;
+    return call.device * kThreadsPerDevice + side;
+  }
+
+  CopyThreadLimits limits_;
+  std::vector<CopyThread> threads_;
+  bool room_ = true;
+};
+
+}  // namespace sealane
