@@ -10,51 +10,27 @@
 #include <cmath>
 
 #include "core/collective/schedule.h"
+#include "estimate/ddp_cost.h"
 #include "platform/cost.h"
+#include "platform/spread.h"
 
 namespace sealane::estimate {
 namespace {
 
 constexpr std::array<std::string_view, 5> kPolicies{"off", "study", "buckets", "stock", "sealane"};
+constexpr std::array<std::string_view, 5> kNcclPolicies{"off", "plain", "tls", "wireguard",
+                                                        "sealane"};
 
 constexpr double kForwardShare = 1.0 / 3;  // of an iteration's work; the rest is the backward pass
-constexpr double kNvlinkBus = 71;          // GB/s, 2 x H100, 27 MiB buckets, a public NCCL profile
-constexpr double kPcieBus = 19.5;          // GB/s, the same for PCIe-class links
-constexpr double kEncryptedNvlink = 156.0 / 185;  // four B200, NCCL, article on arXiv 2608.26575
-constexpr double kHopSeconds = 5e-6;              // assumed: one step of a collective
-constexpr double kFoldGbPerS = 20;                // assumed: one core adds what is in its cache
-constexpr double kGpuKernelGbPerS = 30;           // assumed: nobody has published one
-constexpr uint32_t kRecordBytes = 64 << 10;       // as our collectives seal
-constexpr double kChunk = 1 << 20;                // what the pipeline's stages hand on
+constexpr uint32_t kRecordBytes = 64 << 10;  // as our collectives seal
+constexpr double kChunk = 1 << 20;           // what the pipeline's stages hand on
 constexpr uint32_t kGpusMax = 1024;
+constexpr uint32_t kMachinesMax = 1024;  // of Fabric::nccl
+constexpr uint32_t kWorkersMax = 4096;
 
-double gb(double bytes) { return bytes / 1e9; }
-double s(Duration time) { return static_cast<double>(time.count()) / 1e9; }
-
-// What an all-reduce of one bucket takes, on one GPU.
-struct Cost {
-  double busy = 0;  // until the next one can begin
-  double rest = 0;  // until this one is done, after that
-  double wire = 0;
-  double seal = 0;
-  double verify = 0;
-  uint64_t messages = 0;
-  uint64_t sealed_bytes = 0;
-};
-
-double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
+using Cost = BucketCost;
 
 // --- off, study, stock
-
-double open_wire(double bytes, const DdpOptions& options) {
-  const double n = options.gpus;
-  if (n < 2) return 0;
-  double bus = options.link == Link::pcie ? kPcieBus : kNvlinkBus;
-  if (options.gpus > options.gpus_per_machine) bus = std::min(bus, options.network_gb_per_s);
-  const double hops =
-      std::min(2 * (n - 1), 4 * std::log2(n));  // a ring, or a tree if it is shorter
-  return ring_share(n) * gb(bytes) / bus + hops * kHopSeconds;
-}
 
 Cost off_cost(double bytes, const DdpOptions& options) {
   const double wire = open_wire(bytes, options);
@@ -74,7 +50,7 @@ Cost stock_cost(double bytes, const Platform& platform, const DdpOptions& option
   Cost cost = off_cost(bytes, options);
   if (options.gpus < 2) return cost;
   if (options.link == Link::nvlink_encrypted) {
-    cost.busy = cost.wire = cost.wire / kEncryptedNvlink;
+    cost.busy = cost.wire = cost.wire / options.constants.encrypted_nvlink;
     return cost;
   }
   const auto chunk = static_cast<uint64_t>(bytes / options.gpus);
@@ -154,7 +130,8 @@ Cost hub_cost(uint64_t bytes, const Platform& platform, const DdpOptions& option
   Cost cost;
   cost.seal = sealed / rate / options.workers;
   cost.verify = opened / rate / options.workers;
-  const double cpu = cost.seal + cost.verify + folded / kFoldGbPerS / options.workers;
+  const double cpu =
+      cost.seal + cost.verify + folded / options.constants.fold_gb_per_s / options.workers;
   const double out = gb(static_cast<double>(bytes)) / platform.to_host.cc.link_gb_per_s;
   const double in = gb(static_cast<double>(bytes)) / platform.to_device.cc.link_gb_per_s;
   // A machine's GPUs share its network ports; the ring needs one stream of the whole bucket.
@@ -165,7 +142,7 @@ Cost hub_cost(uint64_t bytes, const Platform& platform, const DdpOptions& option
   cost.messages = gpu.records + (bytes + kRecordBytes - 1) / kRecordBytes;
   cost.sealed_bytes = gpu.sealed + bytes;
   const double tolls = (platform.to_host.cc.toll_us + platform.to_device.cc.toll_us) / 1e6 +
-                       2 * (machines - 1) * kHopSeconds;
+                       2 * (machines - 1) * options.constants.hop_s;
   pipeline(cost, static_cast<double>(bytes), {out, cpu, network, in}, tolls);
   return cost;
 }
@@ -184,8 +161,9 @@ Cost ring_cost(uint64_t bytes, const Platform& platform, const DdpOptions& optio
   cost.wire = out + in + network;
   cost.messages = work.records;
   cost.sealed_bytes = work.sealed;
-  pipeline(cost, static_cast<double>(bytes), {out, in, network, cost.seal + cost.verify},
-           2 * (options.gpus - 1) * (platform.to_device.cc.toll_us / 1e6 + kHopSeconds));
+  pipeline(
+      cost, static_cast<double>(bytes), {out, in, network, cost.seal + cost.verify},
+      2 * (options.gpus - 1) * (platform.to_device.cc.toll_us / 1e6 + options.constants.hop_s));
   return cost;
 }
 
@@ -194,9 +172,9 @@ Cost sealane_cost(uint64_t bytes, const Platform& platform, const DdpOptions& op
   if (options.link == Link::nvlink_encrypted) {
     return stock_cost(static_cast<double>(bytes), platform, options);
   }
-  const double rate = options.seal_gb_per_s > 0
-                          ? options.seal_gb_per_s
-                          : default_seal_rate(platform, options.sealer).gb_per_s;
+  double rate = default_seal_rate(platform, options.sealer).gb_per_s;
+  if (options.sealer == Sealer::gpu_kernel) rate = options.constants.gpu_kernel_gb_per_s;
+  if (options.seal_gb_per_s > 0) rate = options.seal_gb_per_s;
   return options.sealer == Sealer::cpu ? hub_cost(bytes, platform, options, rate)
                                        : ring_cost(bytes, platform, options, rate);
 }
@@ -238,8 +216,17 @@ DdpRow iterate(std::string_view policy, const workload::TrainingModel& model,
   return row;
 }
 
+DdpRow nccl_row_of(std::string_view policy, const workload::TrainingModel& model,
+                   const Platform& platform, const DdpOptions& options) {
+  return iterate(policy, model, options, options.bucket_bytes, [&](uint64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    return policy == "off" ? off_cost(size, options) : nccl_cost(policy, size, platform, options);
+  });
+}
+
 DdpRow row_of(std::string_view policy, const workload::TrainingModel& model,
               const Platform& platform, const DdpOptions& options) {
+  if (options.fabric == Fabric::nccl) return nccl_row_of(policy, model, platform, options);
   const uint64_t usual = options.bucket_bytes;
   const uint64_t large = options.large_bucket_bytes;
   const auto study = [&](uint64_t bytes) {
@@ -261,10 +248,12 @@ DdpRow row_of(std::string_view policy, const workload::TrainingModel& model,
 }
 
 Status check(const DdpOptions& options) {
-  if (options.gpus == 0 || options.gpus > kGpusMax) {
-    return usage_error(fmt::format("--gpus: {} is not from 1 to {}", options.gpus, kGpusMax));
-  }
   if (options.gpus_per_machine == 0) return usage_error("--gpus-per-machine: must be at least 1");
+  const uint64_t most =
+      options.fabric == Fabric::nccl ? uint64_t{kMachinesMax} * options.gpus_per_machine : kGpusMax;
+  if (options.gpus == 0 || options.gpus > most) {
+    return usage_error(fmt::format("--gpus: {} is not from 1 to {}", options.gpus, most));
+  }
   if (options.workers == 0) return usage_error("--workers: must be at least 1");
   if (options.bucket_bytes == 0) return usage_error("--bucket: must be at least 1 byte");
   return {};
@@ -284,7 +273,33 @@ constexpr std::array<SealerName, 3> kSealers{{{"cpu", Sealer::cpu},
                                               {"copy-engine", Sealer::copy_engine},
                                               {"gpu-kernel", Sealer::gpu_kernel}}};
 
+std::vector<DdpRow> rows_of(const workload::TrainingModel& model, const Platform& platform,
+                            const DdpOptions& options, std::span<const std::string> policies) {
+  std::vector<DdpRow> rows{row_of("off", model, platform, options)};
+  for (const std::string& policy : policies) {
+    if (policy != "off") rows.push_back(row_of(policy, model, platform, options));
+  }
+  for (DdpRow& row : rows) {
+    row.slowdown = row.time_s / rows.front().time_s;
+    row.loss_pct = 100 * (1 - 1 / row.slowdown);
+  }
+  return rows;
+}
+
 }  // namespace
+
+double hops(double ranks) {
+  return ranks < 2 ? 0 : std::min(2 * (ranks - 1), 4 * std::log2(ranks));
+}
+
+double open_wire(double bytes, const DdpOptions& options) {
+  const double n = options.gpus;
+  if (n < 2) return 0;
+  double bus = options.link == Link::pcie ? options.constants.pcie_gb_per_s
+                                          : options.constants.nvlink_gb_per_s;
+  if (options.gpus > options.gpus_per_machine) bus = std::min(bus, options.network_gb_per_s);
+  return ring_share(n) * gb(bytes) / bus + hops(n) * options.constants.hop_s;
+}
 
 std::optional<Link> find_link(std::string_view name) {
   for (const LinkName& each : kLinks) {
@@ -303,7 +318,9 @@ std::optional<Sealer> find_sealer(std::string_view name) {
 std::string_view to_string(Link link) { return kLinks[static_cast<size_t>(link)].name; }
 std::string_view to_string(Sealer sealer) { return kSealers[static_cast<size_t>(sealer)].name; }
 
-std::span<const std::string_view> ddp_policies() { return kPolicies; }
+std::span<const std::string_view> ddp_policies(Fabric fabric) {
+  return fabric == Fabric::nccl ? kNcclPolicies : kPolicies;
+}
 
 SealRate default_seal_rate(const Platform& platform, Sealer sealer) {
   switch (sealer) {
@@ -320,21 +337,23 @@ SealRate default_seal_rate(const Platform& platform, Sealer sealer) {
     case Sealer::gpu_kernel:
       break;
   }
-  return {kGpuKernelGbPerS, "assumed: nobody has published a GPU kernel for it"};
+  return {DdpConstants{}.gpu_kernel_gb_per_s, "assumed: nobody has published a GPU kernel for it"};
 }
 
 Result<std::vector<DdpRow>> estimate_ddp(const workload::TrainingModel& model,
                                          const Platform& platform, const DdpOptions& options,
                                          std::span<const std::string> policies) {
   if (Status status = check(options); !status) return status.error();
-  std::vector<DdpRow> rows{row_of("off", model, platform, options)};
-  for (const std::string& policy : policies) {
-    if (policy != "off") rows.push_back(row_of(policy, model, platform, options));
+  std::vector<DdpRow> rows = rows_of(model, platform, options, policies);
+  if (options.draws == 0) return rows;
+  std::vector<std::vector<DdpRow>> all;
+  for (uint32_t draw = 0; draw < options.draws; ++draw) {
+    all.push_back(
+        rows_of(model, drawn(platform, draw, options.draws), drawn(options, draw), policies));
   }
-  for (DdpRow& row : rows) {
-    row.slowdown = row.time_s / rows.front().time_s;
-    row.loss_pct = 100 * (1 - 1 / row.slowdown);
-  }
+  set_range(rows, all, &DdpRow::time_s, &DdpRow::time_range);
+  set_range(rows, all, &DdpRow::slowdown, &DdpRow::slowdown_range);
+  set_range(rows, all, &DdpRow::loss_pct, &DdpRow::loss_range);
   return rows;
 }
 
@@ -352,6 +371,25 @@ std::optional<double> needed_seal_rate(const workload::TrainingModel& model,
   double low = 0.001;
   for (int i = 0; i < 60; ++i) {
     const double middle = std::sqrt(low * high);
+    (enough(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
+                                       const Platform& platform, const DdpOptions& options,
+                                       double slowdown) {
+  const double limit = slowdown * row_of("off", model, platform, options).time_s;
+  const auto enough = [&](uint32_t workers) {
+    DdpOptions with = options;
+    with.workers = workers;
+    return row_of("sealane", model, platform, with).time_s <= limit;
+  };
+  if (!enough(kWorkersMax)) return std::nullopt;
+  uint32_t low = 0;
+  uint32_t high = kWorkersMax;
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
     (enough(middle) ? high : low) = middle;
   }
   return high;

@@ -8,11 +8,13 @@
 //   study    every hop of every bucket sealed and verified, message by message, at the cost of the
 //            GPU-TEE study's emulated path: calibrated on its GPT-2-XL point, see study_message()
 //   buckets  the same with large buckets, which is what the study recommends
-//   stock    today's confidential mode: each hop crosses to the host and back by the driver's
-//   copies sealane  the schedules of core/collective. CPU cores seal: a hub in the CPU's trusted
-//   VM, and a
+//   stock    today's confidential mode: each hop crosses to the host and back by the driver
+//   sealane  the schedules of core/collective. CPU cores seal: a hub in the CPU's trusted VM, and a
 //            sealed ring between machines. The copy engine or a GPU kernel seals: a sealed ring of
 //            all GPUs. Records are sealed, moved, added and opened in a pipeline
+//
+// With Fabric::nccl the program stays with NCCL, and only what leaves a machine is sealed: off,
+// plain, tls, wireguard, sealane; nccl_fabric.cc says what they are.
 //
 // Pure functions, any thread.
 #pragma once
@@ -26,6 +28,8 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "estimate/interval.h"
+#include "estimate/rests_on.h"
 #include "platform/platform.h"
 #include "workload/training.h"
 
@@ -37,29 +41,54 @@ enum class Link : uint8_t {
   nvlink_encrypted,  // Blackwell: CC stays on it, and Sealane steps aside
 };
 enum class Sealer : uint8_t { cpu, copy_engine, gpu_kernel };
+enum class Fabric : uint8_t { sealane, nccl };
 std::optional<Link> find_link(std::string_view name);
 std::optional<Sealer> find_sealer(std::string_view name);
 std::string_view to_string(Link link);
 std::string_view to_string(Sealer sealer);
 
+// What no platform file says. Drawn like the numbers of one, with the spreads of ddp_draws.cc.
+struct DdpConstants {
+  double nvlink_gb_per_s = 71;            // bus, 2 x H100, 27 MiB buckets, a public NCCL profile
+  double pcie_gb_per_s = 19.5;            // bus, the same for PCIe-class links
+  double encrypted_nvlink = 156.0 / 185;  // four B200, NCCL, article on arXiv 2608.26575
+  double fold_gb_per_s = 20;              // assumed: one core adds what is in its cache
+  double gpu_kernel_gb_per_s = 30;        // assumed: nobody has published one that seals
+  double hop_s = 5e-6;                    // assumed: one step of a collective
+  double aes128_gain = 1.2;               // assumed: over AES-256 in the same library
+};
+
 struct DdpOptions {
+  Fabric fabric = Fabric::sealane;
   uint32_t gpus = 4;
   uint32_t gpus_per_machine = 8;
   uint64_t batch = 0;  // samples per GPU; 0: the model's usual
   uint64_t bucket_bytes = workload::kBucketBytesDefault;
   uint64_t large_bucket_bytes = 1024_MiB;  // of `buckets`
   Link link = Link::nvlink;
-  double network_gb_per_s = 50;  // per GPU, between machines
-  bool overlap = true;           // with the backward pass
+  double network_gb_per_s = 50;   // per GPU, between machines
+  double tunnel_gb_per_s = 1.25;  // of `wireguard`, between two machines, each way. Assumed: 10
+                                  // Gbit/s; public tests of the kernel's reach 8 on such a network
+  bool overlap = true;            // with the backward pass
   Sealer sealer = Sealer::cpu;
   uint32_t workers = 16;     // per machine, if CPU cores seal
   double seal_gb_per_s = 0;  // of a core, a copy engine, a GPU; 0: default_seal_rate()
   double compute_tflops = kComputeTflops;
+  DdpConstants constants;
+  uint32_t draws = 0;  // of platforms; 0: predictions without their uncertainty
+
+  // How far those above may be off (platform/spread.h); 0 for what the planner knows.
+  double compute_spread = 0.15;  // it differs between models, and the profile is of one of them
+  double network_spread = 0.20;
+  double tunnel_spread = 0.30;
 
   // What one GPU reaches. Calibrated: a public profile of a GPT-2-XL-size model on 2 x H100 takes
   // 0.71 to 0.79 s for an iteration with batch 2, that is 6 x 1.56 G x 2,048 operations.
   static constexpr double kComputeTflops = 25.6;
 };
+
+// Draw `index` of `options.draws`, to go with that draw of the platform.
+DdpOptions drawn(const DdpOptions& options, uint32_t index);
 
 struct DdpRow {
   std::string policy;
@@ -74,9 +103,14 @@ struct DdpRow {
   double seal_s = 0;
   double verify_s = 0;
   double wait_s = 0;  // time beyond compute
+
+  // Four out of five (interval.h); all zero if nothing was drawn.
+  Interval time_range;
+  Interval slowdown_range;
+  Interval loss_range;
 };
 
-std::span<const std::string_view> ddp_policies();
+std::span<const std::string_view> ddp_policies(Fabric fabric = Fabric::sealane);
 
 // Rate of one sealer on the platform, GB/s, and where that comes from.
 struct SealRate {
@@ -96,6 +130,23 @@ Result<std::vector<DdpRow>> estimate_ddp(const workload::TrainingModel& model,
 std::optional<double> needed_seal_rate(const workload::TrainingModel& model,
                                        const Platform& platform, const DdpOptions& options,
                                        double slowdown);
+
+// The least number of cores per machine with which `sealane` does; nothing if no number is enough.
+std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
+                                       const Platform& platform, const DdpOptions& options,
+                                       double slowdown);
+
+// The same with its interval, or that of needed_seal_rate(). No number is infinitely many; nothing
+// was drawn: all zero.
+Interval needed_workers_range(const workload::TrainingModel& model, const Platform& platform,
+                              const DdpOptions& options, double slowdown);
+Interval needed_seal_rate_range(const workload::TrainingModel& model, const Platform& platform,
+                                const DdpOptions& options, double slowdown);
+
+// What the slowdowns rest on, `off` first (rests_on.h).
+std::vector<Unknown> ddp_unknowns(const workload::TrainingModel& model, const Platform& platform,
+                                  const DdpOptions& options,
+                                  const std::vector<std::string>& policies);
 
 // What sealing and verifying one message cost in the study's path: the value for which GPT-2-XL on
 // four GPUs with 25 MiB buckets is 41.6 times slower, the published figure.

@@ -94,6 +94,65 @@ TEST(Ddp, TheNeededRateIsEnoughAndNotMoreThanThat) {
   }
 }
 
+DdpOptions nccl(uint32_t machines) {
+  DdpOptions options;
+  options.fabric = Fabric::nccl;
+  options.gpus = machines * options.gpus_per_machine;
+  return options;
+}
+
+const std::vector<std::string> kNccl{"off", "plain", "tls", "wireguard", "sealane"};
+
+std::vector<DdpRow> nccl_rows(uint32_t machines) {
+  const auto rows = estimate_ddp(*find_training_model("gpt2-xl"), platform("h100-nvl-tdx"),
+                                 nccl(machines), kNccl);
+  if (!rows) ADD_FAILURE() << rows.error().message;
+  return *rows;
+}
+
+// 2 (m-1)/m of the gradients leave a machine, whatever number of GPUs it has.
+TEST(NcclFabric, SealsWhatLeavesAMachineAndNothingElse) {
+  for (const DdpRow& row : nccl_rows(1)) {
+    EXPECT_DOUBLE_EQ(row.slowdown, 1) << row.policy;
+    EXPECT_EQ(row.sealed_bytes, 0u) << row.policy;
+  }
+  const auto all = static_cast<double>(find_training_model("gpt2-xl")->gradient_bytes());
+  for (const DdpRow& row : nccl_rows(8)) {
+    const bool seals = row.policy != "off" && row.policy != "plain";
+    const double sealed = static_cast<double>(row.sealed_bytes) * 8;  // of one GPU
+    EXPECT_NEAR(sealed / all, seals ? 2 * 7.0 / 8 : 0, 1e-3) << row.policy;
+  }
+}
+
+// 16 cores of this platform are enough for 8 machines, 21 for 1,024.
+TEST(NcclFabric, SealaneIsNearNoEncryptionFromEightTo1024Machines) {
+  const Platform where = platform("h100-nvl-tdx");
+  const auto& model = *find_training_model("gpt2-xl");
+  EXPECT_LE(nccl_rows(8)[4].slowdown, 1.15);
+  for (const uint32_t machines : {8u, 64u, 512u, 1024u}) {
+    const auto rows = nccl_rows(machines);
+    EXPECT_LE(rows[1].time_s, rows[2].time_s) << machines;
+    EXPECT_LE(rows[4].time_s, rows[2].time_s) << machines;
+    EXPECT_LE(rows[4].time_s, rows[3].time_s) << machines;
+    const auto needed = needed_workers(model, where, nccl(machines), 1.15);
+    ASSERT_TRUE(needed) << machines;
+    EXPECT_LE(*needed, 21u) << machines;
+  }
+}
+
+TEST(NcclFabric, TheNeededCoresAreEnoughAndOneLessIsNot) {
+  const Platform where = platform("h100-nvl-tdx");
+  const auto& model = *find_training_model("gpt2-xl");
+  DdpOptions options = nccl(64);
+  const auto needed = needed_workers(model, where, options, 1.15);
+  ASSERT_TRUE(needed);
+  options.workers = *needed;
+  EXPECT_LE((*estimate_ddp(model, where, options, kNccl))[4].slowdown, 1.15);
+  if (*needed == 1) return;
+  --options.workers;
+  EXPECT_GT((*estimate_ddp(model, where, options, kNccl))[4].slowdown, 1.15);
+}
+
 TEST(Ddp, WrongOptionsAreUsageErrors) {
   const Platform where = platform("h100-nvl-tdx");
   const auto& model = *find_training_model("gpt2");

@@ -9,6 +9,8 @@
 #include <array>
 #include <future>
 
+#include "platform/spread.h"
+
 namespace sealane::estimate {
 namespace {
 
@@ -20,10 +22,15 @@ constexpr Policy kAsync{.name = "async",
                         .coalesce = true,
                         .by_cost = true};
 
-const std::array<Policy, 7>& all_policies() {
-  static const std::array<Policy, 7> all{
-      *find_policy("off"),     *find_policy("stock"),  kEngine, kAsync, *find_policy("parallel"),
-      *find_policy("pipellm"), *find_policy("sealane")};
+const std::array<Policy, 8>& all_policies() {
+  static const std::array<Policy, 8> all{*find_policy("off"),
+                                         *find_policy("stock"),
+                                         kEngine,
+                                         kAsync,
+                                         *find_policy("parallel"),
+                                         *find_policy("pipellm"),
+                                         *find_policy("speculate"),
+                                         *find_policy("sealane")};
   return all;
 }
 
@@ -84,12 +91,12 @@ std::vector<Policy> order_of(const ServingPlan& plan) {
 }
 
 template <typename Run>
-Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
+Result<std::vector<ServingRow>> run_once(const ServingPlan& plan, const Draw& draw, Run& run) {
   std::vector<std::future<Result<ServingRow>>> running;
   const std::vector<Policy> order = order_of(plan);
   for (const Policy& policy : order) {
-    running.push_back(std::async(std::launch::async, [&run, &plan, policy] {
-      return run(policy, setup_for(plan, policy));
+    running.push_back(std::async(std::launch::async, [&run, &plan, &draw, policy] {
+      return run(policy, setup_for(plan, policy), draw);
     }));
   }
   std::vector<ServingRow> rows;
@@ -112,6 +119,27 @@ Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
     }
     row.loss_pct = row.slowdown > 0 ? 100 * (1 - 1 / row.slowdown) : 100;
   }
+  return rows;
+}
+
+// One after the other: each is as many simulations as there are policies.
+template <typename Run>
+Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
+  auto rows = run_once(plan, {}, run);
+  if (!rows || plan.draws == 0) return rows;
+  std::vector<std::vector<ServingRow>> all;
+  ServingPlan other = plan;
+  other.timeline_spans = 0;
+  for (uint32_t index = 0; index < plan.draws; ++index) {
+    other.platform = drawn(plan.platform, index, plan.draws);
+    auto again = run_once(other, {index, plan.draws}, run);
+    if (!again) return again.error();
+    all.push_back(*std::move(again));
+  }
+  set_range(*rows, all, &ServingRow::throughput, &ServingRow::throughput_range);
+  set_range(*rows, all, &ServingRow::time_s, &ServingRow::time_range);
+  set_range(*rows, all, &ServingRow::loss_pct, &ServingRow::loss_range);
+  set_range(*rows, all, &ServingRow::slowdown, &ServingRow::slowdown_range);
   return rows;
 }
 
@@ -140,18 +168,28 @@ workload::Roofline roofline_of(const Platform& platform) {
           .host_bytes = platform.host.memory_bytes};
 }
 
+workload::ServingOptions drawn(const workload::ServingOptions& options, const Draw& draw) {
+  workload::ServingOptions result = options;
+  if (draw.count == 0 || options.host_us) return result;
+  const double spread = usual_spread(Knowledge::assumed);
+  result.host_us = workload::kHostUs * drawn_factor("host_us", spread, draw.index, draw.count);
+  return result;
+}
+
 Result<std::vector<ServingRow>> estimate_serving(const ServingPlan& plan, const MakeFeed& make) {
-  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup) -> Result<ServingRow> {
-    const std::unique_ptr<workload::Feed> feed = make();
+  const auto run = [&](const Policy& policy, const sim::Setup& setup,
+                       const Draw& draw) -> Result<ServingRow> {
+    const std::unique_ptr<workload::Feed> feed = make(setup.platform, draw);
     auto row = row_of(policy, sim::simulate(*feed, setup));
     if (row) add_achieved(*row, feed->achieved());
     return row;
-  });
+  };
+  return run_all(plan, run);
 }
 
 Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
                                                  const workload::Program& program) {
-  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup) {
+  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup, const Draw&) {
     return row_of(policy, sim::simulate(program, setup));
   });
 }

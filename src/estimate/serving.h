@@ -17,10 +17,13 @@
 #include "base/result.h"
 #include "core/budget.h"
 #include "core/policy.h"
+#include "estimate/interval.h"
+#include "estimate/rests_on.h"
 #include "platform/platform.h"
 #include "sim/sim.h"
 #include "workload/feed.h"
 #include "workload/model.h"
+#include "workload/serving/serving.h"
 
 namespace sealane::estimate {
 
@@ -45,6 +48,12 @@ struct ServingRow {
   std::optional<double> latency_p50_ms;
   std::optional<double> latency_p99_ms;
   std::vector<sim::Span> timeline;
+
+  // Four out of five (interval.h); all zero if nothing was drawn.
+  Interval throughput_range;
+  Interval time_range;
+  Interval loss_range;
+  Interval slowdown_range;
 };
 
 struct ServingPlan {
@@ -54,13 +63,26 @@ struct ServingPlan {
   uint64_t slot_bytes_max = kSlotBytesDefault;
   uint64_t seed = 1;
   size_t timeline_spans = 0;
+  uint32_t draws = 0;  // of platforms; 0: predictions without their uncertainty
 };
 
-// `make` gives every policy a program of its own. An internal error if the simulator finds a broken
-// promise, which would be a bug of ours.
-using MakeFeed = std::function<std::unique_ptr<workload::Feed>()>;
+// Options as they may be: what was not given and is only assumed varies like a platform's numbers.
+workload::ServingOptions drawn(const workload::ServingOptions& options, const Draw& draw);
+
+// `make` gives every policy a program of its own, as it runs on that platform and in that draw. An
+// internal error if the simulator finds a broken promise, which would be a bug of ours.
+using MakeFeed = std::function<std::unique_ptr<workload::Feed>(const Platform&, const Draw&)>;
 Result<std::vector<ServingRow>> estimate_serving(const ServingPlan& plan, const MakeFeed& make);
 Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
                                                  const workload::Program& program);
+
+// What the losses, or of a program the slowdowns, rest on, `off` first (rests_on.h). `options` are
+// those that `make` takes; host work that they do not give is among it, if `host_work`.
+using MakeWith = std::function<std::unique_ptr<workload::Feed>(const Platform&,
+                                                               const workload::ServingOptions&)>;
+std::vector<Unknown> serving_unknowns(const ServingPlan& plan,
+                                      const workload::ServingOptions& options, bool host_work,
+                                      const MakeWith& make);
+std::vector<Unknown> program_unknowns(const ServingPlan& plan, const workload::Program& program);
 
 }  // namespace sealane::estimate

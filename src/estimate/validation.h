@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "estimate/interval.h"
 
 namespace sealane::estimate {
 
 struct Check {
   std::string group;  // "PipeLLM"
-  std::string what;   // "FlexGen OPT-66B, loss with stock CC"
+  std::string what;   // "FlexGen OPT-66B, stock loss"
   std::string unit;   // "%"
   double published_low = 0;
   double published_high = 0;  // the same if it is one number
@@ -26,16 +27,21 @@ struct Check {
   bool calibrated = false;
   std::string source{};
   std::string note{};  // what the comparison assumes; may be empty
+  Interval range{};    // four out of five; all zero if nothing was drawn
 
   // Relative to the published number or the nearer end of the range; 0 inside it.
   double error() const;
   // Points of percent for what is a percentage already.
   bool in_points() const { return unit == "%"; }
+  bool is_number() const { return unit != "holds"; }
+  // What was published is what the prediction allows for.
+  bool inside() const { return range.overlaps(published_low, published_high); }
 };
 
 struct ValidationOptions {
   std::string data;  // directory with nsys/; empty: those rows are left out
   std::function<void(const std::string&)> progress;  // may be empty
+  uint32_t draws = 0;                                // of platforms, for the intervals
 };
 
 struct Validation {

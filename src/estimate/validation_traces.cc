@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "estimate/serving.h"
-#include "platform/reader.h"
 #include "workload/nsys.h"
 
 namespace sealane::estimate {
@@ -19,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPlatform = "h100-nvl-tdx";  // where they were recorded
 constexpr std::string_view kSuffix = "-off_cuda_api_trace.csv";
 
 std::vector<std::string> names_in(const fs::path& directory) {
@@ -46,7 +44,7 @@ Result<Check> check_one(const Platform& platform, const fs::path& prefix, const 
   if (!truth) return truth.error();
   const double measured = static_cast<double>(truth->count()) / 1e6;
   return Check{.group = "recorded runs",
-               .what = fmt::format("{}, CC on, estimated from the run with CC off", name),
+               .what = fmt::format("{}, CC on from CC off", name),
                .unit = "ms",
                .published_low = measured,
                .published_high = measured,
@@ -57,17 +55,15 @@ Result<Check> check_one(const Platform& platform, const fs::path& prefix, const 
 
 }  // namespace
 
-Result<std::vector<Check>> check_traces(const std::string& data) {
+Result<std::vector<Check>> check_traces(const std::string& data, const Platform& platform) {
   const fs::path directory = fs::path(data) / "nsys";
   const std::vector<std::string> names = names_in(directory);
   if (names.empty()) {
     return usage_error(fmt::format("--data: no NAME{} in {}", kSuffix, directory.string()));
   }
-  const auto platform = find_platform(kPlatform);
-  if (!platform) return platform.error();
   std::vector<Check> checks;
   for (const std::string& name : names) {
-    auto check = check_one(*platform, directory / name, name);
+    auto check = check_one(platform, directory / name, name);
     if (!check) return check.error();
     checks.push_back(*std::move(check));
   }

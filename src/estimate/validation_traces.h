@@ -10,10 +10,14 @@
 
 #include "base/result.h"
 #include "estimate/validation.h"
+#include "platform/platform.h"
 
 namespace sealane::estimate {
 
-// Every pair NAME-off, NAME-on in `data`/nsys.
-Result<std::vector<Check>> check_traces(const std::string& data);
+// Where they were recorded.
+inline constexpr const char* kTracedPlatform = "h100-nvl-tdx";
+
+// Every pair NAME-off, NAME-on in `data`/nsys, on that platform.
+Result<std::vector<Check>> check_traces(const std::string& data, const Platform& platform);
 
 }  // namespace sealane::estimate

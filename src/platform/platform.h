@@ -86,11 +86,21 @@ struct Gpu {
   double memory_efficiency = 0;
 };
 
-// Where one number came from, for reports.
+// How a number is known; see spread.h.
+enum class Knowledge : uint8_t {
+  published,  // measured on that machine, or its maker's word
+  elsewhere,  // measured, on another machine
+  assumed,
+};
+
+// Where one number came from, and how far it may be off.
 struct Parameter {
   std::string key;  // "to_device.cc.toll_us"
   std::string value;
   std::string source;
+  Knowledge kind = Knowledge::assumed;
+  // The truth is expected within a factor of 1 + spread, up or down, four times out of five.
+  double spread = 0;
 };
 
 struct Platform {

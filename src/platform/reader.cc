@@ -10,95 +10,12 @@
 #include <cmath>
 #include <fstream>
 #include <set>
-#include <variant>
+
+#include "platform/fields.h"
+#include "platform/spread.h"
 
 namespace sealane {
 namespace {
-
-// What a parameter may be. The limits are those of any machine we can imagine, so that a slip of
-// the unit (ms for us, GB/s for MB/s) is seen here and not in a strange estimate.
-struct Number {
-  double* to;
-  double least;
-  double most;
-};
-struct Count {
-  uint64_t* to;
-  uint64_t least;
-  uint64_t most;
-};
-using Target = std::variant<Number, Count, bool*, std::string*>;
-
-struct Field {
-  std::string key;
-  Target target;
-};
-
-Number rate(double& to) { return {&to, 0.01, 100'000}; }
-Number microseconds(double& to) { return {&to, 0, 1'000'000}; }
-Number fraction(double& to) { return {&to, 0, 10}; }
-Number share(double& to) { return {&to, 0.01, 1}; }
-Count bytes(uint64_t& to) { return {&to, 1, uint64_t{1} << 50}; }
-Count count(uint64_t& to) { return {&to, 1, 1'000'000}; }
-
-void add_path(std::vector<Field>& fields, const std::string& key, Path& path) {
-  fields.insert(fields.end(),
-                {{key + ".off.latency_us", microseconds(path.off.latency_us)},
-                 {key + ".off.pageable_latency_us", microseconds(path.off.pageable_latency_us)},
-                 {key + ".off.link_gb_per_s", rate(path.off.link_gb_per_s)},
-                 {key + ".off.staging_gb_per_s", rate(path.off.staging_gb_per_s)},
-                 {key + ".cc.toll_us", microseconds(path.cc.toll_us)},
-                 {key + ".cc.pageable_toll_us", microseconds(path.cc.pageable_toll_us)},
-                 {key + ".cc.message_us", microseconds(path.cc.message_us)},
-                 {key + ".cc.link_gb_per_s", rate(path.cc.link_gb_per_s)},
-                 {key + ".cc.staging_gb_per_s", rate(path.cc.staging_gb_per_s)},
-                 {key + ".cc.stock_aead_gb_per_s", rate(path.cc.stock_aead_gb_per_s)},
-                 {key + ".cc.stock_aead_cold_gb_per_s", rate(path.cc.stock_aead_cold_gb_per_s)}});
-}
-
-// Every parameter there is: the format's definition.
-std::vector<Field> fields_of(Platform& p) {
-  constexpr uint64_t kMessageBytesMost = 1 << 20;  // the driver's, and that of a record
-  std::vector<Field> fields;
-  add_path(fields, "to_device", p.to_device);
-  add_path(fields, "to_host", p.to_host);
-  fields.insert(fields.end(),
-                {{"cc.stock_aead_library", &p.cc.stock_aead_library},
-                 {"cc.message_bytes_max", Count{&p.cc.message_bytes_max, 4096, kMessageBytesMost}},
-                 {"cc.message_ramp_bytes", Count{&p.cc.message_ramp_bytes, 1, kMessageBytesMost}},
-                 {"cc.bounce_pool_bytes", bytes(p.cc.bounce_pool_bytes)},
-                 {"cc.key_rotation_bytes", bytes(p.cc.key_rotation_bytes)},
-                 {"cc.key_rotation_us", microseconds(p.cc.key_rotation_us)},
-                 {"cc.contexts_max", count(p.cc.contexts_max)},
-                 {"cc.copies_block", &p.cc.copies_block},
-                 {"host.cores", count(p.host.cores)},
-                 {"host.memory_bytes", bytes(p.host.memory_bytes)},
-                 {"host.cache_bytes", bytes(p.host.cache_bytes)},
-                 {"host.memory_gb_per_s", rate(p.host.memory_gb_per_s)},
-                 {"host.memcpy_gb_per_s", rate(p.host.memcpy_gb_per_s)},
-                 {"host.safe_read_gb_per_s", rate(p.host.safe_read_gb_per_s)},
-                 {"host.fast_aead_library", &p.host.fast_aead_library},
-                 {"host.fast_aead_gb_per_s", rate(p.host.fast_aead_gb_per_s)},
-                 {"guard.arm_us_per_mib", microseconds(p.guard.arm_us_per_mib)},
-                 {"guard.rewrite_us_per_mib", microseconds(p.guard.rewrite_us_per_mib)},
-                 {"guard.check_us_per_mib", microseconds(p.guard.check_us_per_mib)},
-                 {"guard.digest_gb_per_s", rate(p.guard.digest_gb_per_s)},
-                 {"gpu.memory_bytes", bytes(p.gpu.memory_bytes)},
-                 {"gpu.hardware_queues", count(p.gpu.hardware_queues)},
-                 {"gpu.launch_off_us", microseconds(p.gpu.launch_off_us)},
-                 {"gpu.launch_cc_us", microseconds(p.gpu.launch_cc_us)},
-                 {"gpu.queue_off_us", microseconds(p.gpu.queue_off_us)},
-                 {"gpu.queue_cc_us", microseconds(p.gpu.queue_cc_us)},
-                 {"gpu.kernel_slowdown", fraction(p.gpu.kernel_slowdown)},
-                 {"gpu.device_copy_off_us", microseconds(p.gpu.device_copy_off_us)},
-                 {"gpu.device_copy_cc_us", microseconds(p.gpu.device_copy_cc_us)},
-                 {"gpu.device_copy_gb_per_s", rate(p.gpu.device_copy_gb_per_s)},
-                 {"gpu.fp16_tflops", rate(p.gpu.fp16_tflops)},
-                 {"gpu.memory_gb_per_s", rate(p.gpu.memory_gb_per_s)},
-                 {"gpu.compute_efficiency", share(p.gpu.compute_efficiency)},
-                 {"gpu.memory_efficiency", share(p.gpu.memory_efficiency)}});
-  return fields;
-}
 
 class Reader {
  public:
@@ -151,20 +68,33 @@ class Reader {
   }
 
   Status parameter(const Field& field, const toml::node& node) {
-    const toml::array* pair = node.as_array();
-    if (pair == nullptr || pair->size() != 2 || !(*pair)[1].is_string()) {
-      return error(node, fmt::format("{}: must be [value, \"source\"]", field.key));
+    const toml::array* entry = node.as_array();
+    if (entry == nullptr || entry->size() < 2 || entry->size() > 3 || !(*entry)[1].is_string()) {
+      return error(
+          node,
+          fmt::format("{}: must be [value, \"source\"] or [value, \"source\", spread]", field.key));
     }
-    const std::string& source = (*pair)[1].as_string()->get();
+    const std::string& source = (*entry)[1].as_string()->get();
     if (source.find_first_not_of(" \t") == std::string::npos || has_newline(source)) {
       return error(node, field.key + ": the source must be a line of text");
     }
     Status status =
-        std::visit([&](auto& target) { return assign(field, (*pair)[0], target); }, field.target);
+        std::visit([&](auto& target) { return assign(field, (*entry)[0], target); }, field.target);
     if (!status) return status;
+    const bool varies = std::holds_alternative<Number>(field.target);
+    Parameter made{field.key, value_text(field.target), source, kind_of(source), 0};
+    if (varies) made.spread = usual_spread(made.kind);
+    if (entry->size() == 3) {
+      const auto given = (*entry)[2].value<double>();
+      if (!varies) return error(node, field.key + ": only a rate, a time or a share has a spread");
+      if (!given || !std::isfinite(*given) || *given < 0 || *given > kSpreadMost) {
+        return error(node,
+                     fmt::format("{}: the spread must be from 0 to {}", field.key, kSpreadMost));
+      }
+      made.spread = *given;
+    }
     seen_.insert(field.key);
-    lines_.emplace_back(node.source().begin.line,
-                        Parameter{field.key, value_text(field.target), source});
+    lines_.emplace_back(node.source().begin.line, std::move(made));
     return {};
   }
 

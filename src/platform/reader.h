@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Platform files. Every parameter is a pair [value, "source"]:
+// Platform files. Every parameter is [value, "source"], or [value, "source", spread] where the
+// usual spread of such a source (spread.h) is not the right one:
 //
 //   [to_device.cc]
 //   toll_us = [21.9, "64-byte pinned copy, ISPASS'25 artifact"]
+//   link_gb_per_s = [40.0, "a reader's notes; secondary", 0.15]
 //
 // Strict: a missing or unknown key, a missing source, a wrong type or a value no machine has is a
 // usage error of one line that names file and line. Safe on arbitrary input.

@@ -67,18 +67,20 @@ TEST(PlatformFile, ReadsEveryParameterWithItsSource) {
 
 TEST(PlatformFile, ErrorsNameTheLine) {
   // Line 9 is the first parameter, below [to_device.off] on line 8.
-  EXPECT_EQ(error_of(changed_line("latency_us = [2.05, ", "latency_us = 2.05")),
-            "x.toml:9: to_device.off.latency_us: must be [value, \"source\"]");
+  EXPECT_EQ(
+      error_of(changed_line("latency_us = [2.05, ", "latency_us = 2.05")),
+      "x.toml:10: to_device.off.latency_us: must be [value, \"source\"] or [value, \"source\", "
+      "spread]");
   EXPECT_EQ(error_of(changed_line("latency_us = [2.05, ", "latency_us = [2.05, \" \"]")),
-            "x.toml:9: to_device.off.latency_us: the source must be a line of text");
+            "x.toml:10: to_device.off.latency_us: the source must be a line of text");
   EXPECT_EQ(error_of(changed("latency_us = [2.05", "latency_us = [-2.05")),
-            "x.toml:9: to_device.off.latency_us: must be from 0 to 1000000, not -2.05");
+            "x.toml:10: to_device.off.latency_us: must be from 0 to 1000000, not -2.05");
   EXPECT_EQ(error_of(changed("latency_us = [2.05", "latency_us = [nan")),
-            "x.toml:9: to_device.off.latency_us: must be from 0 to 1000000, not nan");
+            "x.toml:10: to_device.off.latency_us: must be from 0 to 1000000, not nan");
   EXPECT_EQ(error_of(changed("latency_us = [2.05", "latency_us = [\"2.05\"")),
-            "x.toml:9: to_device.off.latency_us: must be a number");
+            "x.toml:10: to_device.off.latency_us: must be a number");
   EXPECT_EQ(error_of(changed("latency_us = [2.05", "latency_ms = [2.05")),
-            "x.toml:9: unknown key 'to_device.off.latency_ms'");
+            "x.toml:10: unknown key 'to_device.off.latency_ms'");
   EXPECT_EQ(error_of(changed_line("latency_us = [2.05", "")),
             "x.toml:1: missing key 'to_device.off.latency_us'");
   EXPECT_EQ(error_of(changed("[guard]", "[shield]")).substr(0, 7), "x.toml:");
@@ -98,7 +100,7 @@ TEST(PlatformFile, WrongTypesAndAbsurdValues) {
                 .find("to_device.off.link_gb_per_s"),
             std::string::npos);
   EXPECT_EQ(error_of(changed("name = \"h100-nvl-tdx\"", "name = 3")),
-            "x.toml:5: name: must be a line of text in quotes");
+            "x.toml:6: name: must be a line of text in quotes");
 }
 
 TEST(PlatformFile, NotToml) {

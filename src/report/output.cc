@@ -3,98 +3,72 @@
 
 #include "report/output.h"
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <string_view>
-#include <vector>
+
+#include "base/output_file.h"
 
 namespace sealane::report {
 namespace {
 
-Status write_all(int descriptor, std::string_view content, const std::string& name) {
+Status status_of(const std::string& path, int error_number) {
+  if (error_number == 0) return {};
+  if (error_number == ENOTSUP) {
+    return io_error("cannot write " + path + ": it is neither a file nor a pipe nor a device");
+  }
+  if (error_number == ENXIO) return io_error("cannot write " + path + ": nobody reads that pipe");
+  return io_error("cannot write " + path, error_number);
+}
+
+// A reader that has seen enough (head) ends this process quietly, as every other program.
+Status write_standard_output(std::string_view content) {
+  std::fflush(stdout);
   while (!content.empty()) {
-    const ssize_t written = write(descriptor, content.data(), content.size());
+    const ssize_t written = write(STDOUT_FILENO, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return io_error("cannot write " + name, errno);
+    if (written < 0) return io_error("cannot write standard output", errno);
     content.remove_prefix(static_cast<size_t>(written));
   }
   return {};
 }
 
-// A temporary file in the directory of `path`, so that the rename stays on one file system.
-struct Temporary {
-  std::string name;
-  int descriptor = -1;
-};
-
-Result<Temporary> open_temporary(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return io_error("cannot write " + path, EISDIR);
-  }
-  std::string pattern = path + ".XXXXXX";
-  const int descriptor = mkostemp(pattern.data(), O_CLOEXEC);
-  if (descriptor < 0) return io_error("cannot write " + path, errno);
-  return Temporary{std::move(pattern), descriptor};
-}
-
-// Devices and pipes (/dev/null, /dev/stdout) cannot be replaced by a rename.
-bool is_special(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
-}
-
-Status write_special(const std::string& path, const std::string& content) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) return io_error("cannot write " + path, errno);
-  Status status = write_all(descriptor, content, path);
-  close(descriptor);
-  return status;
-}
-
 }  // namespace
 
 Status write_file(const std::string& path, const std::string& content) {
-  if (path == "-") {
-    std::fflush(stdout);
-    return write_all(STDOUT_FILENO, content, "standard output");
-  }
-  if (is_special(path)) return write_special(path, content);
-  auto temporary = open_temporary(path);
-  if (!temporary) return temporary.error();
-  Status status = write_all(temporary->descriptor, content, path);
-  const mode_t mask = umask(0);
-  umask(mask);
-  fchmod(temporary->descriptor, 0666 & ~mask);
-  if (close(temporary->descriptor) != 0 && status) status = io_error("cannot write " + path, errno);
-  if (status && std::rename(temporary->name.c_str(), path.c_str()) != 0) {
-    status = io_error("cannot write " + path, errno);
-  }
-  if (!status) unlink(temporary->name.c_str());
-  return status;
+  if (path == "-") return write_standard_output(content);
+  std::fflush(stdout);  // which it may lead to
+  return status_of(path, write_output(path, content));
 }
 
 Status check_writable(const std::string& path) {
-  if (path == "-") return {};
-  if (is_special(path)) {
-    if (access(path.c_str(), W_OK) == 0) return {};
-    return io_error("cannot write " + path, errno);
-  }
-  auto temporary = open_temporary(path);
-  if (!temporary) return temporary.error();
-  close(temporary->descriptor);
-  unlink(temporary->name.c_str());
-  return {};
+  return path == "-" ? Status{} : status_of(path, check_output(path));
 }
 
 Status write_json(const std::string& path, const nlohmann::json& value) {
   return write_file(path, value.dump(2) + "\n");
+}
+
+Status check_outputs(const std::vector<NamedFile>& outputs,
+                     const std::vector<std::string>& inputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [flag, path] = outputs[i];
+    for (const std::string& input : inputs) {
+      if (path == "-" || !is_same_file(path, input)) continue;
+      return usage_error(flag + " would overwrite " + input + ", which is read: name another file");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      const std::string& other = outputs[j].path;
+      const bool standard = path == "-" && other == "-";
+      if (!standard && (path == "-" || other == "-" || !is_same_file(path, other))) continue;
+      return usage_error(outputs[j].flag + " and " + flag + " cannot both be written to " +
+                         (path == "-" ? "stdout" : path));
+    }
+    if (Status status = check_writable(path); !status) return status;
+  }
+  return {};
 }
 
 }  // namespace sealane::report

@@ -1,24 +1,33 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files people asked for, whole or not at all.
+// Files people asked for, whole or not at all (how: base/output_file.h).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
 namespace sealane::report {
 
-// Writes to a temporary file beside `path` and renames it; "-" is standard output. An io error
-// leaves nothing behind.
+// "-" is standard output. An io error leaves nothing behind.
 Status write_file(const std::string& path, const std::string& content);
 
 // Fails early, before a long measurement, if `path` could not be written later.
 Status check_writable(const std::string& path);
 
 Status write_json(const std::string& path, const nlohmann::json& value);
+
+struct NamedFile {
+  std::string flag;  // "--json": how its user calls it
+  std::string path;
+};
+
+// The same for all outputs of a command at once: none of them is an input, no two are one.
+Status check_outputs(const std::vector<NamedFile>& outputs,
+                     const std::vector<std::string>& inputs = {});
 
 }  // namespace sealane::report

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "report/summary.h"
 
 namespace sealane::report {
 
@@ -21,7 +22,7 @@ struct RunFile {
 
 struct Page {
   std::string html;
-  std::string summary;  // a screen of text: what was MEASURED, SIMULATED, PUBLISHED
+  std::vector<SummaryLine> summary;  // a screen of text: what was MEASURED, SIMULATED, PUBLISHED
 };
 
 // A usage error names the file and line of what is not JSON, or the file that has nothing to draw.

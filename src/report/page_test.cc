@@ -46,11 +46,10 @@ TEST(Page, SummaryOfAStudyIsWhatSealingCosts) {
                            study_row("mlp", "sealed", 1.125) + "," + study_row("mlp", "plain", 1);
   const auto page = make_page({{"s", study(rows)}}, "1");
   ASSERT_TRUE(page) << page.error().message;
-  EXPECT_EQ(
-      page->summary,
-      "MEASURED   training, 4 ranks, buckets of 25 MB, 2 models: sealed 1.05x to 1.12x plain, "
-      "0.50x Gloo\n"
-      "PUBLISHED  training on 4 GPUs, GPT-2-XL, buckets: large: 3.03x\n");
+  EXPECT_EQ(to_text(page->summary),
+            "MEASURED   training, 4 ranks, buckets of 25 MB, 2 models: sealed 1.05x to 1.12x\n"
+            "           plain, 0.50x Gloo\n"
+            "PUBLISHED  training on 4 GPUs, GPT-2-XL, buckets: large: 3.03x\n");
   EXPECT_NE(page->html.find("drawStudy"), std::string::npos);
 }
 
@@ -77,7 +76,7 @@ TEST(Page, SaysWhichRowOfAStudyIsWrong) {
 TEST(Page, SummaryIsSortedByEvidence) {
   const auto page = make_page({{"c", kChecks}, {"e", kEstimate}, {"r", kRows}}, "1");
   ASSERT_TRUE(page) << page.error().message;
-  EXPECT_EQ(page->summary,
+  EXPECT_EQ(to_text(page->summary),
             "MEASURED   allreduce sealane sealed 1.00 MiB 2.50 GB/s\n"
             "SIMULATED  vllm m on p, loss: stock 50.0 % sealane 4.00 %\n"
             "PUBLISHED  w: 5.00 to 14.0 % (model: 6.00 %)\n");
@@ -94,7 +93,8 @@ TEST(Page, SummarySaysWhatARowIsOf) {
                            R"("rows":[{"example":"x","policy":"off","total_s":0.0065}]})";
   const auto page = make_page({{"s", seal}, {"c", copy}}, "1");
   ASSERT_TRUE(page) << page.error().message;
-  EXPECT_EQ(page->summary, "MEASURED   seal l2 e 5.00 GB/s\nMEASURED   x off 6.50 ms emulated\n");
+  EXPECT_EQ(to_text(page->summary),
+            "MEASURED   seal l2 e 5.00 GB/s\nMEASURED   x off 6.50 ms emulated\n");
 }
 
 TEST(Page, RefusesWhatItCannotDraw) {

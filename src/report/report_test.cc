@@ -34,6 +34,54 @@ TEST(Table, LinesUpNumbersRightAndWordsLeft) {
             "µ            4\n");
 }
 
+Table wide_table() {
+  Table table({{"what was copied", Align::left}, {"vaes-512"}, {"of memcpy"}, {"spread"}});
+  table.add_row({"weights of the first layer", "12.34", "0.62", "3 %"});
+  return table;
+}
+
+TEST(Table, OfWhichEnoughFitsIsAsWideAsItsContent) {
+  const std::string wide = wide_table().text(kAnyWidth);
+  EXPECT_EQ(wide,
+            "what was copied             vaes-512  of memcpy  spread\n"
+            "--------------------------  --------  ---------  ------\n"
+            "weights of the first layer     12.34       0.62     3 %\n");
+  EXPECT_EQ(wide_table().text(55), wide);
+}
+
+TEST(Table, ThatIsTooWideBreaksItsTitlesFirst) {
+  EXPECT_EQ(wide_table().text(54),
+            "                            vaes-      of\n"
+            "what was copied               512  memcpy  spread\n"
+            "--------------------------  -----  ------  ------\n"
+            "weights of the first layer  12.34    0.62     3 %\n");
+}
+
+TEST(Table, ThatIsStillTooWideBreaksItsTextsAndNotItsNumbers) {
+  EXPECT_EQ(wide_table().text(40),
+            "                     vaes-     of\n"
+            "what was copied        512 memcpy spread\n"
+            "-------------------- ----- ------ ------\n"
+            "weights of the first 12.34   0.62    3 %\n"
+            "layer\n");
+}
+
+TEST(Table, ThatFitsInNoWaySaysWhatIsMissing) {
+  EXPECT_EQ(wide_table().text(32),
+            "                    vaes-     of\n"
+            "what was copied       512 memcpy\n"
+            "------------------- ----- ------\n"
+            "weights of the      12.34   0.62\n"
+            "first layer\n"
+            "Left out, to fit 32 columns:\n"
+            "spread. --json has all.\n");
+  for (size_t limit = 40; limit > 30; --limit) {
+    const std::string text = wide_table().text(limit);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), limit) << text;
+  }
+}
+
 class OutputTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/figures.h"
+#include "base/text.h"
 #include "report/shape.h"
 
 namespace sealane::report {
@@ -23,6 +25,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kRowsMax = 8;  // of one file
+constexpr size_t kTextAt = 11;  // behind "SIMULATED"
 
 std::string number(double value) {
   std::array<char, 32> text{};
@@ -44,7 +47,9 @@ double number_of(const json& object, const char* key) {
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  // Written by whoever made the file, and printed.
+  return found != object.end() && found->is_string() ? visible(found->get<std::string>())
+                                                     : std::string();
 }
 
 using Lines = std::vector<std::string>;
@@ -165,7 +170,7 @@ void training_study(const json& run, Lines& measured, Lines& published) {
 
 }  // namespace
 
-std::string summarize(const std::vector<json>& runs) {
+std::vector<SummaryLine> summarize(const std::vector<json>& runs) {
   Lines measured, simulated, published;
   for (const json& run : runs) {
     switch (kind_of(run)) {
@@ -185,13 +190,18 @@ std::string summarize(const std::vector<json>& runs) {
         break;
     }
   }
-  std::string text;
+  std::vector<SummaryLine> all;
   for (const auto& [label, lines] :
        {std::pair("MEASURED", &measured), {"SIMULATED", &simulated}, {"PUBLISHED", &published}}) {
-    for (const std::string& line : *lines) {
-      text +=
-          std::string(label) + std::string(11 - std::string_view(label).size(), ' ') + line + "\n";
-    }
+    for (const std::string& line : *lines) all.push_back({label, line});
+  }
+  return all;
+}
+
+std::string to_text(const std::vector<SummaryLine>& lines) {
+  std::string text;
+  for (const SummaryLine& one : lines) {
+    text += padded(one.evidence, kTextAt) + wrapped(one.text, kTextAt);
   }
   return text;
 }

@@ -11,7 +11,14 @@
 
 namespace sealane::report {
 
+struct SummaryLine {
+  std::string evidence;  // MEASURED, SIMULATED or PUBLISHED
+  std::string text;
+};
+
 // The runs have the shape that report/shape.h asks for; what it lets be missing is left out.
-std::string summarize(const std::vector<nlohmann::json>& runs);
+std::vector<SummaryLine> summarize(const std::vector<nlohmann::json>& runs);
+
+std::string to_text(const std::vector<SummaryLine>& lines);
 
 }  // namespace sealane::report

@@ -393,10 +393,15 @@ std::optional<std::string> prefix_of(const std::string& path) {
 
 bool is_nsys(const std::string& path) { return prefix_of(path).has_value(); }
 
-Result<Program> load_nsys(const std::string& path) {
+std::vector<std::string> nsys_files(const std::string& path) {
   const std::string prefix = prefix_of(path).value_or(path);
-  const std::string api_file = prefix + std::string(kApiSuffix);
-  const std::string gpu_file = prefix + std::string(kGpuSuffix);
+  return {prefix + std::string(kApiSuffix), prefix + std::string(kGpuSuffix)};
+}
+
+Result<Program> load_nsys(const std::string& path) {
+  const std::vector<std::string> files = nsys_files(path);
+  const std::string& api_file = files.front();
+  const std::string& gpu_file = files.back();
   std::ifstream api(api_file, std::ios::binary);
   std::ifstream gpu(gpu_file, std::ios::binary);
   if (!api) return usage_error(concat(api_file, ": cannot be read"));

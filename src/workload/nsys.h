@@ -19,6 +19,7 @@
 
 #include <istream>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "workload/operation.h"
@@ -27,6 +28,9 @@ namespace sealane::workload {
 
 // True if `path` is NAME, or one of the two files.
 bool is_nsys(const std::string& path);
+
+// The two files.
+std::vector<std::string> nsys_files(const std::string& path);
 
 // `path` is NAME, or one of the two files.
 Result<Program> load_nsys(const std::string& path);

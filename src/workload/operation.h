@@ -117,6 +117,39 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
+// Work of a stream that matters to host memory when its turn comes.
+enum class WorkKind : uint8_t {
+  host_function,  // the CPU writes the range
+  device_write,   // the device does, past everything that watches the CPU's writes
+};
+struct StreamWork {
+  StreamId stream;
+  WorkKind kind;
+  Range host;
+  bool operator==(const StreamWork&) const = default;
+};
+// The stream waits until the host raises the flag.
+struct HoldStream {
+  StreamId stream;
+  uint32_t flag;
+  bool operator==(const HoldStream&) const = default;
+};
+struct RaiseFlag {
+  uint32_t flag;
+  bool operator==(const RaiseFlag&) const = default;
+};
+// The next copies of this thread, of one stream, are one call and have no order among them.
+struct BatchCopies {
+  uint32_t copies;
+  bool operator==(const BatchCopies&) const = default;
+};
+// What is put into the stream becomes a graph; at the end it is launched there, once.
+struct CaptureStream {
+  StreamId stream;
+  bool begins;
+  bool operator==(const CaptureStream&) const = default;
+};
+
 struct RecordEvent {
   EventId event;
   StreamId stream;
@@ -152,7 +185,8 @@ struct QueryStream {
 using Action = std::variant<CreateContext, DestroyContext, CreateStream, DestroyStream, CreateEvent,
                             DestroyEvent, AllocateHost, FreeHost, AllocateDevice, FreeDevice,
                             WriteHost, ReadHost, Copy, CopyOnDevice, Launch, RecordEvent, WaitEvent,
-                            SyncEvent, SyncStream, SyncContext, QueryEvent, QueryStream>;
+                            SyncEvent, SyncStream, SyncContext, QueryEvent, QueryStream, StreamWork,
+                            HoldStream, RaiseFlag, BatchCopies, CaptureStream>;
 
 struct Operation {
   ThreadId thread{1};

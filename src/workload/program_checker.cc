@@ -104,6 +104,16 @@ Status ProgramChecker::check_action(const CopyOnDevice& copy) const {
   return fits(copy.from, copy.bytes);
 }
 
+Status ProgramChecker::check_action(const StreamWork& work) const {
+  if (Status status = exists(work.stream); !status) return status;
+  return fits(work.host.address, work.host.bytes);
+}
+
+Status ProgramChecker::check_action(const BatchCopies& batch) const {
+  if (batch.copies > 0) return {};
+  return usage_error("a batch needs at least one copy");
+}
+
 Status ProgramChecker::check_action(const RecordEvent& record) const {
   if (Status status = exists(record.event); !status) return status;
   return exists(record.stream);

@@ -49,6 +49,11 @@ class ProgramChecker {
   Status check_action(const SyncContext& sync) const { return exists(sync.context); }
   Status check_action(const QueryEvent& query) const { return exists(query.event); }
   Status check_action(const QueryStream& query) const { return exists(query.stream); }
+  Status check_action(const StreamWork& work) const;
+  Status check_action(const HoldStream& hold) const { return exists(hold.stream); }
+  Status check_action(const RaiseFlag&) const { return {}; }
+  Status check_action(const BatchCopies& batch) const;
+  Status check_action(const CaptureStream& capture) const { return exists(capture.stream); }
 
   Status exists(ContextId context) const;
   Status exists(StreamId stream) const;

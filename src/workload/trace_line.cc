@@ -35,6 +35,9 @@ constexpr std::array kMemoryKinds = {Word<MemoryKind>{"pageable", MemoryKind::pa
 constexpr std::array kCallKinds = {Word<CallKind>{"sync", CallKind::sync},
                                    Word<CallKind>{"async", CallKind::async}};
 
+constexpr std::array kWorkKinds = {Word<WorkKind>{"host-function", WorkKind::host_function},
+                                   Word<WorkKind>{"device-write", WorkKind::device_write}};
+
 template <typename Words, typename Enum>
 std::string_view word_of(const Words& words, Enum value) {
   for (const auto& word : words) {
@@ -225,6 +228,26 @@ Action parse_query(Words& words) {
   return unknown(words, what);
 }
 
+Action parse_work(Words& words) {
+  StreamWork work{};
+  work.stream = words.stream();
+  work.kind = words.one_of(kWorkKinds);
+  work.host = parse_range(words);
+  return work;
+}
+
+Action parse_capture(Words& words) {
+  const std::string_view what = words.word();
+  if (what != "begin" && what != "end") return unknown(words, what);
+  return CaptureStream{words.stream(), what == "begin"};
+}
+
+uint32_t parse_number(Words& words) {
+  const uint64_t number = words.bytes();
+  if (number > UINT32_MAX) words.expect("expected a smaller number");
+  return static_cast<uint32_t>(number);
+}
+
 Action parse_action(Words& words) {
   const std::string_view verb = words.word();
   if (verb == "copy") return parse_copy(words);
@@ -242,6 +265,14 @@ Action parse_action(Words& words) {
     const StreamId stream = words.stream();
     return WaitEvent{stream, words.event()};
   }
+  if (verb == "work") return parse_work(words);
+  if (verb == "hold") {
+    const StreamId stream = words.stream();
+    return HoldStream{stream, parse_number(words)};
+  }
+  if (verb == "raise") return RaiseFlag{parse_number(words)};
+  if (verb == "batch") return BatchCopies{parse_number(words)};
+  if (verb == "capture") return parse_capture(words);
   if (verb == "sync") return parse_sync(words);
   if (verb == "query") return parse_query(words);
   if (verb == "alloc") return parse_alloc(words);
@@ -319,6 +350,15 @@ void write(std::string& out, const SyncStream& a) { line(out, "sync stream", a.s
 void write(std::string& out, const SyncContext& a) { line(out, "sync context", a.context); }
 void write(std::string& out, const QueryEvent& a) { line(out, "query event", a.event); }
 void write(std::string& out, const QueryStream& a) { line(out, "query stream", a.stream); }
+void write(std::string& out, const StreamWork& a) {
+  line(out, "work", a.stream, word_of(kWorkKinds, a.kind), Hex{a.host.address}, a.host.bytes);
+}
+void write(std::string& out, const HoldStream& a) { line(out, "hold", a.stream, uint64_t{a.flag}); }
+void write(std::string& out, const RaiseFlag& a) { line(out, "raise", uint64_t{a.flag}); }
+void write(std::string& out, const BatchCopies& a) { line(out, "batch", uint64_t{a.copies}); }
+void write(std::string& out, const CaptureStream& a) {
+  line(out, "capture", a.begins ? "begin" : "end", a.stream);
+}
 
 }  // namespace
 

@@ -18,13 +18,14 @@ class Decode final : public Engine {
   static constexpr uint64_t kWarmUp = 5;  // steps
 
   Decode(const Model& model, const Roofline& gpu, uint64_t concurrency, uint64_t prompt,
-         uint64_t steps, Duration host_time)
+         uint64_t steps, Duration host_time, std::optional<Duration> step_time)
       : model_(model),
         gpu_(gpu),
         concurrency_(concurrency),
         prompt_(prompt),
         steps_(steps),
-        host_time_(host_time) {}
+        host_time_(host_time),
+        step_time_(step_time) {}
 
  private:
   void set_up() override {
@@ -51,7 +52,8 @@ class Decode final : public Engine {
       call(WriteHost{host});
       copy_in(kCompute, host, device);
     });
-    launch(step_time(model_, gpu_, Batch::decode(concurrency_, concurrency_ * (prompt_ + done_))));
+    const Batch batch = Batch::decode(concurrency_, concurrency_ * (prompt_ + done_));
+    launch(step_time_ ? *step_time_ : step_time(model_, gpu_, batch));
     copy_out(kCompute, tokens_[turn], tokens_on_device_);
     call(RecordEvent{kUsed[turn], kCompute});
     if (done_ > 0) {
@@ -68,6 +70,7 @@ class Decode final : public Engine {
   uint64_t prompt_;
   uint64_t steps_;
   Duration host_time_;
+  std::optional<Duration> step_time_;  // if it was measured
   ControlCopies control_[2];
   Range tokens_[2];
   uint64_t tokens_on_device_ = 0;
@@ -86,9 +89,11 @@ Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gp
   if (Status fits = must_fit_gpu("the model with its KV cache", model.bytes() + kv, gpu); !fits) {
     return fits.error();
   }
-  const Duration host(std::llround(options.host_us.value_or(1'000) * 1e3));
+  const Duration host(std::llround(options.host_us.value_or(kHostUs) * 1e3));
+  std::optional<Duration> step;
+  if (options.step_ms) step = Duration(std::llround(*options.step_ms * 1e6));
   return std::unique_ptr<Feed>(
-      std::make_unique<Decode>(model, gpu, concurrency, prompt, steps, host));
+      std::make_unique<Decode>(model, gpu, concurrency, prompt, steps, host, step));
 }
 
 }  // namespace sealane::workload

@@ -26,7 +26,7 @@ constexpr std::array kServings{
     Serving{"weight-offload", "some GB of weights streamed in every step (vLLM's cpu-offload)",
             "steps/s", "llama-3-70b", "offload-gb step-ms steps"},
     Serving{"decode", "no swapping: the small copies of every step", "tokens/s", "llama-3-8b",
-            "concurrency prompt steps host-us"},
+            "concurrency prompt steps step-ms host-us"},
     Serving{"load", "a model is loaded, tensor by tensor", "GB/s", "llama-3-8b", "read-gb-per-s"},
 };
 constexpr std::array<Make, kServings.size()> kMakes{

@@ -37,6 +37,8 @@ enum class SwapUnit : uint8_t {
   request,  // one copy
 };
 
+constexpr double kHostUs = 1'000;  // assumed: what nobody says of host_us
+
 struct ServingOptions {
   uint64_t seed = 1;
   std::optional<uint64_t> batch;         // sequences that are computed together
@@ -52,7 +54,7 @@ struct ServingOptions {
   std::optional<uint64_t> samples;  // answers to each request
   std::optional<SwapUnit> swap_unit;
   std::optional<double> offload_gb;
-  std::optional<double> step_ms;  // without offload
+  std::optional<double> step_ms;  // of the device: without offload; decode: instead of a roofline's
   std::optional<uint64_t> concurrency;
   std::optional<double> host_us;        // the engine's own work between two steps
   std::optional<uint64_t> prefix;       // tokens restored for each request

@@ -291,14 +291,15 @@ Result<std::unique_ptr<Feed>> make_vllm(const Model& model, const Roofline& gpu,
   if (Status fits = must_fit_host(model, kHostBlocksFactor * blocks * block_bytes, gpu); !fits) {
     return fits.error();
   }
-  const VllmShape shape{.rate = options.rate.value_or(0),
-                        .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),
-                        .lengths = options.lengths.value_or(Lengths::sharegpt),
-                        .samples = samples,
-                        .unit = options.swap_unit.value_or(SwapUnit::layer),
-                        .host_time = Duration(std::llround(options.host_us.value_or(1'000) * 1e3)),
-                        .seed = options.seed,
-                        .blocks = blocks};
+  const VllmShape shape{
+      .rate = options.rate.value_or(0),
+      .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),
+      .lengths = options.lengths.value_or(Lengths::sharegpt),
+      .samples = samples,
+      .unit = options.swap_unit.value_or(SwapUnit::layer),
+      .host_time = Duration(std::llround(options.host_us.value_or(kHostUs) * 1e3)),
+      .seed = options.seed,
+      .blocks = blocks};
   return std::unique_ptr<Feed>(std::make_unique<Vllm>(model, gpu, shape));
 }
 
