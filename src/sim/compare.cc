@@ -84,7 +84,8 @@ std::span<const PolicyStep> policy_steps() {
       {"engine", with_engine()},
       {"async", with_async()},
       {"parallel", *find_policy("parallel")},
-      {"speculation", *find_policy("sealane")},
+      {"speculate", *find_policy("speculate")},
+      {"sealane", *find_policy("sealane")},
       {"off", *find_policy("off")},
   }};
   return kSteps;
@@ -97,7 +98,7 @@ std::vector<HitRow> compare_hits(const Platform& platform) {
       rows.push_back({.pattern = pattern,
                       .lockstep = lockstep,
                       .pipellm = foreseen(platform, "pipellm", pattern, lockstep),
-                      .sealane = foreseen(platform, "sealane", pattern, lockstep)});
+                      .ours = foreseen(platform, "speculate", pattern, lockstep)});
     }
   }
   return rows;
@@ -123,8 +124,8 @@ std::vector<StepRow> compare_steps(const Platform& platform) {
 
 std::string to_json(std::string_view platform, std::span<const HitRow> rows) {
   return rows_json(platform, "hits", rows, [](std::string& text, const HitRow& row) {
-    text += fmt::format(R"(,"copies":{},"sealane":{},"pipellm":{})", row.sealane.copies,
-                        json_of(row.sealane), json_of(row.pipellm));
+    text += fmt::format(R"(,"copies":{},"speculate":{},"pipellm":{})", row.ours.copies,
+                        json_of(row.ours), json_of(row.pipellm));
   });
 }
 

@@ -35,17 +35,19 @@ struct HitRow {
   workload::Pattern pattern{};
   bool lockstep = false;
   Foreseen pipellm;
-  Foreseen sealane;
+  Foreseen ours;  // speculate
 };
 std::vector<HitRow> compare_hits(const Platform& platform);
 
-// Each step adds one switch to the one before; `off` is what is left to gain.
+// Each step adds one switch to the one before; `sealane` is what the runtime does, which seals
+// ahead only where that pays; `off` is what is left to gain.
 struct PolicyStep {
   std::string_view name;
   Policy policy;
 };
-std::span<const PolicyStep> policy_steps();  // stock, engine, async, parallel, speculation, off
-constexpr size_t kPolicySteps = 6;
+// stock, engine, async, parallel, speculate, sealane, off
+std::span<const PolicyStep> policy_steps();
+constexpr size_t kPolicySteps = 7;
 
 struct StepRow {
   workload::Pattern pattern{};
@@ -54,7 +56,7 @@ struct StepRow {
 };
 std::vector<StepRow> compare_steps(const Platform& platform);
 
-// {"simulated":true,"platform":…,"hits":[{"pattern","lockstep","copies","sealane":{"hit_rate",
+// {"simulated":true,"platform":…,"hits":[{"pattern","lockstep","copies","speculate":{"hit_rate",
 //  "ready_rate","silent"},"pipellm":{…}}]}
 std::string to_json(std::string_view platform, std::span<const HitRow> rows);
 // {"simulated":true,"platform":…,"steps":[{"pattern","lockstep","stock_ms","engine_ms",…}]}

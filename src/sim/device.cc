@@ -8,32 +8,57 @@
 
 namespace sealane::sim {
 
+using workload::StreamKind;
+
 Device::Stream& Device::stream(uint32_t id) {
   if (streams_.size() <= id) streams_.resize(id + 1);
   return streams_[id];
 }
 
+void Device::describe(uint32_t id, uint32_t context, StreamKind kind) {
+  stream(id).context = context;
+  stream(id).kind = kind;
+}
+
+// What is in the streams that this one waits for without being told to.
+std::vector<Device::Behind> Device::rule_of_legacy(uint32_t id) const {
+  std::vector<Behind> behind;
+  const Stream& on = streams_[id];
+  if (on.kind == StreamKind::non_blocking) return behind;
+  for (uint32_t other = 0; other < streams_.size(); ++other) {
+    const Stream& it = streams_[other];
+    const bool related = on.kind == StreamKind::legacy ? it.kind == StreamKind::blocking
+                                                       : it.kind == StreamKind::legacy;
+    if (other == id || !related || it.context != on.context || it.submitted == 0) continue;
+    behind.push_back({other, it.submitted});
+  }
+  return behind;
+}
+
 void Device::submit(const Item& item) {
-  ++stream(item.stream).submitted;
+  Stream& on = stream(item.stream);
+  std::vector<Behind> behind = rule_of_legacy(item.stream);
+  ++on.submitted;
   const auto queue = static_cast<uint32_t>(item.stream % queues_.size());
-  queues_[queue].push_back(item);
+  queues_[queue].push_back({item, std::move(behind)});
   run_all();
 }
 
 void Device::look_again() { run_all(); }
 
-// An event recorded in one queue may be what another waits for.
+// What one queue has done may be what another waits for.
 void Device::run_all() {
   do {
-    recorded_ = false;
+    progress_ = false;
     for (uint32_t queue = 0; queue < queues_.size(); ++queue) run(queue);
-  } while (recorded_);
+  } while (progress_);
 }
 
 void Device::run(uint32_t queue) {
-  std::deque<Item>& waiting = queues_[queue];
+  std::deque<Queued>& waiting = queues_[queue];
   while (!waiting.empty()) {
-    const Item& item = waiting.front();
+    const Queued next = waiting.front();
+    const Item& item = next.item;
     if (stream(item.stream).busy) return;
     if (item.not_before > events_.now()) {
       if (wakes_[queue] != item.not_before)
@@ -41,13 +66,35 @@ void Device::run(uint32_t queue) {
       wakes_[queue] = item.not_before;
       return;
     }
-    if (!start(item)) return;
+    if (failed_.contains(stream(item.stream).context)) {
+      waiting.pop_front();
+      finish(item.stream);
+      continue;
+    }
+    if (!may_start(item)) return;
+    const bool behind = std::any_of(next.behind.begin(), next.behind.end(),
+                                    [&](const Behind& it) { return done(it.stream) < it.count; });
+    if (behind) return;
     waiting.pop_front();
+    start(next);
   }
 }
 
-// False if it has to wait: whoever it waits for looks again.
-bool Device::start(const Item& item) {
+bool Device::may_start(const Item& item) const {
+  if (item.kind == ItemKind::gate) return has_landed(item.call);
+  if (item.kind == ItemKind::hold) return raised_.contains(item.word);
+  if (item.kind == ItemKind::wait) {
+    return item.record == kNoCall || oracle_.complete(item.record);
+  }
+  if (item.kind == ItemKind::word) {
+    const auto word = words_.find(item.word);
+    return word != words_.end() && word->second >= item.value;
+  }
+  return true;
+}
+
+bool Device::start(const Queued& queued) {
+  const Item& item = queued.item;
   switch (item.kind) {
     case ItemKind::kernel:
     case ItemKind::copy:
@@ -67,16 +114,20 @@ bool Device::start(const Item& item) {
                        .until = events_.now() + item.run_time});
       }
       return true;
-    case ItemKind::gate:
-      if (!has_landed(item.call)) return false;
+    case ItemKind::work:
+      oracle_.starts(item.call);
+      if (work_) work_(item);
+      oracle_.completes(item.call);
       break;
+    case ItemKind::hold:
     case ItemKind::wait:
-      if (item.record != kNoCall && !oracle_.complete(item.record)) return false;
-      [[fallthrough]];
     case ItemKind::record:
       oracle_.starts(item.call);
       oracle_.completes(item.call);
-      recorded_ = true;
+      break;
+    case ItemKind::gate:
+    case ItemKind::word:
+    case ItemKind::mark:
       break;
   }
   finish(item.stream);
@@ -91,6 +142,7 @@ void Device::kernel_ends(uint32_t id) {
 }
 
 void Device::finish(uint32_t id) {
+  progress_ = true;
   Stream& on = streams_[id];
   ++on.done;
   std::erase_if(on.watched, [&](const Watched& watched) {
@@ -103,6 +155,22 @@ void Device::finish(uint32_t id) {
 void Device::landed(CallId copy) {
   if (landed_.size() <= copy) landed_.resize(copy + 1024, false);
   landed_[copy] = true;
+  run_all();
+}
+
+void Device::set_word(uint64_t word, uint32_t value) {
+  uint32_t& now = words_[word];
+  now = std::max(now, value);
+  run_all();
+}
+
+void Device::raise(uint32_t flag) {
+  raised_.insert(flag);
+  run_all();
+}
+
+void Device::fail(uint32_t context) {
+  failed_.insert(context);
   run_all();
 }
 

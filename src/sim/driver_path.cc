@@ -7,25 +7,19 @@
 #include <utility>
 
 #include "platform/cost.h"
+#include "sim/runtime.h"
 
 namespace sealane::sim {
 namespace {
 
 constexpr Duration kEnqueue{1'000};  // an asynchronous copy with CC off
 
-void use_fast_engine(SealedPath& path, double gb_per_s) {
-  path.stock_aead_gb_per_s = std::max(path.stock_aead_gb_per_s, gb_per_s);
-  path.stock_aead_cold_gb_per_s = std::max(path.stock_aead_cold_gb_per_s, gb_per_s);
-}
-
 }  // namespace
 
 DriverPath::DriverPath(World& world, Threads& threads)
-    : world_(world), threads_(threads), platform_(world.setup.platform) {
-  if (world.setup.policy.fast_engine) {
-    use_fast_engine(platform_.to_device.cc, platform_.host.fast_aead_gb_per_s);
-    use_fast_engine(platform_.to_host.cc, platform_.host.fast_aead_gb_per_s);
-  }
+    : world_(world),
+      threads_(threads),
+      platform_(with_engine(world.setup.platform, world.setup.policy, workers_for(world.setup))) {
   cold_ = platform_;
   for (SealedPath* path : {&cold_.to_device.cc, &cold_.to_host.cc}) {
     path->stock_aead_gb_per_s = path->stock_aead_cold_gb_per_s;
@@ -47,7 +41,10 @@ Duration DriverPath::call(const ProgramCall& call) {
                         .call = call.call,
                         .record = call.record,
                         .run_time = call.run_time,
-                        .not_before = world_.now()});
+                        .not_before = world_.now(),
+                        .word = call.flag,
+                        .work = call.work,
+                        .host = call.host});
   if (call.kind == ItemKind::record) {
     if (events_.size() <= call.event) events_.resize(call.event + 1);
     events_[call.event] = {call.stream, world_.device.submitted(call.stream)};
@@ -74,6 +71,7 @@ Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t th
     if (blocks(copy)) sync(copy.stream, world_.device.submitted(copy.stream), thread);
     return kEnqueue;
   }
+  world_.device.submit({.kind = ItemKind::mark, .stream = copy.stream});
   const uint64_t before = world_.device.submitted(copy.stream);
   world_.device.submit({.kind = ItemKind::gate, .stream = copy.stream, .call = copy.call});
   wait({copy.stream, before, thread, copy.call});
@@ -109,6 +107,9 @@ void DriverPath::start(CallId call, uint32_t thread) {
 }
 
 void DriverPath::copy_finished(uint32_t thread, CallId call) {
+  if (world_.device.failed(world_.device.context(copies_[call].copy.stream))) {
+    return threads_.wake(thread);
+  }
   world_.oracle.starts(call);
   world_.oracle.completes(call);
   arrive(copies_[call].copy);
@@ -121,6 +122,7 @@ void DriverPath::copy_done(CallId call) { arrive(copies_[call].copy); }
 void DriverPath::arrive(const ProgramCopy& copy) {
   if (copy.direction == Direction::to_device) return;
   world_.memory.write(copy.host);
+  world_.cpu_writes(copy.host);
   world_.oracle.host_written_by(copy.call, copy.host);
   world_.oracle.opened(copy.call);
 }
@@ -129,12 +131,15 @@ void DriverPath::sync(uint32_t stream, uint64_t count, uint32_t thread) {
   wait({stream, count, thread, kNoCall});
 }
 
-void DriverPath::sync_all(uint32_t thread) {
-  if (world_.device.streams() == 0) return threads_.wake(thread);
+void DriverPath::sync_all(uint32_t context, uint32_t thread) {
+  bool waits = false;
   for (uint32_t stream = 0; stream < world_.device.streams(); ++stream) {
+    if (world_.device.context(stream) != context) continue;
+    waits = true;
     waiting_.push_back({stream, world_.device.submitted(stream), thread, kNoCall});
     world_.device.watch(stream, world_.device.submitted(stream), Duration{0});
   }
+  if (!waits) threads_.wake(thread);
 }
 
 uint64_t DriverPath::event_place(uint32_t event) const {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver's own path, which `off` and `stock` use: what the machine does without Sealane.
+// The driver's own path: what the machine does without Sealane, and with every copy that is passed.
 // With CC on a copy blocks its caller until the stream has drained and the copy is done, one core
 // seals, and the copies of a context take turns. With CC off, copies of pinned memory are the
 // device's business.
@@ -11,7 +11,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/runtime.h"
+#include "sim/program_call.h"
 #include "sim/world.h"
 
 namespace sealane::sim {
@@ -24,7 +24,7 @@ class DriverPath {
   Duration copy(const ProgramCopy& copy, uint32_t context, uint32_t thread);
   bool blocks(const ProgramCopy& copy) const;
   void sync(uint32_t stream, uint64_t count, uint32_t thread);  // wakes when so much is done
-  void sync_all(uint32_t thread);
+  void sync_all(uint32_t context, uint32_t thread);
   uint64_t event_place(uint32_t event) const;  // things before it in its stream, and itself
   uint32_t event_stream(uint32_t event) const { return events_[event].stream; }
 

@@ -14,20 +14,17 @@
 namespace sealane::sim {
 
 enum class EventKind : uint8_t {
-  thread_runs,    // a: thread
-  item_starts,    // a: hardware queue may look again
-  kernel_ends,    // a: stream
-  notify,         // a: stream, b: count the host learns of
-  worker_done,    // a: worker
-  lane_done,      // a: lane executor
-  landed,         // a: lane, b: index of a message
-  arrived,        // b: index of a message from the device
-  timer,          // a hold may have ended
-  driver_free,    // the driver's own copy path is free again, a: thread
-  copy_done,      // off: b: call
-  rotation_done,  // a: lane
-  opened_inline,  // b: index of a message from the device
-  watchdog,       // a: lane whose record did not come
+  thread_runs,  // a: thread
+  item_starts,  // a: hardware queue may look again
+  kernel_ends,  // a: stream
+  notify,       // a: stream, b: count the host learns of
+  worker_done,  // b: what was sealed ahead
+  sent,         // a: copy thread; the driver has a message of it
+  crossed,      // a: copy thread; the driver's call has returned
+  ending,       // a: copy thread; one ending is done
+  timer,        // a hold may have ended
+  driver_free,  // the driver's own copy path is free again, a: thread
+  copy_done,    // off: b: call
 };
 
 struct SimEvent {

@@ -69,11 +69,10 @@ Machine::Machine(workload::Feed& feed, const Setup& setup)
 
 void Machine::begin() {
   running_ = world_.threads = static_cast<uint32_t>(threads_.size());
-  if (world_.setup.policy.carries()) {
-    runtime_.emplace(world_, *this);
-  } else {
-    driver_.emplace(world_, *this);
-  }
+  runtime_.emplace(world_, *this);
+  driver_.emplace(world_, *this);
+  world_.cpu_writes = [this](const Range& range) { runtime_->write(range); };
+  world_.device.on_work([this](const Item& item) { do_work(item); });
 }
 
 Outcome Machine::run() {
@@ -94,6 +93,12 @@ Outcome Machine::run() {
                                   patience_.events() + retries_, in_ms(patience_.time())));
     }
   }
+  // What is still in the streams of a context that has failed must not run.
+  constexpr uint64_t kAfterFailure = 20'000;
+  for (uint64_t i = 0; world_.error && i < kAfterFailure; ++i) {
+    if (world_.events.empty() || world_.oracle.broken()) break;
+    handle(world_.events.pop());
+  }
   return outcome();
 }
 
@@ -109,28 +114,20 @@ void Machine::handle(const SimEvent& event) {
       world_.device.kernel_ends(event.a);
       break;
     case EventKind::notify:
-      runtime_ ? runtime_->notify(event.a, event.b) : driver_->notify(event.a, event.b);
+      runtime_->reached(event.a, event.b);
+      driver_->notify(event.a, event.b);
       break;
     case EventKind::worker_done:
-      runtime_->worker_done(event.a);
+      runtime_->worker_done(event.a, event.b);
       break;
-    case EventKind::lane_done:
-      runtime_->lane_done(event.a);
+    case EventKind::sent:
+      runtime_->sent(event.a);
       break;
-    case EventKind::landed:
-      runtime_->landed(event.a);
+    case EventKind::crossed:
+      runtime_->crossed(event.a);
       break;
-    case EventKind::arrived:
-      runtime_->arrived(event.b);
-      break;
-    case EventKind::opened_inline:
-      runtime_->opened_inline(event.b);
-      break;
-    case EventKind::watchdog:
-      runtime_->watchdog(event.a);
-      break;
-    case EventKind::rotation_done:
-      runtime_->rotation_done(event.a);
+    case EventKind::ending:
+      runtime_->ending_done(event.a);
       break;
     case EventKind::timer:
       break;
@@ -141,7 +138,7 @@ void Machine::handle(const SimEvent& event) {
       driver_->copy_done(static_cast<CallId>(event.b));
       break;
   }
-  if (runtime_) runtime_->pump();
+  if (!world_.oracle.broken()) runtime_->pump();
 }
 
 // --- threads
@@ -158,7 +155,7 @@ void Machine::step(uint32_t id) {
   }
   const workload::Operation& operation = program_[thread.operations[thread.next]];
   if (!std::exchange(thread.thought, true) && operation.think > Duration{0}) {
-    const Duration think = runtime_ ? runtime_->shared(operation.think) : operation.think;
+    const Duration think = runtime_->shared(operation.think);
     world_.events.add(world_.now() + think, EventKind::thread_runs, id);
     return;
   }
@@ -240,6 +237,7 @@ uint32_t Machine::key(workload::StreamId stream) {
 
 Machine::Progress Machine::perform(uint32_t id, const workload::Operation& operation) {
   Thread& thread = threads_[id];
+  if (captured(operation.action)) return Progress::done;
   const Gpu& gpu = world_.setup.platform.gpu;
   const bool cc = world_.setup.policy.confidential;
   const auto oracle_call = [&](Oracle::CallKind kind, uint32_t stream, CallId on = kNoCall) {
@@ -250,7 +248,6 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           [&](const workload::Copy& asked) { return copy(id, asked); },
           [&](const workload::Launch& asked) {
             const uint32_t stream = key(asked.stream);
-            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
             const CallId call = oracle_call(Oracle::CallKind::kernel, stream);
             return launch({.kind = ItemKind::kernel,
                            .stream = stream,
@@ -260,7 +257,6 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           },
           [&](const workload::CopyOnDevice& asked) {
             const uint32_t stream = key(asked.stream);
-            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
             const CallId call = oracle_call(Oracle::CallKind::kernel, stream);
             return launch({.kind = ItemKind::kernel,
                            .stream = stream,
@@ -270,7 +266,6 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           },
           [&](const workload::RecordEvent& asked) {
             const uint32_t stream = key(asked.stream);
-            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
             const CallId call = oracle_call(Oracle::CallKind::record, stream);
             recorded_[asked.event] = call;
             return launch({.kind = ItemKind::record,
@@ -281,7 +276,6 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
           },
           [&](const workload::WaitEvent& asked) {
             const uint32_t stream = key(asked.stream);
-            if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
             const auto found = recorded_.find(asked.event);
             const CallId on = found == recorded_.end() ? kNoCall : found->second;
             const CallId call = oracle_call(Oracle::CallKind::wait, stream, on);
@@ -303,8 +297,8 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
             sync_event(id, static_cast<uint32_t>(asked.event));
             return fall_asleep(id);
           },
-          [&](const workload::SyncContext&) {
-            sync_all(id);
+          [&](const workload::SyncContext& asked) {
+            sync_all(id, static_cast<uint32_t>(asked.context));
             return fall_asleep(id);
           },
           [&](const workload::WriteHost& asked) {
@@ -315,28 +309,115 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
             allocated_[asked.range.address] = asked.range.bytes;
             world_.memory.write(asked.range);
             world_.oracle.allocates(asked.range);
-            if (runtime_) runtime_->allocated(asked.range, asked.memory);
+            runtime_->allocated(asked.range, asked.memory);
             return Progress::done;
           },
           [&](const workload::FreeHost& asked) { return free_host(id, asked.address); },
           [&](const workload::CreateStream& asked) {
-            contexts_[asked.stream] = static_cast<uint32_t>(asked.context);
-            key(asked.stream);
+            const auto context = static_cast<uint32_t>(asked.context);
+            contexts_[asked.stream] = context;
+            world_.device.describe(key(asked.stream), context, asked.kind);
+            world_.oracle.describe(key(asked.stream), context, asked.kind);
             return Progress::done;
           },
+          [&](const workload::StreamWork& asked) { return work(id, asked); },
+          [&](const workload::HoldStream& asked) { return hold(id, asked); },
+          [&](const workload::RaiseFlag& asked) {
+            std::erase(thread.flags, asked.flag);
+            world_.device.raise(asked.flag);
+            return Progress::done;
+          },
+          [&](const workload::BatchCopies& asked) {
+            thread.batched = asked.copies;
+            return Progress::done;
+          },
+          [&](const workload::CaptureStream& asked) { return capture(id, asked); },
           [&](const auto&) { return Progress::done; },
       },
       operation.action);
 }
 
 Machine::Progress Machine::launch(const ProgramCall& call, uint32_t id) {
-  threads_[id].cost = runtime_ ? runtime_->call(call) : driver_->call(call);
+  world_.log("thread {} puts call {} into stream {}", id, call.call, call.stream);
+  runtime_->other_work(call.stream);
+  threads_[id].cost = driver_->call(call);
   return Progress::done;
 }
 
-Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
+Machine::Progress Machine::work(uint32_t id, const workload::StreamWork& asked) {
   const uint32_t stream = key(asked.stream);
-  if (runtime_ && !runtime_->accepts(stream)) return Progress::again;
+  const CallId call = world_.oracle.call(Oracle::CallKind::kernel, stream);
+  return launch({.kind = ItemKind::work,
+                 .stream = stream,
+                 .call = call,
+                 .work = asked.kind,
+                 .host = asked.host},
+                id);
+}
+
+// The turn of such work has come. What the device writes no guard sees.
+void Machine::do_work(const Item& item) {
+  if (!runtime_->may_run(item.stream)) return;
+  const bool unseen = item.work == workload::WorkKind::device_write && runtime_->mapped(item.host);
+  world_.oracle.host_written_by(item.call, item.host);
+  world_.memory.write(item.host);
+  if (!unseen) runtime_->write(item.host);
+}
+
+// A host that waits in its copies cannot hold their stream.
+Machine::Progress Machine::hold(uint32_t id, const workload::HoldStream& asked) {
+  if (!world_.setup.policy.async) return Progress::done;
+  const uint32_t stream = key(asked.stream);
+  threads_[id].flags.push_back(asked.flag);
+  const CallId call = world_.oracle.call(Oracle::CallKind::kernel, stream);
+  return launch({.kind = ItemKind::hold, .stream = stream, .call = call, .flag = asked.flag}, id);
+}
+
+// Before the thread waits for anything.
+void Machine::raise_flags(uint32_t id) {
+  for (const uint32_t flag : std::exchange(threads_[id].flags, {})) world_.device.raise(flag);
+}
+
+Machine::Progress Machine::capture(uint32_t id, const workload::CaptureStream& asked) {
+  if (asked.begins) {
+    if (captures_.emplace(asked.stream, Duration{0}).second) runtime_->capture(true);
+    return Progress::done;
+  }
+  const auto found = captures_.find(asked.stream);
+  if (found == captures_.end()) return Progress::done;
+  const Duration time = found->second;
+  captures_.erase(found);
+  runtime_->capture(false);
+  const uint32_t stream = key(asked.stream);
+  const CallId call = world_.oracle.call(Oracle::CallKind::kernel, stream);
+  return launch({.kind = ItemKind::kernel, .stream = stream, .call = call, .run_time = time}, id);
+}
+
+// Into the graph, if its stream is being captured.
+bool Machine::captured(const workload::Action& action) {
+  if (captures_.empty()) return false;
+  if (const auto* launched = std::get_if<workload::Launch>(&action)) {
+    const auto found = captures_.find(launched->stream);
+    if (found == captures_.end()) return false;
+    found->second += launched->run_time;
+    return true;
+  }
+  const auto* copy = std::get_if<workload::Copy>(&action);
+  if (copy == nullptr || !captures_.contains(copy->stream)) return false;
+  const ProgramCopy asked{.stream = key(copy->stream),
+                          .direction = copy->direction,
+                          .host = copy->host,
+                          .device = copy->device,
+                          .memory = copy->memory,
+                          .sync = copy->call == workload::CallKind::sync};
+  if (runtime_->copies({&asked, 1})) {
+    world_.oracle.violate("capture", "a copy that was captured crossed by itself");
+  }
+  return true;
+}
+
+ProgramCopy Machine::program_copy(uint32_t id, const workload::Copy& asked) {
+  const uint32_t stream = key(asked.stream);
   // Such a copy returns when it is done, and with it all before it in its stream.
   const bool back_to_pageable =
       asked.direction == Direction::to_host && asked.memory != MemoryKind::pinned;
@@ -358,57 +439,84 @@ Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
     world_.counters.sealed_bytes += asked.host.bytes;
     world_.counters.sealed_messages += message_count(world_.setup.platform.cc, asked.host.bytes);
   }
+  return copy;
+}
+
+Machine::Progress Machine::copy(uint32_t id, const workload::Copy& asked) {
   Thread& thread = threads_[id];
-  if (!runtime_) {
-    thread.cost = driver_->copy(copy, contexts_[asked.stream], id);
-    if (!driver_->blocks(copy)) return Progress::done;
-    thread.covers = {copy.call};
-    return fall_asleep(id);
+  if (!thread.passed.empty()) {
+    const ProgramCopy copy = thread.passed.front();
+    thread.passed.pop_front();
+    return pass(id, asked.stream, copy);
   }
-  thread.cost = runtime_->copy(copy, id);
-  if (!runtime_->blocks(copy.call)) return Progress::done;
-  if (copy.sync) {
-    thread.covers = {copy.call};
-    runtime_->sync_stream(stream, id);
+  const uint32_t batched = std::exchange(thread.batched, 0);
+  if (batched > 1) return copy_batch(id, batched);
+  const ProgramCopy copy = program_copy(id, asked);
+  if (const auto cost = runtime_->copies({&copy, 1})) {
+    thread.cost = *cost;
+    return Progress::done;
   }
+  return pass(id, asked.stream, copy);
+}
+
+// All copies of the batch in one call, or one after the other by the driver.
+Machine::Progress Machine::copy_batch(uint32_t id, uint32_t count) {
+  Thread& thread = threads_[id];
+  std::vector<ProgramCopy> all;
+  size_t next = thread.next;
+  const auto& first = std::get<workload::Copy>(program_[thread.operations[next]].action);
+  for (; next < thread.operations.size() && all.size() < count; ++next) {
+    const auto* copy = std::get_if<workload::Copy>(&program_[thread.operations[next]].action);
+    if (copy == nullptr || copy->stream != first.stream) break;
+    all.push_back(program_copy(id, *copy));
+  }
+  if (const auto cost = runtime_->copies(all)) {
+    thread.cost = *cost;
+    thread.next = next - 1;
+    return Progress::done;
+  }
+  thread.passed.assign(all.begin() + 1, all.end());
+  return pass(id, first.stream, all.front());
+}
+
+Machine::Progress Machine::pass(uint32_t id, workload::StreamId stream, const ProgramCopy& copy) {
+  Thread& thread = threads_[id];
+  world_.log("copy {} is passed", copy.call);
+  runtime_->other_work(copy.stream);
+  thread.cost = driver_->copy(copy, contexts_[stream], id);
+  if (!driver_->blocks(copy)) return Progress::done;
+  thread.covers = {copy.call};
+  raise_flags(id);
   return fall_asleep(id);
 }
 
 void Machine::sync_stream(uint32_t id, uint32_t stream) {
+  raise_flags(id);
   const CallId last = world_.oracle.last_call(stream);
   if (last != kNoCall) threads_[id].covers = {last};
-  if (runtime_) {
-    runtime_->sync_stream(stream, id);
-  } else {
-    driver_->sync(stream, world_.device.submitted(stream), id);
-  }
+  driver_->sync(stream, world_.device.submitted(stream), id);
 }
 
 void Machine::sync_event(uint32_t id, uint32_t event) {
-  if (runtime_) {
-    runtime_->sync_event(event, id);
-  } else {
-    driver_->sync(driver_->event_stream(event), driver_->event_place(event), id);
-  }
+  raise_flags(id);
+  driver_->sync(driver_->event_stream(event), driver_->event_place(event), id);
 }
 
-void Machine::sync_all(uint32_t id) {
+void Machine::sync_all(uint32_t id, uint32_t context) {
+  raise_flags(id);
   for (const auto& [name, stream] : streams_) {
+    if (contexts_[name] != context) continue;
     const CallId last = world_.oracle.last_call(stream);
     if (last != kNoCall) threads_[id].covers.push_back(last);
   }
-  if (runtime_) {
-    runtime_->sync_all(id);
-  } else {
-    driver_->sync_all(id);
-  }
+  driver_->sync_all(context, id);
 }
 
 void Machine::write(uint32_t id, const Range& range) {
   world_.log("thread {} writes [{:#x}, +{})", id, range.address, range.bytes);
   world_.oracle.program_writes(range);
   world_.memory.write(range);
-  if (runtime_) threads_[id].cost += runtime_->write(range);
+  threads_[id].cost += runtime_->write(range);
 }
 
 // Memory goes when nobody reads it any more: Sealane makes the free wait.
@@ -416,9 +524,10 @@ Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
   const auto found = allocated_.find(address);
   if (found == allocated_.end()) return Progress::done;
   const Range range{address, found->second};
-  if (runtime_) {
-    runtime_->freed(range);
-    if (runtime_->reading(range)) return Progress::again;
+  runtime_->freed(range);
+  if (runtime_->busy(range)) {
+    raise_flags(id);
+    return Progress::again;
   }
   world_.log("thread {} frees [{:#x}, +{})", id, range.address, range.bytes);
   world_.oracle.program_writes(range);
@@ -444,13 +553,13 @@ bool Machine::being_copied(const Range& range) const {
 // Once, also if the operation has to be tried again.
 void Machine::follow_script(uint32_t operation) {
   const auto [first, last] = script_.equal_range(operation);
-  for (auto fault = first; runtime_ && fault != last; ++fault) {
+  for (auto fault = first; fault != last; ++fault) {
     switch (fault->second.kind) {
       case ScriptedFault::Kind::rotation:
-        for (uint32_t lane = 0; lane < runtime_->lanes(); ++lane) runtime_->rotate(lane);
+        for (uint32_t lane = 0; lane < runtime_->channels(); ++lane) runtime_->rotate(lane);
         break;
       case ScriptedFault::Kind::driver_message:
-        runtime_->driver_message(runtime_->lanes() - 1);
+        if (runtime_->channels() > 0) runtime_->driver_message(runtime_->channels() - 1);
         break;
       case ScriptedFault::Kind::worker_stall:
         runtime_->stall_workers(fault->second.stall);
@@ -464,12 +573,14 @@ void Machine::follow_script(uint32_t operation) {
 }
 
 void Machine::inject_faults(uint32_t id) {
-  if (!runtime_) return;
+  if (!world_.setup.policy.carries()) return;
   const Faults& faults = world_.setup.faults;
   SeededRandom& random = world_.random;
-  const auto lane = static_cast<uint32_t>(random.below(runtime_->lanes()));
-  if (random.chance(faults.driver_message)) runtime_->driver_message(lane);
-  if (random.chance(faults.rotation)) runtime_->rotate(lane);
+  if (runtime_->channels() > 0) {
+    const auto lane = static_cast<uint32_t>(random.below(runtime_->channels()));
+    if (random.chance(faults.driver_message)) runtime_->driver_message(lane);
+    if (random.chance(faults.rotation)) runtime_->rotate(lane);
+  }
   if (random.chance(faults.worker_stall)) runtime_->stall_worker();
   if (random.chance(faults.tamper)) runtime_->tamper_next(kTampering[random.below(4)]);
   if (random.chance(faults.guard_write)) {
@@ -482,7 +593,7 @@ void Machine::inject_faults(uint32_t id) {
   if (random.chance(faults.free_in_flight)) {
     const auto planned = runtime_->some_planned(random.next());
     if (planned) runtime_->freed(*planned);
-    if (planned && !runtime_->reading(*planned)) {
+    if (planned && !runtime_->busy(*planned)) {
       world_.log("[{:#x}, +{}) is freed and allocated again", planned->address, planned->bytes);
       world_.memory.write(*planned);
       runtime_->allocated(*planned, MemoryKind::pinned);
@@ -497,7 +608,7 @@ Outcome Machine::outcome() const {
   result.counters.events = world_.events.popped();
   result.error = world_.error;
   result.timeline = world_.timeline.spans();
-  if (runtime_) runtime_->count(result.counters);
+  runtime_->count(result.counters);
   if (const auto& broken = world_.oracle.broken()) {
     Violation violation;
     violation.seed = world_.setup.seed;
@@ -512,22 +623,23 @@ Outcome Machine::outcome() const {
 
 namespace {
 
-Setup with_queues(Setup setup) {
+Setup settled(Setup setup) {
   if (setup.hardware_queues == 0) {
     setup.hardware_queues = static_cast<uint32_t>(setup.platform.gpu.hardware_queues);
   }
+  setup.policy = settled_policy(setup);
   return setup;
 }
 
 }  // namespace
 
 Outcome simulate(const workload::Program& program, const Setup& setup) {
-  const Setup ready = with_queues(setup);
+  const Setup ready = settled(setup);
   return Machine(program, ready).run();
 }
 
 Outcome simulate(workload::Feed& feed, const Setup& setup) {
-  const Setup ready = with_queues(setup);
+  const Setup ready = settled(setup);
   return Machine(feed, ready).run();
 }
 

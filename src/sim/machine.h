@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
@@ -32,11 +33,14 @@ class Machine final : public Threads {
     std::vector<uint32_t> operations;  // of the program, in order
     size_t next = 0;
     bool asleep = false;
-    bool woken = false;          // while its call was still being made
-    bool thought = false;        // the time before the next call has passed
-    Instant called{};            // when its call was made
-    Duration cost{0};            // of the call it is in, beyond waiting
-    std::vector<CallId> covers;  // what the synchronising call it is in covers
+    bool woken = false;              // while its call was still being made
+    bool thought = false;            // the time before the next call has passed
+    Instant called{};                // when its call was made
+    Duration cost{0};                // of the call it is in, beyond waiting
+    std::vector<CallId> covers;      // what the synchronising call it is in covers
+    std::vector<uint32_t> flags;     // that hold a stream until it raises them
+    uint32_t batched = 0;            // copies that are one call
+    std::deque<ProgramCopy> passed;  //   and were passed: the driver does them one by one
   };
   enum class Progress : uint8_t { done, asleep, again };
 
@@ -47,11 +51,20 @@ class Machine final : public Threads {
   void finish_call(uint32_t thread);
   Progress perform(uint32_t thread, const workload::Operation& operation);
   Progress copy(uint32_t thread, const workload::Copy& copy);
+  Progress copy_batch(uint32_t thread, uint32_t count);
+  ProgramCopy program_copy(uint32_t thread, const workload::Copy& copy);
+  Progress pass(uint32_t thread, workload::StreamId stream, const ProgramCopy& copy);
+  Progress capture(uint32_t thread, const workload::CaptureStream& asked);
+  bool captured(const workload::Action& action);
+  Progress work(uint32_t thread, const workload::StreamWork& asked);
+  Progress hold(uint32_t thread, const workload::HoldStream& asked);
+  void raise_flags(uint32_t thread);
+  void do_work(const Item& item);
   Progress launch(const ProgramCall& call, uint32_t thread);
   Progress fall_asleep(uint32_t thread);
   void sync_stream(uint32_t thread, uint32_t stream);
   void sync_event(uint32_t thread, uint32_t event);
-  void sync_all(uint32_t thread);
+  void sync_all(uint32_t thread, uint32_t context);
   void write(uint32_t thread, const Range& range);
   Progress free_host(uint32_t thread, uint64_t address);
   void follow_script(uint32_t operation);
@@ -61,8 +74,8 @@ class Machine final : public Threads {
   Outcome outcome() const;
 
   World world_;
-  std::optional<Runtime> runtime_;    // policies that carry copies
-  std::optional<DriverPath> driver_;  // the others
+  std::optional<Runtime> runtime_;    // carries what Copies says
+  std::optional<DriverPath> driver_;  // does the rest
   workload::Program written_;         // what the feed wants next
   workload::Feed* feed_ = nullptr;
   const workload::Program& program_;
@@ -72,7 +85,8 @@ class Machine final : public Threads {
   std::vector<Thread> threads_;
   std::map<workload::StreamId, uint32_t> streams_;  // to small numbers
   std::map<workload::StreamId, uint32_t> contexts_;
-  std::map<workload::EventId, CallId> recorded_;  // the latest record
+  std::map<workload::EventId, CallId> recorded_;     // the latest record
+  std::map<workload::StreamId, Duration> captures_;  // what the graph will take
   std::map<uint64_t, uint64_t> allocated_;
   uint32_t running_ = 0;
   Instant ended_{};

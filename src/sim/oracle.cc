@@ -19,10 +19,25 @@ constexpr uint64_t kMessage = 1_MiB;
 
 // --- the program
 
+void Oracle::describe(uint32_t stream, uint32_t context, workload::StreamKind kind) {
+  if (streams_.size() <= stream) streams_.resize(stream + 1);
+  streams_[stream].context = context;
+  streams_[stream].kind = kind;
+}
+
+// The legacy stream waits for the blocking ones of its context, and they for it.
 CallId Oracle::add(Call call) {
+  using workload::StreamKind;
   const auto id = static_cast<CallId>(calls_.size());
-  if (last_of_.size() <= call.stream) last_of_.resize(call.stream + 1, kNoCall);
-  call.before = std::exchange(last_of_[call.stream], id);
+  if (streams_.size() <= call.stream) streams_.resize(call.stream + 1);
+  const Stream on = streams_[call.stream];
+  const StreamKind other =
+      on.kind == StreamKind::legacy ? StreamKind::blocking : StreamKind::legacy;
+  for (const Stream& stream : streams_) {
+    if (on.kind == StreamKind::non_blocking || stream.kind != other) continue;
+    if (stream.context == on.context && stream.last != kNoCall) call.also.push_back(stream.last);
+  }
+  call.before = std::exchange(streams_[call.stream].last, id);
   calls_.push_back(std::move(call));
   covered_.push_back(false);
   return id;
@@ -60,15 +75,29 @@ void Oracle::expect(Call& call) {
   }
 }
 
-void Oracle::program_writes(const Range& range) {
+void Oracle::program_writes(const Range& range) { disturb(range); }
+
+// Before its turn a source may change, and the copy must carry what it holds then. Whoever changes
+// it later has a race.
+void Oracle::disturb(const Range& range) {
   for (const CallId id : sources_) {
     Call& call = calls_[id];
-    if (call.copy.stable_source && call.copy.host.overlaps(range)) call.racy = true;
+    if (!call.copy.stable_source || !call.copy.host.overlaps(range)) continue;
+    if (unfinished_before(call) == kNoCall) call.racy = true;
+  }
+}
+
+void Oracle::frees(const Range& range) {
+  mapped_.write(range, kUnmapped);
+  for (const CallId id : sources_) {
+    const Call& call = calls_[id];
+    if (!call.copy.stable_source || has_failed(id) || !call.copy.host.overlaps(range)) continue;
+    violate("freed-range", fmt::format("the source of copy {} was freed before it was read", id));
   }
 }
 
 CallId Oracle::last_call(uint32_t stream) const {
-  return stream < last_of_.size() ? last_of_[stream] : kNoCall;
+  return stream < streams_.size() ? streams_[stream].last : kNoCall;
 }
 
 // --- order
@@ -87,19 +116,37 @@ bool Oracle::may_pass(const Call& later, const Call& earlier) const {
          (reads_host || !a.host.overlaps(b.host));
 }
 
-void Oracle::starts(CallId id) {
-  const Call& call = calls_[id];
+// A call that this one must follow and that is not complete.
+CallId Oracle::unfinished_before(const Call& call) const {
+  const auto done = [&](CallId id) { return calls_[id].complete && calls_[id].opened; };
   CallId before = call.before;
-  while (before != kNoCall && !calls_[before].complete && may_pass(call, calls_[before])) {
+  while (before != kNoCall && !done(before) && may_pass(call, calls_[before])) {
+    for (const CallId also : calls_[before].also) {
+      if (!done(also)) return also;
+    }
     before = calls_[before].before;
   }
-  if (before != kNoCall && !calls_[before].complete) {
+  if (before != kNoCall && !done(before)) return before;
+  for (const CallId also : call.also) {
+    if (!done(also)) return also;
+  }
+  if (call.waits_for != kNoCall && !calls_[call.waits_for].complete) return call.waits_for;
+  return kNoCall;
+}
+
+bool Oracle::has_failed(CallId call) const {
+  return failed_.contains(streams_[calls_[call].stream].context);
+}
+
+void Oracle::starts(CallId id) {
+  const Call& call = calls_[id];
+  if (call.kind == CallKind::kernel && has_failed(id)) {
+    violate("run-behind-forgery", fmt::format("call {} began in a context that had failed", id));
+  }
+  const CallId before = unfinished_before(call);
+  if (before != kNoCall) {
     violate("order", fmt::format("call {} of stream {} began before call {} was done", id,
                                  call.stream, before));
-  }
-  if (call.waits_for != kNoCall && !calls_[call.waits_for].complete) {
-    violate("order",
-            fmt::format("call {} did not wait for the event of call {}", id, call.waits_for));
   }
 }
 
@@ -113,7 +160,7 @@ void Oracle::completes(CallId id) {
 }
 
 void Oracle::sync_returns(CallId last) {
-  if (!failed_) check_covered(last);
+  if (failed_.empty()) check_covered(last);
 }
 
 // Everything before `last` in its stream, and what that waited for in others.
@@ -133,6 +180,7 @@ void Oracle::check_covered(CallId last) {
       }
       covered_[id] = true;
       if (call.waits_for != kNoCall) open.push_back(call.waits_for);
+      open.insert(open.end(), call.also.begin(), call.also.end());
     }
   }
 }
@@ -144,9 +192,28 @@ Oracle::Lane& Oracle::lane_of(uint32_t lane) {
   return lanes_[lane];
 }
 
+void Oracle::own_message(uint32_t lane, CallId carried) {
+  if (carried != kNoCall) {
+    violate("message-match",
+            fmt::format("a message of the driver's own carried bytes of copy {}", carried));
+  }
+  exposes(lane, counter(lane), nullptr);
+}
+
+void Oracle::slot_holds(uint32_t lane, uint32_t slot, const Sealed& record) {
+  lane_of(lane).slots[slot] = record;
+}
+
+void Oracle::slot_wiped(uint32_t lane, uint32_t slot) { lane_of(lane).slots.erase(slot); }
+
+void Oracle::sealed_instead(uint32_t lane, uint32_t slot) {
+  if (!lane_of(lane).slots.contains(slot)) return;
+  violate("iv-once", fmt::format("lane {} sealed a message again whose record slot {} still holds",
+                                 lane, slot));
+}
+
 void Oracle::exposes(uint32_t lane, uint64_t position, const Sealed* record) {
   Lane& on = lane_of(lane);
-  if (failed_) violate("failure", fmt::format("lane {} went on after an error", lane));
   if (position < on.next) {
     violate("iv-once", fmt::format("lane {} exposed position {} twice", lane, position));
   }
@@ -175,11 +242,11 @@ void Oracle::delivers(CallId id, const Range& part, uint64_t content) {
   if (call.racy) return;
   const uint64_t index = (part.address - call.copy.host.address) / kMessage;
   const bool whole = part == call.copy.host;
-  const uint64_t expected = whole ? call.whole : call.contents[index];
+  const uint64_t then = whole ? call.whole : call.contents[index];
+  const uint64_t expected = call.copy.stable_source ? memory_.fingerprint(part) : then;
   if (content != expected) {
-    violate("stale",
-            fmt::format("copy {} delivered other bytes of [{:#x}, +{}) than it was asked for", id,
-                        part.address, part.bytes));
+    violate("stale", fmt::format("copy {} delivered other bytes of [{:#x}, +{}) than were there",
+                                 id, part.address, part.bytes));
   }
 }
 
@@ -187,18 +254,21 @@ void Oracle::delivers(CallId id, const Range& part, uint64_t content) {
 
 void Oracle::opened(CallId copy) { calls_[copy].opened = true; }
 
-// A copy from the device reached memory that a later copy of the same stream reads: from now on
-// that is what it must deliver. For copies of other streams the program has a race.
-void Oracle::host_written_by(CallId copy, const Range& part) {
-  for (const CallId id : sources_) {
-    Call& call = calls_[id];
-    if (!call.copy.stable_source || !call.copy.host.overlaps(part)) continue;
-    if (call.stream == calls_[copy].stream && copy < id) {
-      expect(call);
-    } else {
-      call.racy = true;
-    }
+void Oracle::host_written_by(CallId call, const Range& part, bool verified) {
+  if (verified && has_failed(call)) {
+    violate("deliver-after-failure",
+            fmt::format("call {} reached the host after its context had failed", call));
   }
+  if (!verified) unverified_.push_back(part);
+  disturb(part);
+}
+
+void Oracle::wiped(const Range& range) { std::erase(unverified_, range); }
+
+void Oracle::gate_opens() {
+  if (unverified_.empty()) return;
+  violate("wipe", fmt::format("[{:#x}, +{}) holds bytes that did not verify",
+                              unverified_.front().address, unverified_.front().bytes));
 }
 
 void Oracle::slots_hold(uint64_t bytes) {

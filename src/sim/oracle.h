@@ -5,28 +5,39 @@
 // the program was allowed to see, and keeps its own books about all of it: it never asks the core.
 // The first broken rule is kept, the rest of the run does not matter.
 //
-//   iv-once            a position of a lane crosses the bus once under one key
+//   iv-once            a position of a lane crosses the bus once under one key, and a record that
+//                      was made for a message is gone before the message is sealed otherwise
 //   iv-order           and in order: the device counts by itself
 //   rotation           sealed under the key the device has
-//   stale              carries the bytes the range held when the copy was requested
+//   stale              carries the bytes the range held when the copy's turn came; of pageable
+//                      memory, when it was requested
+//   message-match      a message of the driver's own carries what the driver put into it
 //   order              no call takes effect before what it must follow
 //   sync               no synchronising call returns before what it covers is done
 //   verify-before-use  nor before what came to the host is verified
+//   run-behind-forgery    nothing of a context begins after one of its copies failed
+//   deliver-after-failure nor does anything reach the host
+//   wipe               and what did unverified is gone before anybody goes on
+//   capture            what is captured does not cross
+//   freed-range        memory goes when no copy touches it
 //   budget             slots stay within the budget
 //   unmapped           what is sealed ahead was allocated or copied before, and not freed since
-//   failure            nothing crosses a lane after an error was seen
 //   deadlock           the program goes on
 //   livelock           and in bounded time
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/time.h"
 #include "core/copy.h"
 #include "sim/memory.h"
+#include "workload/operation.h"
 
 namespace sealane::sim {
 
@@ -39,18 +50,19 @@ class Oracle {
       : memory_(memory), budget_(slot_bytes_max) {}
 
   // --- the program
+  void describe(uint32_t stream, uint32_t context, workload::StreamKind kind);
   enum class CallKind : uint8_t { kernel, record, wait, copy };
   struct CopyFacts {
     Direction direction = Direction::to_device;
     Range host;
     uint64_t device = 0;
-    bool stable_source = false;  // pinned: the program must not touch it until the copy is done
+    bool stable_source = false;  // pinned: not touched from the copy's turn until it is done
   };
   CallId call(CallKind kind, uint32_t stream, CallId waits_for = kNoCall);
   CallId call_copy(uint32_t stream, const CopyFacts& facts);
   void program_writes(const Range& range);  // before the memory changes
   void allocates(const Range& range) { mapped_.write(range, kMapped); }
-  void frees(const Range& range) { mapped_.write(range, kUnmapped); }
+  void frees(const Range& range);
   // A synchronising call that covers `stream` up to `last` returns without an error.
   void sync_returns(CallId last);
   CallId last_call(uint32_t stream) const;
@@ -66,10 +78,15 @@ class Oracle {
     uint64_t position = 0;
     uint64_t content = 0;
   };
-  // A record is exposed at the lane's `position`. Pads and messages of the driver have no record.
+  // A record is exposed at the lane's `position`. Pads have no record.
   void exposes(uint32_t lane, uint64_t position, const Sealed* record);
+  // A message of the driver's own; `carried` is the copy whose bytes it was given, if any.
+  void own_message(uint32_t lane, CallId carried);
+  void slot_holds(uint32_t lane, uint32_t slot, const Sealed& record);
+  void slot_wiped(uint32_t lane, uint32_t slot);
+  void sealed_instead(uint32_t lane, uint32_t slot);  // of the record in the slot
   void rotates(uint32_t lane);
-  void lane_failed() { failed_ = true; }
+  void fails(uint32_t context) { failed_.insert(context); }
   uint64_t counter(uint32_t lane) { return lane_of(lane).next; }
   uint32_t epoch(uint32_t lane) { return lane_of(lane).epoch; }
   // The content a message of this copy must have; `bytes` of it from `offset`.
@@ -78,8 +95,11 @@ class Oracle {
   uint64_t expected_whole(CallId copy) const { return calls_[copy].whole; }
 
   // --- the host
-  void opened(CallId copy);                              // verified and in place
-  void host_written_by(CallId copy, const Range& part);  // an opened message reaches memory
+  void opened(CallId copy);  // verified and in place
+  // Bytes from the device reach memory, in a stream's order.
+  void host_written_by(CallId call, const Range& part, bool verified = true);
+  void wiped(const Range& range);
+  void gate_opens();
   void slots_hold(uint64_t bytes);
   void seals_ahead(const Range& range);
 
@@ -96,6 +116,7 @@ class Oracle {
     uint32_t stream = 0;
     CallId before = kNoCall;     // in the same stream
     CallId waits_for = kNoCall;  // a record in another
+    std::vector<CallId> also;    // the legacy stream's rule
     bool complete = false;
     bool opened = false;
     bool racy = false;  // the program changed a source it had promised not to touch
@@ -106,10 +127,19 @@ class Oracle {
   struct Lane {
     uint64_t next = 0;
     uint32_t epoch = 0;
+    std::map<uint32_t, Sealed> slots;
+  };
+  struct Stream {
+    uint32_t context = 0;
+    workload::StreamKind kind = workload::StreamKind::non_blocking;
+    CallId last = kNoCall;
   };
 
   CallId add(Call call);
   void expect(Call& call);
+  CallId unfinished_before(const Call& call) const;
+  bool has_failed(CallId call) const;
+  void disturb(const Range& range);
   bool may_pass(const Call& later, const Call& earlier) const;
   void check_covered(CallId last);
   Lane& lane_of(uint32_t lane);
@@ -121,11 +151,12 @@ class Oracle {
   Memory mapped_;
   uint64_t budget_;
   std::vector<Call> calls_;
-  std::vector<CallId> last_of_;  // by stream
+  std::vector<Stream> streams_;
   std::vector<CallId> sources_;  // copies to the device that are not complete
   std::vector<bool> covered_;    // known to be done, with all before them
   std::vector<Lane> lanes_;
-  bool failed_ = false;
+  std::vector<Range> unverified_;  // what the program must not find
+  std::set<uint32_t> failed_;      // contexts
   std::optional<Broken> broken_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "core/copy/copy_threads.h"
 #include "workload/patterns.h"
 
 namespace sealane::sim {
@@ -31,7 +32,12 @@ struct Mix {
   double event = 0;
   double sync_copy = 0;
   double free = 0;
-  double phase = 0;  // the loop changes
+  double phase = 0;      // the loop changes
+  double held = 0;       // a copy waits for the host, which writes its source meanwhile
+  double host_work = 0;  // a stream writes what it copies next, by CPU or by device
+  double batch = 0;      // copies that are one call
+  double capture = 0;
+  double legacy = 0;  // streams that wait for each other by CUDA's old rule
 };
 
 // One thread's part of a program.
@@ -43,7 +49,7 @@ class Writer {
   Program write(uint64_t operations) {
     set_up();
     while (program_.size() < operations) round();
-    add(workload::SyncContext{workload::ContextId{1}});
+    add(workload::SyncContext{workload::ContextId{thread_ + 1}});
     return std::move(program_);
   }
 
@@ -58,10 +64,13 @@ class Writer {
 
   void set_up() {
     const uint64_t streams = random_.between(1, 3);
+    const bool old_rule = random_.chance(mix_.legacy);
     for (uint64_t i = 0; i < streams; ++i) {
       streams_.push_back(workload::StreamId(thread_ * 8 + static_cast<uint32_t>(i) + 1));
-      add(workload::CreateStream{streams_.back(), workload::ContextId{1},
-                                 workload::StreamKind::non_blocking});
+      const auto kind = !old_rule ? workload::StreamKind::non_blocking
+                        : i == 0  ? workload::StreamKind::legacy
+                                  : workload::StreamKind::blocking;
+      add(workload::CreateStream{streams_.back(), workload::ContextId{thread_ + 1}, kind});
     }
     const uint64_t count = random_.between(2, 14);
     const uint64_t bytes_max = uint64_t{1} << random_.between(18, 23);
@@ -100,6 +109,10 @@ class Writer {
     }
     if (random_.chance(mix_.event)) wait_across();
     if (random_.chance(mix_.swap_out)) copy_out(random_.below(buffers_.size()));
+    if (random_.chance(mix_.held)) hold_and_write(random_.below(buffers_.size()));
+    if (random_.chance(mix_.host_work)) write_by_stream(random_.below(buffers_.size()));
+    if (random_.chance(mix_.batch)) copy_batch();
+    if (random_.chance(mix_.capture)) capture();
     if (random_.chance(mix_.write)) change(random_.below(buffers_.size()));
     if (random_.chance(mix_.sync)) synchronise();
     if (random_.chance(mix_.free)) reallocate(random_.below(buffers_.size()));
@@ -138,6 +151,87 @@ class Writer {
       buffer.written_on = static_cast<uint32_t>(on);
       buffer.in_flight = true;
     }
+  }
+
+  // Nobody reads the source before the host says so: until then it may be written.
+  void hold_and_write(size_t index) {
+    Buffer& buffer = buffers_[index];
+    if (buffer.memory != MemoryKind::pinned) return;
+    if (buffer.in_flight || buffer.written_on != UINT32_MAX) synchronise_all();
+    const workload::StreamId on = stream();
+    const uint32_t flag = thread_ << 24 | ++flags_;
+    add(workload::HoldStream{on, flag});
+    add(workload::Copy{on, Direction::to_device, buffer.range, buffer.device, buffer.memory,
+                       CallKind::async});
+    if (random_.chance(0.8)) {
+      const uint64_t offset = random_.below(buffer.range.bytes);
+      add(workload::WriteHost{
+          {buffer.range.address + offset, random_.between(1, buffer.range.bytes - offset)}});
+    }
+    add(workload::RaiseFlag{flag});
+    buffer.in_flight = true;
+  }
+
+  // Work of a stream writes a source; the copy behind it, there or in a stream that waits, reads
+  // it.
+  void write_by_stream(size_t index) {
+    Buffer& buffer = buffers_[index];
+    if (buffer.memory != MemoryKind::pinned) return;
+    if (buffer.in_flight || buffer.written_on != UINT32_MAX) synchronise_all();
+    workload::StreamId on = stream();
+    add(workload::Launch{on, Duration(random_.between(1'000, 400'000))});
+    const uint64_t offset = random_.chance(0.5) ? 0 : random_.below(buffer.range.bytes);
+    add(workload::StreamWork{
+        on,
+        random_.chance(0.3) ? workload::WorkKind::host_function : workload::WorkKind::device_write,
+        {buffer.range.address + offset, random_.between(1, buffer.range.bytes - offset)}});
+    if (random_.chance(0.4)) {
+      const auto event = workload::EventId(thread_ * 8 + static_cast<uint32_t>(random_.below(8)));
+      add(workload::RecordEvent{event, on});
+      on = stream();
+      add(workload::WaitEvent{on, event});
+    }
+    add(workload::Copy{on, Direction::to_device, buffer.range, buffer.device, buffer.memory,
+                       CallKind::async});
+    buffer.in_flight = true;
+  }
+
+  // Copies of different buffers, so that no order among them matters.
+  void copy_batch() {
+    const workload::StreamId on = stream();
+    const size_t count = std::min<size_t>(buffers_.size(), random_.between(2, 6));
+    const size_t first = random_.below(buffers_.size());
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t index = (first + i) % buffers_.size();
+      if (buffers_[index].written_on == UINT32_MAX) chosen.push_back(index);
+    }
+    if (chosen.size() < 2) return;
+    add(workload::BatchCopies{static_cast<uint32_t>(chosen.size())});
+    for (const size_t index : chosen) {
+      Buffer& buffer = buffers_[index];
+      const uint64_t bytes =
+          random_.chance(0.5) ? buffer.range.bytes : std::min<uint64_t>(4096, buffer.range.bytes);
+      add(workload::Copy{on,
+                         Direction::to_device,
+                         {buffer.range.address, bytes},
+                         buffer.device,
+                         buffer.memory,
+                         CallKind::async});
+      buffer.in_flight = buffer.in_flight || buffer.memory == MemoryKind::pinned;
+    }
+  }
+
+  void capture() {
+    const workload::StreamId on = stream();
+    add(workload::CaptureStream{on, true});
+    add(workload::Launch{on, Duration(random_.between(1'000, 50'000))});
+    const Buffer& buffer = buffers_[random_.below(buffers_.size())];
+    if (buffer.memory == MemoryKind::pinned) {
+      add(workload::Copy{on, Direction::to_device, buffer.range, buffer.device, buffer.memory,
+                         CallKind::async});
+    }
+    add(workload::CaptureStream{on, false});
   }
 
   void control_copy() {
@@ -179,7 +273,7 @@ class Writer {
     add(workload::SyncStream{stream()});
   }
   void synchronise_all() {
-    add(workload::SyncContext{workload::ContextId{1}});
+    add(workload::SyncContext{workload::ContextId{thread_ + 1}});
     for (Buffer& buffer : buffers_) {
       buffer.in_flight = false;
       buffer.written_on = UINT32_MAX;
@@ -204,6 +298,7 @@ class Writer {
   Buffer control_;
   std::vector<size_t> loop_;
   size_t at_ = 0;
+  uint32_t flags_ = 0;
 };
 
 double sometimes(SeededRandom& random, double most) {
@@ -222,6 +317,11 @@ Mix swarm_mix(SeededRandom& random) {
   mix.sync_copy = sometimes(random, 0.5);
   mix.free = sometimes(random, 0.05);
   mix.phase = sometimes(random, 0.02);
+  mix.held = sometimes(random, 0.3);
+  mix.host_work = sometimes(random, 0.3);
+  mix.batch = sometimes(random, 0.2);
+  mix.capture = sometimes(random, 0.05);
+  mix.legacy = sometimes(random, 1);
   return mix;
 }
 
@@ -266,6 +366,9 @@ void draw_machine(SeededRandom& random, Setup& setup) {
   setup.slot_bytes_max = kBudgets[random.below(kBudgets.size())];
   setup.hardware_queues = kQueues[random.below(kQueues.size())];
   setup.page_guards = random.chance(0.7);
+  setup.contexts_max = static_cast<uint32_t>(random.chance(0.8) ? 16 : random.below(6));
+  setup.registered = sometimes(random, 0.5);
+  setup.mapped = sometimes(random, 0.9);
 }
 
 void draw_faults(SeededRandom& random, Faults& faults) {
@@ -275,6 +378,7 @@ void draw_faults(SeededRandom& random, Faults& faults) {
   faults.guard_write = sometimes(random, 0.2);
   faults.free_in_flight = sometimes(random, 0.05);
   if (random.chance(0.1)) faults.tamper = 0.002;
+  if (random.chance(0.1)) faults.refused_step = 0.02;
 }
 
 }  // namespace
@@ -285,6 +389,8 @@ Case make_case(Mode mode, uint64_t seed, uint64_t ops, const Platform& platform)
   made.setup.platform = platform;
   made.setup.seed = seed;
   draw_machine(random, made.setup);
+  // The runtime has two: their tolls overlap. One sees all that is asked for, and foresees more.
+  made.setup.bulk_threads = 1 + static_cast<uint32_t>(seed % kBulkThreads);
   switch (mode) {
     case Mode::swarm:
       made.program = write_program(random, swarm_mix(random), ops);

@@ -6,345 +6,185 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/predict/paper.h"
-#include "core/predict/tournament.h"
 #include "platform/cost.h"
 #include "sim/patience.h"
 
 namespace sealane::sim {
 namespace {
 
-constexpr Duration kCallSmall{300};  // what interception and bookkeeping cost the caller
-constexpr Duration kCallBulk{1'500};
-constexpr Duration kDeferred{500};  // a call that is put aside
-constexpr Duration kPoll{2'000};    // until a thread of ours sees that the device is done
-constexpr uint64_t kOpenInline = 64_KiB;
+constexpr Duration kCall{1'000};  // what interception and bookkeeping cost the caller
+constexpr Duration kStep{500};    // a word in the stream
+constexpr Duration kPoll{2'000};  // until a copy thread sees that the device is done
+constexpr uint64_t kSplitBytesMin = 96_KiB;
 
-std::unique_ptr<GuessSource> make_source(Foresight foresight) {
-  PredictLimits limits;
-  limits.transfers_max = 4096;
-  if (foresight == Foresight::tournament) return std::make_unique<Tournament>(limits);
-  if (foresight == Foresight::paper) return std::make_unique<PaperPredictor>(4096);
-  return nullptr;
-}
-
-// No more than there are cores beside the lane's thread.
-uint32_t workers_for(const Setup& setup) {
-  const uint64_t cores = std::max<uint64_t>(setup.platform.host.cores, 2);
-  return static_cast<uint32_t>(std::min<uint64_t>(setup.workers, cores - 1));
-}
-
-PipelineOptions pipeline_options(const Setup& setup, uint32_t threads) {
-  const Platform& platform = setup.platform;
-  PipelineOptions options;
-  options.policy = setup.policy;
+CopiesOptions copies_options(const Setup& setup) {
+  CopiesOptions options;
   options.rules = setup.rules;
-  options.slot_bytes_max = setup.slot_bytes_max;
-  options.key_limits.messages = setup.key_messages_max;
-  options.lanes = setup.policy.separate_lanes ? 2 : 1;
-  options.page_guards = setup.page_guards;
-  Costs& costs = options.costs;
-  costs.seal_ns_per_byte = 1 / platform.host.fast_aead_gb_per_s;
-  costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
-  costs.message = from_us(platform.to_device.cc.message_us);
-  costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
-  costs.scatter = from_us(platform.gpu.device_copy_cc_us);
-  constexpr double kNsPerByte = 1e3 / (1 << 20);  // of 1 us/MiB
-  costs.guard_ns_per_byte = platform.guard.arm_us_per_mib * kNsPerByte;
-  costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
-  costs.guard_check_ns_per_byte = platform.guard.check_us_per_mib * kNsPerByte;
-  costs.digest_ns_per_byte = 1 / platform.guard.digest_gb_per_s;
-  costs.workers = workers_for(setup);
-  costs.shared_core = threads + costs.workers > platform.host.cores ? 1 : 0;
-  return options;
-}
-
-OrderOptions order_options(const Setup& setup) {
-  OrderOptions options;
-  options.rules = setup.rules;
-  options.coalesce = setup.policy.coalesce &&
-                     setup.platform.to_device.cc.toll_us > setup.platform.gpu.device_copy_cc_us;
+  options.async = setup.policy.async;
+  options.bulk_bytes_min = setup.policy.bulk_bytes_min;
+  if (setup.policy.speculates()) {
+    options.threads.bulk = setup.policy.by_cost ? setup.bulk_threads : 1;
+  }
+  if (setup.policy.coalesce) {
+    CrossingCosts costs;
+    costs.toll = from_us(setup.platform.to_device.cc.toll_us);
+    costs.scatter = from_us(setup.platform.gpu.device_copy_cc_us);
+    costs.copy_ns_per_byte = 1 / setup.platform.host.memcpy_gb_per_s;
+    options.costs = costs;
+  }
   return options;
 }
 
 }  // namespace
 
+Platform with_engine(const Platform& platform, const Policy& policy, uint32_t helpers) {
+  Platform ours = platform;
+  if (!policy.fast_engine) return ours;
+  const uint64_t cores = std::min<uint64_t>(helpers + 1, sealing_cores_max(platform.host));
+  const double rate =
+      platform.host.fast_aead_gb_per_s * static_cast<double>(policy.parallel ? cores : 1);
+  for (SealedPath* path : {&ours.to_device.cc, &ours.to_host.cc}) {
+    path->stock_aead_gb_per_s = std::max(path->stock_aead_gb_per_s, rate);
+    path->stock_aead_cold_gb_per_s = std::max(path->stock_aead_cold_gb_per_s, rate);
+  }
+  return ours;
+}
+
 Runtime::Runtime(World& world, Threads& threads)
     : world_(world),
       threads_(threads),
-      source_(make_source(world.setup.policy.foresight)),
-      pipeline_(pipeline_options(world.setup, world.threads), source_.get()),
-      order_(order_options(world.setup)),
-      lanes_(world.setup.policy.separate_lanes ? 2 : 1),
+      ours_(with_engine(world.setup.platform, world.setup.policy, workers_for(world.setup))),
       workers_(workers_for(world.setup)),
-      of_flight_(Pipeline::kFlightsMax),
-      slots_(SlotPool::kSlotsMax) {}
+      copies_(copies_options(world.setup)) {}
 
-// --- the program's calls
+// --- 1. the program's call
 
-Duration Runtime::call(const ProgramCall& call) {
-  if (calls_.size() <= call.call) calls_.resize(call.call + 256);
-  calls_[call.call] = call;
-  const uint64_t before = world_.device.submitted(call.stream);
-  in_call_ = true;
-  if (call.kind == ItemKind::record) {
-    order_.handle_record(call.stream, call.event, call.call);
-  } else if (call.kind == ItemKind::wait) {
-    order_.handle_wait(call.stream, call.event, call.call);
-  } else {
-    order_.handle_call(call.stream, call.call);
+CopyCall Runtime::call_of(const ProgramCopy& copy) const {
+  const auto in = [&](const std::vector<Range>& ranges) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const Range& range) { return range.overlaps(copy.host); });
+  };
+  CopyCall call;
+  call.direction = copy.direction;
+  call.stream = copy.stream;
+  call.context = world_.device.context(copy.stream);
+  call.device_address = copy.device;
+  call.host = copy.host;
+  call.legacy = world_.device.legacy(copy.stream);
+  call.unseen = in(mapped_);
+  if (copy.memory == MemoryKind::pinned) {
+    call.memory = in(registered_) ? HostKind::registered : HostKind::pinned;
   }
-  pump();
-  in_call_ = false;
-  const bool direct = world_.device.submitted(call.stream) > before;
-  if (!direct) return kDeferred;
-  const Gpu& gpu = world_.setup.platform.gpu;
-  if (call.kind == ItemKind::kernel) return launch_time(gpu, true);
-  return kDeferred + (call.kind == ItemKind::record ? record_surcharge(gpu, true) : Duration{0});
+  return call;
 }
 
-Duration Runtime::copy(const ProgramCopy& copy, uint32_t thread) {
-  Carried& record = carried(copy.call);
-  record.copy = copy;
-  record.thread = thread;
-  record.small = copy.direction == Direction::to_device &&
-                 copy.host.bytes < world_.setup.policy.bulk_bytes_min &&
-                 !(copy.memory == MemoryKind::pinned && pipeline_.inbound(copy.host));
-  Duration cost = record.small ? kCallSmall : kCallBulk;
-  in_call_ = true;
-  if (record.small) {
-    record.content = world_.memory.fingerprint(copy.host);
-    cost += memcpy_time(world_.setup.platform.host, copy.host.bytes);
-  } else {
-    if (copy.direction == Direction::to_device) cost += check_guards(copy.host);
-    const auto bulk = static_cast<LaneId>(lanes_.size() - 1);
-    record.flight = pipeline_.handle_copy(
-        {.direction = copy.direction, .lane = bulk, .host = copy.host, .memory = copy.memory},
-        world_.now());
-    of_flight_[record.flight] = {copy.call};
-    record.waits_for_release = copy.direction == Direction::to_device &&
-                               (copy.memory != MemoryKind::pinned || !world_.setup.policy.async);
+bool Runtime::open_thread(CopyThreadId thread) {
+  if (crossers_.size() >= world_.setup.contexts_max) {
+    copies_.handle_thread(thread, false);
+    return false;
   }
-  order_.handle_copy({.key = copy.call,
-                      .stream = copy.stream,
-                      .direction = copy.direction,
-                      .host = copy.host,
-                      .device = copy.device,
-                      .small = record.small});
+  Crosser& made = crossers_[thread];
+  Speculation* door = nullptr;
+  if (CopyThreads::is_bulk(thread)) {
+    made.ahead = std::make_unique<SealCrew>(world_, slot_memory_, thread,
+                                            copies_.options().threads.bulk, workers_);
+    door = &made.ahead->speculator();
+    for (const auto& [address, known] : allocations_) {
+      made.ahead->allocated(known.first, known.second);
+    }
+  }
+  copies_.handle_thread(thread, true, door);
+  if (CopyThreads::direction_of(thread) == Direction::to_device) to_device_.push_back(thread);
+  return true;
+}
+
+std::optional<Duration> Runtime::copies(std::span<const ProgramCopy> asked) {
+  std::vector<CopyCall> calls;
+  Duration cost = kCall;
+  for (const ProgramCopy& copy : asked) {
+    if (copy.sync) return std::nullopt;
+    calls.push_back(call_of(copy));
+    while (const auto missing = copies_.missing_thread(calls.back())) open_thread(*missing);
+    const bool snapshot = calls.back().memory == HostKind::pageable;
+    if (copy.direction != Direction::to_device || !snapshot) continue;
+    for (auto& [id, crosser] : crossers_) {
+      if (crosser.ahead) cost += crosser.ahead->check_guards(copy.host);
+    }
+  }
+  copies_.handle_copies(calls, plan_, world_.now());
+  if (plan_.verdict != CopyVerdict::carried) return std::nullopt;
+  if (asked.front().call == kNoCall) return cost;  // into a graph, or so it should
+  for (size_t i = 0; i < asked.size(); ++i) known_[plan_.copies[i]] = {asked[i], {}};
+  for (; plan_.done < plan_.steps.size(); ++plan_.done) {
+    const bool refused = world_.random.chance(world_.setup.faults.refused_step);
+    if (!refused && perform(plan_.steps[plan_.done], cost)) continue;
+    world_.log("a step of a copy could not be done");
+    copies_.handle_refused(plan_, world_.now());
+    for (const CopyId id : plan_.copies) {
+      if (!copies_.under_way(id)) known_.erase(id);
+    }
+    return std::nullopt;
+  }
+  copies_.handle_put(plan_);
   pump();
-  in_call_ = false;
   return cost;
 }
 
-bool Runtime::blocks(CallId call) const {
-  const Carried& record = carried_[call];
-  return record.copy.sync || record.waits_for_release;
+bool Runtime::perform(const CallStep& step, Duration& cost) {
+  if (const auto* snapshot = std::get_if<TakeSnapshot>(&step)) {
+    const Range& host = copies_.call_of(snapshot->copy).host;
+    const Duration alone = memcpy_time(ours_.host, host.bytes);
+    cost += host.bytes < kSplitBytesMin ? alone : alone / (helpers() + 1);
+    take_snapshot(snapshot->copy);
+  } else if (const auto* record = std::get_if<RecordEvent>(&step)) {
+    const auto stream = static_cast<uint32_t>(record->stream);
+    world_.device.submit({.kind = ItemKind::mark, .stream = stream});
+    const uint64_t count = world_.device.submitted(stream);
+    marks_.push_back({stream, count, record->event});
+    world_.device.watch(stream, count, kPoll);
+    cost += kStep;
+  } else {
+    const auto& gate = std::get<PutGate>(step);
+    world_.device.submit({.kind = ItemKind::word,
+                          .stream = static_cast<uint32_t>(gate.stream),
+                          .word = gate.stream * 64 + gate.thread,
+                          .value = gate.value});
+    cost += kStep;
+  }
+  return true;
 }
 
-void Runtime::sync_stream(uint32_t stream, uint32_t thread) {
-  pipeline_.handle_synchronise(world_.now());
-  order_.handle_sync_stream(stream, thread);
-  pump();
+std::vector<uint64_t> Runtime::contents_of(const Range& host) const {
+  std::vector<uint64_t> contents;
+  for (uint32_t i = 0; i < message_count(host.bytes); ++i) {
+    contents.push_back(world_.memory.fingerprint(message_range(host, i)));
+  }
+  return contents;
 }
 
-void Runtime::sync_event(uint32_t event, uint32_t thread) {
-  pipeline_.handle_synchronise(world_.now());
-  order_.handle_sync_event(event, thread);
-  pump();
+void Runtime::take_snapshot(CopyId id) {
+  const Range& host = copies_.call_of(id).host;
+  Known& known = known_[id];
+  known.snapshot = {world_.memory.fingerprint(host)};
+  const std::vector<uint64_t> parts = contents_of(host);
+  known.snapshot.insert(known.snapshot.end(), parts.begin(), parts.end());
+  for (auto& [thread, crosser] : crossers_) {
+    if (crosser.ahead && host.bytes >= copies_.options().bulk_bytes_min) {
+      crosser.ahead->keep(id, parts);
+    }
+  }
 }
 
-void Runtime::sync_all(uint32_t thread) {
-  pipeline_.handle_synchronise(world_.now());
-  order_.handle_sync_all(thread);
-  pump();
+void Runtime::other_work(uint32_t stream) {
+  copies_.handle_work(stream, world_.device.legacy(stream));
 }
 
-// Writing to guarded pages is slow the first time; nobody learns of it before the next check.
 Duration Runtime::write(const Range& range) {
   Duration cost{0};
-  for (Guarded& guarded : guarded_) {
-    if (!guarded.range.overlaps(range)) continue;
-    const uint64_t first = std::max(guarded.range.address, range.address);
-    const uint64_t end = std::min(guarded.range.end(), range.end());
-    if (guarded.kind == GuardKind::page && guarded.dirty.empty()) {
-      cost += guard_rewrite_time(world_.setup.platform.guard, end - first);
-    }
-    guarded.dirty.push_back({first, end - first});
+  for (auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) cost += crosser.ahead->write(range);
   }
   return cost;
-}
-
-Duration Runtime::check_guards(const Range& host) {
-  const GuardKind kind = pipeline_.guard_of(host);
-  if (kind == GuardKind::none) return Duration{0};
-  for (Guarded& guarded : guarded_) {
-    if (!guarded.range.overlaps(host)) continue;
-    for (const Range& dirty : guarded.dirty) pipeline_.handle_written(dirty, world_.now());
-    guarded.dirty.clear();
-  }
-  return kind == GuardKind::digest ? digest_time(world_.setup.platform.guard, host.bytes)
-                                   : guard_check_time(world_.setup.platform.guard, host.bytes);
-}
-
-void Runtime::freed(const Range& range) {
-  pipeline_.handle_freed(range, world_.now());
-  pump();
-}
-
-// --- what the core decides
-
-void Runtime::pump() {
-  for (uint64_t actions = 0;; ++actions) {
-    if (actions == Patience::kActionsMax) {
-      return world_.oracle.violate("livelock", "the core asks for ever more without waiting");
-    }
-    if (pipeline_.failed() && !failed_) fail("a record did not verify: the context is lost");
-    if (auto action = order_.poll()) {
-      run(*action);
-    } else if (auto next = pipeline_.poll(world_.now())) {
-      run(*next);
-    } else {
-      break;
-    }
-  }
-  const std::optional<Instant> deadline = pipeline_.deadline();
-  if (deadline && *deadline > world_.now() && timer_ != deadline) {
-    timer_ = deadline;
-    world_.events.add(*deadline, EventKind::timer);
-  }
-}
-
-void Runtime::run(const OrderAction& action) {
-  if (const auto* submit = std::get_if<Submit>(&action)) {
-    const ProgramCall& call = calls_[submit->call];
-    Instant at = world_.now();
-    if (!in_call_) {  // one of our threads launches what was put aside
-      const Duration cost = call.kind == ItemKind::kernel
-                                ? launch_time(world_.setup.platform.gpu, true)
-                                : Duration{0};
-      at = submitter_free_ = std::max(submitter_free_, at) + cost;
-    }
-    world_.device.submit({.kind = call.kind,
-                          .stream = call.stream,
-                          .call = call.call,
-                          .record = call.record,
-                          .run_time = call.run_time,
-                          .not_before = at});
-  } else if (const auto* gate = std::get_if<Gate>(&action)) {
-    world_.device.submit(
-        {.kind = ItemKind::gate, .stream = gate->stream, .call = static_cast<CallId>(gate->copy)});
-  } else if (const auto* watch = std::get_if<Watch>(&action)) {
-    const bool polled = world_.asleep > 0 || in_call_;
-    world_.device.watch(watch->stream, watch->count, polled ? Duration{0} : kPoll);
-  } else if (const auto* batch = std::get_if<Issue>(&action)) {
-    issue(*batch);
-  } else {
-    threads_.wake(std::get<Wake>(action).waiter);
-  }
-}
-
-void Runtime::issue(const Issue& batch) {
-  const auto first = static_cast<CallId>(batch.copies[0]);
-  Carried& record = carried(first);
-  if (record.copy.direction == Direction::to_host) {
-    issue_to_host(first);
-  } else if (!record.small) {
-    world_.log("copy {} may go", first);
-    pipeline_.handle_ready(record.flight, world_.now());
-  } else {
-    uint64_t bytes = 0;
-    std::vector<CallId> calls;
-    for (uint32_t i = 0; i < batch.count; ++i) {
-      calls.push_back(static_cast<CallId>(batch.copies[i]));
-      bytes += carried(calls.back()).copy.host.bytes;
-    }
-    world_.log("{} small copies from {} on may go", batch.count, first);
-    const FlightId flight = pipeline_.handle_copy({.lane = 0,
-                                                   .host = {0, bytes},
-                                                   .memory = MemoryKind::pageable,
-                                                   .snapshot = true,
-                                                   .ready = true},
-                                                  world_.now());
-    of_flight_[flight] = std::move(calls);
-  }
-}
-
-void Runtime::run(const Action& action) {
-  if (const auto* seal = std::get_if<Seal>(&action)) {
-    start_seal(*seal, seal->flight != kNone && carried(of_flight_[seal->flight][0]).small);
-  } else if (const auto* out = std::get_if<Publish>(&action)) {
-    publish(*out);
-  } else if (const auto* pad = std::get_if<Pad>(&action)) {
-    world_.log("lane {} pads {} positions from {}", pad->lane, pad->count, pad->position);
-    lanes_[pad->lane].queue.push_back({.publish = std::nullopt, .pad = *pad});
-    start_lane(pad->lane);
-  } else if (const auto* hold = std::get_if<Hold>(&action)) {
-    world_.log("lane {} holds flight {}", hold->lane, hold->flight);
-  } else if (const auto* wiped = std::get_if<Void>(&action)) {
-    world_.log("slot {} is wiped", wiped->slot);
-    slot_bytes_ -= std::exchange(slots_[wiped->slot].bytes, 0);
-    slots_[wiped->slot].sealed.content = 0;
-  } else if (const auto* guard = std::get_if<Guard>(&action)) {
-    arm(*guard);
-  } else if (const auto* unguard = std::get_if<Unguard>(&action)) {
-    const auto found = std::find_if(guarded_.begin(), guarded_.end(), [&](const Guarded& each) {
-      return each.range == unguard->range;
-    });
-    if (found != guarded_.end()) guarded_.erase(found);
-  } else if (const auto* opening = std::get_if<Open>(&action)) {
-    for (uint64_t i = incoming_.size(); i-- > 0;) {
-      if (incoming_[i].call == of_flight_[opening->flight][0] &&
-          incoming_[i].message == opening->message) {
-        start_open(i);
-        break;
-      }
-    }
-  } else if (const auto* release = std::get_if<Release>(&action)) {
-    for (const CallId call : of_flight_[release->flight]) {
-      Carried& record = carried(call);
-      if (!record.waits_for_release || !world_.setup.policy.async) continue;
-      record.waits_for_release = false;
-      if (!record.copy.sync) threads_.wake(record.thread);
-    }
-  } else {
-    done(std::get<Done>(action).flight);
-  }
-}
-
-// Protecting the driver's pages fails: the core has to be told what serves instead.
-void Runtime::arm(const Guard& guard) {
-  const bool refused = guard.kind == GuardKind::page && unprotectable_.contains(guard.range);
-  guarded_.push_back({guard.range, refused ? GuardKind::digest : guard.kind, {}});
-  if (refused) {
-    pipeline_.handle_guarded(guard.range, GuardKind::digest);
-  } else if (guard.kind == GuardKind::page) {
-    guard_debt_ += guard_arm_time(world_.setup.platform.guard, guard.range.bytes);
-  }
-}
-
-void Runtime::allocated(const Range& range, MemoryKind memory) {
-  pipeline_.handle_allocated(range);
-  if (memory == MemoryKind::managed) {
-    unprotectable_.add(range);
-  } else {
-    unprotectable_.erase(range);
-  }
-}
-
-// --- workers
-
-Runtime::Worker* Runtime::idle_worker(uint32_t& index) {
-  if (busy_workers_ >= workers_.size()) return nullptr;  // those without a job help a lane
-  for (index = 0; index < workers_.size(); ++index) {
-    if (!workers_[index].busy) return &workers_[index];
-  }
-  return nullptr;
-}
-
-uint64_t Runtime::threads_of_ours() const {
-  uint64_t running = busy_workers_;
-  for (const Lane& lane : lanes_) running += lane.busy ? 1 : 0;
-  return running;
 }
 
 // Only what our threads take away: without them too the program's threads share the cores.
@@ -355,211 +195,452 @@ Duration Runtime::shared(Duration think) const {
   return think * static_cast<int64_t>(with_us) / static_cast<int64_t>(before);
 }
 
-Duration Runtime::seal_time(uint64_t bytes) const {
-  const Platform& platform = world_.setup.platform;
-  return world_.setup.policy.fast_engine
-             ? fast_aead_time(platform.host, bytes)
-             : stock_aead_time(platform, platform.to_device.cc, bytes, bytes);
+// Some of what the program pins is its own memory registered, or can be reached by the device.
+void Runtime::allocated(const Range& range, MemoryKind memory) {
+  const auto overlaps = [&](const Range& other) { return other.overlaps(range); };
+  std::erase_if(mapped_, overlaps);
+  std::erase_if(registered_, overlaps);
+  const bool pinned = memory == MemoryKind::pinned;
+  const bool mapped = pinned && world_.random.chance(world_.setup.mapped);
+  const bool registered = pinned && world_.random.chance(world_.setup.registered);
+  if (mapped) mapped_.push_back(range);
+  if (registered) registered_.push_back(range);
+  if (registered || (mapped && world_.setup.rules.unseen_writer)) return;
+  allocations_[range.address] = {range, memory != MemoryKind::managed};
+  for (auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) crosser.ahead->allocated(range, memory != MemoryKind::managed);
+  }
 }
 
-void Runtime::start_seal(const Seal& seal, bool snapshot) {
-  uint32_t index = 0;
-  Worker* worker = idle_worker(index);
-  if (worker == nullptr) {
-    seals_waiting_.push_back({seal, snapshot});
+void Runtime::freed(const Range& range) {
+  allocations_.erase(range.address);
+  copies_.handle_freed(range, world_.now());
+}
+
+bool Runtime::mapped(const Range& range) const {
+  return std::any_of(mapped_.begin(), mapped_.end(),
+                     [&](const Range& other) { return other.overlaps(range); });
+}
+
+// --- 2. copy threads
+
+uint32_t Runtime::crossings() const {
+  uint32_t busy = 0;
+  for (const auto& [id, crosser] : crossers_) busy += crosser.crossing != nullptr ? 1 : 0;
+  return busy;
+}
+
+uint64_t Runtime::threads_of_ours() const {
+  uint64_t running = crossings();
+  for (const auto& [id, crosser] : crossers_) {
+    if (crosser.ahead && crosser.ahead->sealing() > 0) return running + workers_;
+  }
+  return running;
+}
+
+const SealedPath& Runtime::path(Direction direction) const {
+  return direction == Direction::to_device ? ours_.to_device.cc : ours_.to_host.cc;
+}
+
+void Runtime::pump() {
+  for (auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) crosser.ahead->pump(crossings());
+    if (crosser.awaits_message) {
+      start_message(id, crosser);
+    } else if (crosser.crossing == nullptr) {
+      start(id, crosser);
+    }
+    if (crosser.ahead) crosser.ahead->pump(crossings());
+  }
+}
+
+void Runtime::start(CopyThreadId id, Crosser& crosser) {
+  copies_.at_turn(id, at_turn_);
+  for (const CopyId copy : at_turn_) {
+    if (!crosser.ahead) break;
+    crosser.guard_debt += crosser.ahead->check_guards(copies_.call_of(copy).host);
+  }
+  crosser.crossing = copies_.take(id, world_.now());
+  if (crosser.crossing == nullptr) return;
+  crosser.code = 0;
+  crosser.tampered.reset();
+  crosser.contents.clear();
+  crosser.by_turns = crosser.ahead && crosser.ahead->speculator().crossing();
+  if (crosser.crossing->dropped) {
+    world_.events.add(world_.now(), EventKind::crossed, id);
     return;
   }
-  slots_[seal.slot].bytes = seal.host.bytes;
-  slot_bytes_ += seal.host.bytes;
-  world_.oracle.slots_hold(slot_bytes_);
-  if (seal.flight == kNone) world_.oracle.seals_ahead(seal.host);
-  world_.log("worker {} seals [{:#x}, +{}) for lane {} position {}{}", index, seal.host.address,
-             seal.host.bytes, seal.lane, seal.position, seal.flight == kNone ? ", ahead" : "");
-  ++busy_workers_;
-  worker->busy = true;
-  worker->seal = seal;
-  worker->from_memory = !snapshot && seal.reopen == kNone;
-  worker->content = 0;
-  if (seal.reopen != kNone) worker->content = slots_[seal.reopen].sealed.content;
-  if (worker->from_memory) worker->content = world_.memory.fingerprint(seal.host);
-  Duration work = seal_time(seal.host.bytes) * (seal.reopen != kNone ? 2 : 1);
-  work += std::exchange(guard_debt_, Duration{0});
-  if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
-  occupy(index, seal.flight == kNone ? "seal ahead" : "seal", seal.host.bytes,
-         world_.crowded(work, threads_of_ours()));
-}
-
-void Runtime::occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work) {
-  const Instant from = std::max(world_.now(), workers_from_);
-  world_.counters.workers_busy += work;
-  world_.timeline.add({.track = Track::worker,
-                       .index = worker,
-                       .what = with,
-                       .bytes = bytes,
-                       .from = from,
-                       .until = from + work});
-  world_.events.add(from + work, EventKind::worker_done, worker);
-}
-
-void Runtime::worker_done(uint32_t index) {
-  Worker& worker = workers_[index];
-  worker.busy = false;
-  --busy_workers_;
-  if (worker.seal) {
-    const Seal seal = *std::exchange(worker.seal, std::nullopt);
-    if (worker.from_memory && world_.memory.fingerprint(seal.host) != worker.content) {
-      worker.content = world_.memory.garbage();  // it changed while it was read
-    }
-    slots_[seal.slot].sealed = {seal.epoch.number, seal.position, worker.content};
-    pipeline_.handle_sealed(seal.slot, world_.now());
+  begin_crossing(id, crosser);
+  if (crosser.crossing->pads > 0) {
+    start_pads(id, crosser);
+  } else if (crosser.by_turns) {
+    crosser.first_message = true;
+    crosser.across = world_.now();
+    start_message(id, crosser);
   } else {
-    open(worker.incoming);
-  }
-  start_waiting_seals();
-}
-
-void Runtime::start_waiting_seals() {
-  while (!seals_waiting_.empty() && busy_workers_ < workers_.size() && !failed_) {
-    const auto [next, snapshot] = seals_waiting_.front();
-    seals_waiting_.pop_front();
-    start_seal(next, snapshot);
+    start_whole(id, crosser);
   }
 }
 
-// --- ends
-
-void Runtime::land(CallId call) {
-  const Carried& record = carried(call);
-  world_.oracle.completes(call);
-  order_.handle_landed(record.copy.stream, call, record.copy.direction);
-  world_.device.landed(call);
+// The driver changes its key, and sends messages of its own, before it begins with what it is
+// handed: some of them are as long as a copy's.
+void Runtime::begin_crossing(CopyThreadId id, Crosser& crosser) {
+  const Crossing& crossing = *crosser.crossing;
+  if (!crossing.copies.empty()) world_.oracle.starts(known_[crossing.copies.front()].copy.call);
+  if (!crossing.copies.empty() && tamper_next_) {
+    crosser.tampered = std::exchange(tamper_next_, std::nullopt);
+  }
+  if (CopyThreads::direction_of(id) == Direction::to_host) return;
+  Channel& channel = crosser.channel;
+  if (channel.key_bytes >= ours_.cc.key_rotation_bytes) channel.rotates = true;
+  if (std::exchange(channel.rotates, false)) {
+    ++channel.epoch;
+    channel.position = channel.key_bytes = 0;
+    ++world_.counters.rotations;
+    world_.log("the channel of thread {} has a new key", id);
+    world_.oracle.rotates(id);
+  }
+  if (crossing.copies.empty()) return;
+  const ProgramCopy& first = known_[crossing.copies.front()].copy;
+  const Range handed{first.host.address + crossing.offset, crossing.bytes};
+  crosser.messages.begin(handed, kMessageBytes);
+  for (; channel.driver_messages > 0; --channel.driver_messages) {
+    const uint64_t bytes = world_.random.chance(0.5) ? std::min(kMessageBytes, handed.bytes)
+                                                     : world_.random.between(1, 4096);
+    // Its bytes are the driver's: none that were sealed ahead.
+    const MessageOwner owner = crosser.messages.owner_of({0, bytes}, world_.setup.rules);
+    const bool taken = owner == MessageOwner::copy;
+    world_.log("the driver uses position {} of thread {}", channel.position, id);
+    world_.oracle.own_message(id, taken ? first.call : kNoCall);
+    ++channel.position;
+  }
 }
 
-void Runtime::done(FlightId flight) {
-  const std::vector<CallId> calls = std::move(of_flight_[flight]);
-  of_flight_[flight].clear();
-  bool small = false;
-  for (const CallId call : calls) {
-    Carried& record = carried(call);
-    small = small || record.small;
-    world_.log("copy {} is done", call);
-    if (record.copy.direction == Direction::to_host) {
-      world_.oracle.opened(call);
-      order_.handle_opened(call);
-    } else {
-      land(call);
+Duration Runtime::whole_time(const Crossing& crossing, Direction direction) {
+  const bool inward = direction == Direction::to_device;
+  const Path& whole = inward ? ours_.to_device : ours_.to_host;
+  Duration time = stock_copy_time(ours_, whole, HostMemory::pinned, crossing.bytes);
+  if (crossing.together && crossing.together->host_pieces() > 1) {
+    time += memcpy_time(ours_.host, crossing.bytes);
+  }
+  if (crossing.together && crossing.together->device_pieces() > 1) {
+    time += from_us(ours_.gpu.device_copy_cc_us) *
+            static_cast<int64_t>(crossing.together->device_pieces());
+  }
+  for (const CopyId copy : crossing.copies) {
+    const bool staged = copies_.side_of(copy) == HostSide::at_turn && inward;
+    if (staged)
+      time += safe_read_time(ours_.host, copies_.call_of(copy).host.bytes) / (helpers() + 1);
+  }
+  return time;
+}
+
+void Runtime::start_whole(CopyThreadId id, Crosser& crosser) {
+  const Crossing& crossing = *crosser.crossing;
+  const Direction direction = CopyThreads::direction_of(id);
+  for (const CopyId copy : crossing.copies) {
+    const Known& known = known_[copy];
+    crosser.contents.push_back(known.snapshot.empty() ? world_.memory.fingerprint(known.copy.host)
+                                                      : known.snapshot[0]);
+    world_.log("thread {} carries copy {}", id, known.copy.call);
+  }
+  const Duration work = world_.crowded(whole_time(crossing, direction), threads_of_ours());
+  const Instant link = world_.device.transfer(
+      direction, world_.now() + toll_time(path(direction), HostMemory::pinned),
+      link_time(path(direction), crossing.bytes));
+  world_.timeline.add({.track = Track::lane,
+                       .index = id,
+                       .what = "carry",
+                       .from = world_.now(),
+                       .until = world_.now() + work});
+  world_.events.add(std::max(world_.now() + work, link), EventKind::crossed, id);
+}
+
+void Runtime::start_pads(CopyThreadId id, Crosser& crosser) {
+  world_.log("thread {} pads {} positions", id, crosser.crossing->pads);
+  const Duration toll = toll_time(path(Direction::to_device), HostMemory::pinned);
+  world_.events.add(world_.now() + toll * static_cast<int64_t>(crosser.crossing->pads),
+                    EventKind::crossed, id);
+}
+
+// By turns: the driver is about to seal the next message.
+void Runtime::start_message(CopyThreadId id, Crosser& crosser) {
+  Speculator& speculator = crosser.ahead->speculator();
+  crosser.message = speculator.next_message(world_.now());
+  crosser.awaits_message = !crosser.message && !speculator.stopped();
+  if (!crosser.message) {
+    if (speculator.stopped()) world_.events.add(world_.now(), EventKind::crossed, id);
+    return;
+  }
+  const Known& known = known_[crosser.crossing->copies.front()];
+  const Range part = message_range(known.copy.host, crosser.message->message);
+  const Channel& channel = crosser.channel;
+  crosser.made = crosser.message->slot;
+  crosser.slot = speculator.answer({channel.epoch}, channel.position);
+  crosser.ahead->pump(crossings());  // what does not fit is wiped before anything is sealed
+  crosser.content = known.snapshot.empty() ? world_.memory.fingerprint(part)
+                                           : known.snapshot[1 + crosser.message->message];
+  const Duration alone = crosser.slot != kNone ? memcpy_time(ours_.host, part.bytes)
+                                               : fast_aead_time(ours_.host, part.bytes);
+  Duration work =
+      alone / (helpers() + 1) + message_time(ours_.cc, path(Direction::to_device), part.bytes);
+  work += std::exchange(crosser.guard_debt, Duration{0});
+  if (std::exchange(crosser.first_message, false)) {
+    work += toll_time(path(Direction::to_device), HostMemory::pinned);
+  }
+  world_.timeline.add({.track = Track::lane,
+                       .index = id,
+                       .what = "publish",
+                       .from = world_.now(),
+                       .until = world_.now() + work});
+  world_.events.add(world_.now() + world_.crowded(work, threads_of_ours()), EventKind::sent, id);
+}
+
+void Runtime::sent(uint32_t id) {
+  Crosser& crosser = crossers_[id];
+  Speculator& speculator = crosser.ahead->speculator();
+  const Known& known = known_[crosser.crossing->copies.front()];
+  const Range part = message_range(known.copy.host, crosser.message->message);
+  Channel& channel = crosser.channel;
+  const bool from_memory = known.snapshot.empty();
+  if (from_memory && world_.memory.fingerprint(part) != crosser.content) {
+    crosser.content = world_.memory.garbage();
+  }
+  Oracle::Sealed record{channel.epoch, channel.position, crosser.content};
+  const bool slot = crosser.slot != kNone;
+  if (slot) record = crosser.ahead->slot(crosser.slot);
+  if (!slot && crosser.made != kNone) world_.oracle.sealed_instead(id, crosser.made);
+  world_.log("thread {} exposes position {}: copy {} message {}{}", id, channel.position,
+             known.copy.call, crosser.message->message, slot ? ", from its slot" : "");
+  world_.oracle.exposes(id, channel.position, &record);
+  world_.oracle.delivers(known.copy.call, part, record.content);
+  ++channel.position;
+  channel.key_bytes += part.bytes;
+  if (crosser.made != kNone) crosser.ahead->sent(crosser.made);
+  crosser.message.reset();
+  speculator.handle_sent(world_.now());
+  crosser.across = world_.device.transfer(Direction::to_device, world_.now(),
+                                          link_time(path(Direction::to_device), part.bytes));
+  const bool more = !speculator.all_sent();
+  if (crosser.tampered) judge_bus(crosser, more);
+  if (more && crosser.code == 0) {
+    start_message(id, crosser);
+  } else {
+    world_.events.add(crosser.across, EventKind::crossed, id);
+  }
+}
+
+// --- 3. the driver's call returns
+
+void Runtime::crossed(uint32_t id) {
+  Crosser& crosser = crossers_[id];
+  const Crossing& crossing = *crosser.crossing;
+  crosser.messages.end();
+  if (!crossing.dropped) finish_whole(id, crosser);
+  copies_.handle_crossed(id, crosser.code, crosser.endings);
+  const bool landed = crossing.last && !crossing.dropped && crosser.code == 0;
+  for (const CopyId copy : crossing.copies) {  // of several, each takes effect after the one before
+    if (!landed) break;
+    if (copy != crossing.copies.front()) world_.oracle.starts(known_[copy].copy.call);
+    world_.oracle.completes(known_[copy].copy.call);
+  }
+  crosser.ended = 0;
+  if (crosser.code != 0) replace_context(id, crosser);
+  next_ending(id, crosser);
+}
+
+// A context of ours that has failed does nothing more: the thread gets another, with new keys.
+void Runtime::replace_context(CopyThreadId id, Crosser& crosser) {
+  for (const CopyId copy : crosser.crossing->copies) {
+    world_.oracle.fails(world_.device.context(known_[copy].copy.stream));
+  }
+  if (CopyThreads::direction_of(id) == Direction::to_host) return;
+  ++crosser.channel.epoch;
+  crosser.channel.position = crosser.channel.key_bytes = 0;
+  world_.oracle.rotates(id);
+}
+
+void Runtime::finish_whole(CopyThreadId id, Crosser& crosser) {
+  Channel& channel = crosser.channel;
+  if (crosser.crossing->pads > 0) {
+    for (uint64_t i = 0; i < crosser.crossing->pads; ++i) {
+      world_.oracle.exposes(id, channel.position++, nullptr);
     }
-    if (std::exchange(record.waits_for_release, false) && !record.copy.sync)
-      threads_.wake(record.thread);
+  } else if (!crosser.by_turns && CopyThreads::direction_of(id) == Direction::to_device) {
+    deliver_to_device(id, crosser);
+  } else if (!crosser.by_turns) {
+    deliver_to_host(crosser);
   }
-  if (small) order_.handle_batch_landed();
+  if (crosser.by_turns) {
+    crosser.ahead->speculator().handle_turn_over({channel.epoch}, channel.position,
+                                                 crosser.code == 0, world_.now());
+  }
 }
 
-void Runtime::notify(uint32_t stream, uint64_t count) { order_.handle_reached(stream, count); }
-
-// --- from the device
-
-void Runtime::issue_to_host(CallId call) {
-  const Carried& record = carried(call);
-  const SealedPath& cc = path(Direction::to_host);
-  world_.log("copy {} to the host may go", call);
-  world_.oracle.starts(call);
-  pipeline_.handle_ready(record.flight, world_.now());
-  Instant at =
-      std::max(to_host_free_, world_.now()) + toll_time(cc, host_memory(record.copy.memory));
-  const uint32_t messages = message_count(record.copy.host.bytes);
+void Runtime::deliver_to_device(CopyThreadId id, Crosser& crosser) {
+  Channel& channel = crosser.channel;
+  const Crossing& crossing = *crosser.crossing;
+  const uint32_t messages = message_count(crossing.bytes);
   for (uint32_t i = 0; i < messages; ++i) {
-    at = world_.device.transfer(Direction::to_host, at, link_time(cc, part(record, i).bytes));
-    const bool tampered = std::exchange(tamper_next_, std::nullopt).has_value();
-    incoming_.push_back({call, i, tampered});
-    world_.events.add(at, EventKind::arrived, i + 1 == messages, incoming_.size() - 1);
+    const Oracle::Sealed record{channel.epoch, channel.position, crosser.contents[0]};
+    world_.oracle.exposes(id, channel.position++, &record);
   }
-  to_host_free_ = at;
+  channel.key_bytes += crossing.bytes;
+  if (crosser.tampered) judge_bus(crosser, messages > 1);
+  if (crosser.code != 0) return;
+  for (size_t i = 0; i < crossing.copies.size(); ++i) {
+    const Known& known = known_[crossing.copies[i]];
+    uint64_t content = crosser.contents[i];
+    const bool in_place = copies_.side_of(crossing.copies[i]) == HostSide::in_place;
+    const bool changed = world_.memory.fingerprint(known.copy.host) != content;
+    if (in_place && changed) content = world_.memory.garbage();
+    world_.oracle.delivers(known.copy.call, known.copy.host, content);
+  }
 }
 
-void Runtime::arrived(uint64_t index) {
-  if (failed_) return;
-  const Incoming in = incoming_[index];
-  Carried& record = carried(in.call);
-  const bool last = ++record.arrived == message_count(record.copy.host.bytes);
-  if (last) land(in.call);
-  pipeline_.handle_arrived(record.flight, in.message, world_.now());
+// What did not verify is there nevertheless, until somebody wipes it.
+void Runtime::deliver_to_host(Crosser& crosser) {
+  if (crosser.tampered) {
+    ++world_.counters.faults;
+    crosser.code = kForged;
+    world_.error = "a record did not verify: the context is lost";
+  }
+  for (const CopyId copy : crosser.crossing->copies) {
+    const ProgramCopy& asked = known_[copy].copy;
+    if (copies_.side_of(copy) != HostSide::in_place) continue;
+    const bool verified =
+        crosser.code == 0 && copies_.failure_of(copies_.call_of(copy).context) == 0;
+    const bool dropped = crosser.crossing->dropped;
+    write(asked.host);
+    world_.memory.write(asked.host);
+    world_.oracle.host_written_by(asked.call, asked.host,
+                                  verified || !world_.setup.rules.deliver_after_failure);
+    if (verified && !dropped) world_.oracle.opened(asked.call);
+  }
 }
 
-// Small ones, and those no worker is free for, are opened by the thread that brought them.
-void Runtime::start_open(uint64_t index) {
-  const Incoming& in = incoming_[index];
-  const Range range = part(carried(in.call), in.message);
-  const Platform& platform = world_.setup.platform;
-  const Duration work = message_time(platform.cc, path(Direction::to_host), range.bytes) +
-                        seal_time(range.bytes) +
-                        staging_time(path(Direction::to_host),
-                                     host_memory(carried(in.call).copy.memory), range.bytes);
-  uint32_t worker_index = 0;
-  Worker* worker = idle_worker(worker_index);
-  if (range.bytes > kOpenInline && worker != nullptr && world_.setup.policy.parallel) {
-    ++busy_workers_;
-    worker->busy = true;
-    worker->incoming = index;
-    occupy(worker_index, "open", range.bytes, world_.crowded(work, threads_of_ours()));
+// What the bus did to a message, if the device can tell.
+void Runtime::judge_bus(Crosser& crosser, bool more) {
+  using Kind = ScriptedFault::Kind;
+  switch (*std::exchange(crosser.tampered, std::nullopt)) {
+    case Kind::flip:
+      return reject(crosser, "that was changed");
+    case Kind::drop:
+      return reject(crosser, more ? "in place of a lost one" : "that never came");
+    case Kind::repeat:
+      return reject(crosser, "for the second time");
+    case Kind::swap:
+      if (more) return reject(crosser, "before its turn");
+      return;  // what was to change places with it has none
+    default:
+      return;
+  }
+}
+
+void Runtime::reject(Crosser& crosser, const char* which) {
+  ++world_.counters.faults;
+  crosser.code = kForged;
+  world_.error = fmt::format("the device rejected a record {}: the context is lost", which);
+}
+
+void Runtime::next_ending(CopyThreadId id, Crosser& crosser) {
+  while (crosser.ended < crosser.endings.size()) {
+    const Duration time = perform(crosser.endings[crosser.ended]);
+    ++crosser.ended;
+    if (time == Duration{0}) continue;
+    world_.events.add(world_.now() + time, EventKind::ending, id);
     return;
   }
-  opener_free_ = std::max(opener_free_, world_.now()) + world_.crowded(work, threads_of_ours());
-  world_.events.add(opener_free_, EventKind::opened_inline, 0, index);
+  for (const Ending& ending : crosser.endings) {
+    if (const auto* deliver = std::get_if<Deliver>(&ending)) delivered(deliver->copy);
+  }
+  copies_.handle_delivered(id, crosser.endings);
+  for (const Ending& ending : crosser.endings) perform(ending);
+  const Crossing crossing = *crosser.crossing;
+  crosser.crossing = nullptr;
+  copies_.handle_ended(id, world_.now());
+  for (const CopyId copy : crossing.copies) {
+    if (copies_.under_way(copy)) continue;
+    known_.erase(copy);
+    for (auto& [other, each] : crossers_) {
+      if (each.ahead) each.ahead->forget(copy);
+    }
+  }
 }
 
-void Runtime::opened_inline(uint64_t index) { open(index); }
+void Runtime::ending_done(uint32_t id) { next_ending(id, crossers_[id]); }
 
-void Runtime::open(uint64_t index) {
-  if (failed_) return;
-  const Incoming& in = incoming_[index];
-  const Carried& record = carried(in.call);
-  if (!in.tampered) {
-    const Range range = part(record, in.message);
-    world_.memory.write(range);
-    world_.oracle.host_written_by(in.call, range);
-  } else {
-    ++world_.counters.faults;
-  }
-  pipeline_.handle_opened(record.flight, in.message, !in.tampered, world_.now());
+void Runtime::delivered(CopyId copy) {
+  const ProgramCopy& asked = known_[copy].copy;
+  const bool verified = copies_.failure_of(copies_.call_of(copy).context) == 0;
+  write(asked.host);
+  world_.memory.write(asked.host);
+  world_.oracle.host_written_by(asked.call, asked.host,
+                                verified || !world_.setup.rules.deliver_after_failure);
+  if (verified) world_.oracle.opened(asked.call);
 }
 
-// --- failure, faults, figures
-
-void Runtime::fail(std::string what) {
-  failed_ = true;
-  world_.error = std::move(what);
-  world_.oracle.lane_failed();
-  world_.log("{}", *world_.error);
-  pipeline_.handle_device_error();
-  order_.handle_failed();
-  for (Lane& lane : lanes_) {
-    lane.queue.clear();
-    lane.on_link.clear();
-    lane.missing.reset();
+// How long it takes; 0: it is done.
+Duration Runtime::perform(const Ending& ending) {
+  if (const auto* deliver = std::get_if<Deliver>(&ending)) {
+    return std::max(
+        Duration{1},
+        memcpy_time(ours_.host, copies_.call_of(deliver->copy).host.bytes) / (helpers() + 1));
   }
-  threads_.wake_all();
+  if (const auto* wipe = std::get_if<Wipe>(&ending)) {
+    const Range& host = known_[wipe->copy].copy.host;
+    world_.memory.write(host);
+    world_.oracle.wiped(host);
+  } else if (const auto* failed = std::get_if<FailContext>(&ending)) {
+    world_.device.fail(static_cast<uint32_t>(failed->context));
+    world_.log("{}", *world_.error);
+    threads_.wake_all();
+  } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
+    world_.oracle.gate_opens();
+    world_.device.set_word(gate->stream * 64 + gate->thread, gate->value);
+  }
+  return Duration{0};
+}
+
+void Runtime::reached(uint32_t stream, uint64_t count) {
+  std::erase_if(marks_, [&](const Mark& mark) {
+    if (mark.stream != stream || mark.count > count) return false;
+    copies_.handle_reached(mark.event);
+    return true;
+  });
+  std::vector<EventKey> gone;
+  copies_.forgotten(gone);
+}
+
+void Runtime::worker_done(uint32_t lane, uint64_t job) { crossers_[lane].ahead->worker_done(job); }
+
+// --- faults, figures
+
+void Runtime::stall_worker() {
+  for (auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) crosser.ahead->stall_next();
+  }
+}
+
+void Runtime::stall_workers(Duration stall) {
+  for (auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) crosser.ahead->stall(stall);
+  }
 }
 
 std::optional<Range> Runtime::some_planned(uint64_t pick) const {
-  const auto& planned = pipeline_.lane(static_cast<LaneId>(lanes_.size() - 1)).planned;
-  if (planned.empty()) return std::nullopt;
-  return planned[pick % planned.size()].host;
+  for (const auto& [id, crosser] : crossers_) {
+    if (!crosser.ahead) continue;
+    if (auto planned = crosser.ahead->some_planned(pick)) return planned;
+  }
+  return std::nullopt;
 }
 
 void Runtime::count(Counters& counters) const {
-  const Pipeline::Stats& stats = pipeline_.stats();
-  counters.bulk_requests += stats.requests;
-  counters.bulk_hits += stats.hits;
-  counters.messages += stats.messages;
-  counters.messages_ready += stats.messages_ready;
-  counters.voided += stats.voided;
-  counters.padded += stats.padded;
-  counters.relinquished += stats.relinquished;
-  counters.held += stats.held;
-  counters.resealed += stats.resealed;
-  counters.coalesced += order_.stats().coalesced;
-  counters.slot_bytes_max = std::max(counters.slot_bytes_max, pipeline_.slots().bytes_peak());
+  for (const auto& [id, crosser] : crossers_) {
+    if (crosser.ahead) crosser.ahead->count(counters);
+  }
+  counters.coalesced += copies_.stats().together;
 }
 
 }  // namespace sealane::sim

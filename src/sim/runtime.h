@@ -1,196 +1,147 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated `live`: drives core/pipeline and core/order. Workers seal and open, each lane has a
-// thread that sends its messages one after the other, one more thread brings back what comes from
-// the device. Costs come from the platform; decisions come from the core.
+// The simulated `serve`: drives core/copy as the threads of the real one do, on a modelled driver.
+// Costs come from the platform, decisions from the core.
+//
+//   1. copies        the program's call: what Copies says is done in it, or the copy is passed
+//   2. start         a copy thread that is free takes what may go and hands it to the driver:
+//      whole         in one call, as long as the platform says;
+//      by turns      message by message, where something may have been sealed ahead
+//   3. crossed       the call has returned; endings are done one after the other
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "core/order/order.h"
-#include "core/pipeline/pipeline.h"
-#include "platform/cost.h"
+#include "core/copy/copies.h"
+#include "core/copy/message_match.h"
+#include "sim/channel.h"
+#include "sim/program_call.h"
+#include "sim/seal_crew.h"
 #include "sim/world.h"
 
 namespace sealane::sim {
 
-struct ProgramCopy {
-  CallId call = kNoCall;
-  uint32_t stream = 0;
-  Direction direction = Direction::to_device;
-  Range host;
-  uint64_t device = 0;
-  MemoryKind memory = MemoryKind::pinned;
-  bool sync = false;
-};
-
-inline HostMemory host_memory(MemoryKind kind) {
-  return kind == MemoryKind::pinned ? HostMemory::pinned : HostMemory::pageable;
-}
-
-// What the device is to do for a call that is not a carried copy.
-struct ProgramCall {
-  ItemKind kind{};
-  uint32_t stream = 0;
-  CallId call = kNoCall;
-  CallId record = kNoCall;
-  uint32_t event = 0;
-  Duration run_time{0};
-};
+constexpr ErrorCode kForged = 214;
 
 class Runtime {
  public:
   Runtime(World& world, Threads& threads);
 
-  // --- the program. A Duration is what the call costs its thread.
-  bool accepts(uint32_t stream) const { return !pipeline_.full() && !order_.full(stream); }
-  Duration call(const ProgramCall& call);
-  // The thread sleeps after the call, until wake(), if blocks() says so.
-  Duration copy(const ProgramCopy& copy, uint32_t thread);
-  bool blocks(CallId copy) const;
-  void sync_stream(uint32_t stream, uint32_t thread);
-  void sync_event(uint32_t event, uint32_t thread);
-  void sync_all(uint32_t thread);
-  bool query(uint32_t stream) const { return order_.done(stream); }
-  Duration write(const Range& range);     // the program writes: what guards cost it
+  // --- the program
+  // What the call costs its thread; nothing: the driver has to do all of them.
+  std::optional<Duration> copies(std::span<const ProgramCopy> asked);
+  void other_work(uint32_t stream);
+  void capture(bool begins) { copies_.handle_capture(begins); }
+  Duration write(const Range& range);     // the CPU writes: what guards cost it
   Duration shared(Duration think) const;  // what the program's own work takes beside ours
   void allocated(const Range& range, MemoryKind memory);
   void freed(const Range& range);
-  bool reading(const Range& range) const { return pipeline_.reading(range); }
+  bool busy(const Range& range) const { return copies_.busy(range); }
+  bool may_run(uint32_t stream) const { return copies_.may_run(world_.device.context(stream)); }
+  bool mapped(const Range& range) const;
 
   // --- events
-  void worker_done(uint32_t worker);
-  void lane_done(uint32_t lane);
-  void landed(uint32_t lane);
-  void arrived(uint64_t index);
-  void opened_inline(uint64_t index);
-  void notify(uint32_t stream, uint64_t count);
-  void rotation_done(uint32_t lane);
-  void watchdog(uint32_t lane);
+  void reached(uint32_t stream, uint64_t count);
+  void worker_done(uint32_t lane, uint64_t job);
+  void sent(uint32_t thread);
+  void crossed(uint32_t thread);
+  void ending_done(uint32_t thread);
   void pump();  // after every event: let the core decide
 
   // --- faults
-  void driver_message(uint32_t lane);
-  void rotate(uint32_t lane);
-  void stall_worker() { stall_next_ = true; }
-  void stall_workers(Duration stall) { workers_from_ = world_.now() + stall; }
+  uint32_t channels() const { return static_cast<uint32_t>(to_device_.size()); }
+  void driver_message(uint32_t index) { ++channel(index).driver_messages; }
+  void rotate(uint32_t index) { channel(index).rotates = true; }
+  void stall_worker();
+  void stall_workers(Duration stall);
   void tamper_next(ScriptedFault::Kind how) { tamper_next_ = how; }
   std::optional<Range> some_planned(uint64_t pick) const;
-  uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
 
   void count(Counters& counters) const;
-  bool failed() const { return failed_; }
 
  private:
-  struct Carried {
+  struct Crosser {  // a copy thread
+    const Crossing* crossing = nullptr;
+    Channel channel;
+    MessageMatch messages;
+    std::unique_ptr<SealCrew> ahead;
+    std::vector<uint64_t> contents;  // of each copy, as it was read
+    std::optional<Publish> message;  // by turns: the one the driver seals
+    SlotId made = kNone;             //   for which this slot was made,
+    SlotId slot = kNone;             //   from it, if it fits,
+    uint64_t content = 0;            //   else holding this
+    bool by_turns = false;
+    bool awaits_message = false;  // a worker is at it
+    bool first_message = false;
+    Duration guard_debt{0};  // guards it has looked at
+    Instant across{};
+    std::optional<ScriptedFault::Kind> tampered;
+    ErrorCode code = 0;
+    std::vector<Ending> endings;
+    size_t ended = 0;
+  };
+  struct Mark {
+    uint32_t stream;
+    uint64_t count;
+    EventKey event;
+  };
+  struct Known {  // a copy under way
     ProgramCopy copy;
-    FlightId flight = kNone;
-    uint32_t thread = 0;
-    bool small = false;
-    bool waits_for_release = false;
-    uint64_t content = 0;  // small: what the snapshot holds
-    uint32_t arrived = 0;
-  };
-  struct Outgoing {  // a lane's job: a message or pads
-    std::optional<Publish> publish;
-    Pad pad{};
-    std::vector<CallId> copies{};
-    uint64_t content = 0;
-    std::optional<ScriptedFault::Kind> tampered{};  // flip, drop, repeat or swap
-  };
-  struct Lane {
-    std::deque<Outgoing> queue;  // front is being handled, or waits for the link
-    std::deque<Outgoing> on_link;
-    std::optional<Outgoing> missing;  // the bus has lost it, or keeps it back
-    bool busy = false;
-    uint32_t driver_messages = 0;
-    bool rotating = false;
-    uint64_t key_bytes = 0;  // sealed under the lane's key
-    uint32_t helpers = 0;    // workers that help to copy the message
-    Instant idle_since{};
-  };
-  struct Incoming {
-    CallId call = kNoCall;
-    uint32_t message = 0;
-    bool tampered = false;
-  };
-  struct Worker {
-    bool busy = false;
-    std::optional<Seal> seal;
-    uint64_t incoming = 0;
-    uint64_t content = 0;
-    bool from_memory = false;  // and may change under the worker
-  };
-  struct Guarded {
-    Range range;
-    GuardKind kind;
-    std::vector<Range> dirty;
-  };
-  struct SlotContent {
-    Oracle::Sealed sealed;
-    uint64_t bytes = 0;
+    std::vector<uint64_t> snapshot;  // whole, then each message
   };
 
-  void run(const Action& action);
-  void run(const OrderAction& action);
-  void arm(const Guard& guard);
-  void start_seal(const Seal& seal, bool snapshot);
-  void start_open(uint64_t incoming);
-  void occupy(uint32_t worker, const char* with, uint64_t bytes, Duration work);
-  void publish(const Publish& publish);
-  Duration publish_time(Lane& lane, const Publish& out, uint64_t bytes);
-  void start_lane(uint32_t lane);
-  void start_waiting_seals();
-  void expose(uint32_t lane, Outgoing& job);
-  void reject(std::string_view which);
-  void between_messages(uint32_t lane);
-  void land(CallId call);
-  void done(FlightId flight);
-  void issue(const Issue& batch);
-  void issue_to_host(CallId call);
-  void open(uint64_t incoming);
-  Duration check_guards(const Range& host);
-  void fail(std::string what);
-  Worker* idle_worker(uint32_t& index);
+  Channel& channel(uint32_t index) { return crossers_[to_device_[index]].channel; }
+  CopyCall call_of(const ProgramCopy& copy) const;
+  bool open_thread(CopyThreadId thread);
+  bool perform(const CallStep& step, Duration& cost);
+  void take_snapshot(CopyId copy);
+  void start(CopyThreadId id, Crosser& crosser);
+  void begin_crossing(CopyThreadId id, Crosser& crosser);
+  void start_whole(CopyThreadId id, Crosser& crosser);
+  Duration whole_time(const Crossing& crossing, Direction direction);
+  void start_pads(CopyThreadId id, Crosser& crosser);
+  void start_message(CopyThreadId id, Crosser& crosser);
+  void replace_context(CopyThreadId id, Crosser& crosser);
+  void finish_whole(CopyThreadId id, Crosser& crosser);
+  void deliver_to_device(CopyThreadId id, Crosser& crosser);
+  void deliver_to_host(Crosser& crosser);
+  void reject(Crosser& crosser, const char* which);
+  void judge_bus(Crosser& crosser, bool more);
+  void next_ending(CopyThreadId id, Crosser& crosser);
+  Duration perform(const Ending& ending);
+  void delivered(CopyId copy);
+  uint32_t crossings() const;
   uint64_t threads_of_ours() const;
-  Range part(const Carried& carried, uint32_t message) const;
-  uint64_t content_of(const Outgoing& job) const;
-  Duration seal_time(uint64_t bytes) const;
+  uint32_t helpers() const { return world_.setup.policy.parallel ? workers_ : 0; }
   const SealedPath& path(Direction direction) const;
-  Carried& carried(CallId call);
+  std::vector<uint64_t> contents_of(const Range& host) const;
 
   World& world_;
   Threads& threads_;
-  std::unique_ptr<GuessSource> source_;
-  Pipeline pipeline_;
-  Order order_;
-  std::vector<Lane> lanes_;
-  std::vector<Worker> workers_;
-  std::deque<std::pair<Seal, bool>> seals_waiting_;  // all workers open; true: of a snapshot
-  std::vector<Carried> carried_;                     // by call
-  std::vector<std::vector<CallId>> of_flight_;       // copies of a flight
-  std::vector<ProgramCall> calls_;                   // by call
-  std::vector<SlotContent> slots_;
-  std::vector<Guarded> guarded_;
-  MappedRanges unprotectable_;  // managed memory: its pages are the driver's
-  std::vector<Incoming> incoming_;
-  uint64_t slot_bytes_ = 0;
-  uint32_t busy_workers_ = 0;
-  Duration guard_debt_{0};  // arming, paid by the next worker
-  Instant to_host_free_{};
-  Instant opener_free_{};
-  Instant submitter_free_{};
-  std::optional<Instant> timer_;
-  bool in_call_ = false;    // the program's thread is with us: what is submitted now, it submits
-  Instant workers_from_{};  // no worker begins before
-  bool stall_next_ = false;
+  Platform ours_;  // with the engine and the workers the policy says
+  const uint32_t workers_;
+  Copies copies_;
+  std::map<CopyThreadId, Crosser> crossers_;
+  std::vector<CopyThreadId> to_device_;  // that are open
+  std::map<CopyId, Known> known_;
+  std::vector<Mark> marks_;
+  CallPlan plan_;
+  std::map<uint64_t, std::pair<Range, bool>> allocations_;  // may be sealed ahead; guardable
+  std::vector<Range> mapped_;                               // the device can write it
+  std::vector<Range> registered_;
+  SlotMemory slot_memory_;
+  std::vector<CopyId> at_turn_;
   std::optional<ScriptedFault::Kind> tamper_next_;
-  bool failed_ = false;
 };
+
+// The platform as it is with our engine behind the driver's calls, on so many more cores.
+Platform with_engine(const Platform& platform, const Policy& policy, uint32_t helpers);
 
 }  // namespace sealane::sim

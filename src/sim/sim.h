@@ -35,7 +35,8 @@ enum class Mode : uint8_t {
 std::optional<Mode> find_mode(std::string_view name);
 std::string_view to_string(Mode mode);
 
-// Turns the rule of that name off ("iv-once", "stale", ...); false if there is none.
+// Turns the rule of that name off ("iv-once", "stale", ...); false if there is none. Builds without
+// mutants have none.
 bool break_rule(SafetyRules& rules, std::string_view name);
 std::vector<std::string_view> rule_names();
 
@@ -47,6 +48,7 @@ struct Faults {
   double guard_write = 0;     // the program writes to a range that is sealed ahead, just then
   double free_in_flight = 0;  // and frees and allocates it again
   double tamper = 0;          // a bus message is changed, dropped, repeated or swapped
+  double refused_step = 0;    // of a copy's call: the driver cannot record an event or put a gate
   Duration stall{2'000'000};
 };
 
@@ -79,9 +81,13 @@ struct Setup {
   uint64_t key_messages_max = uint64_t{1} << 32;
   uint32_t hardware_queues = 0;  // 0: the platform's
   bool page_guards = true;
-  bool history = false;       // keep the events for Violation::history
-  size_t timeline_spans = 0;  // keep so many for Outcome::timeline
-  double patience = 1;        // scales the bounds beyond which a run is livelocked (patience.h)
+  uint32_t contexts_max = 16;  // of ours: copy threads that can be opened
+  uint32_t bulk_threads = 1;   // for what is sealed ahead; the paper has one
+  double registered = 0;       // share of pinned allocations that are registered memory
+  double mapped = 0;           //   or that the device can write
+  bool history = false;        // keep the events for Violation::history
+  size_t timeline_spans = 0;   // keep so many for Outcome::timeline
+  double patience = 1;         // scales the bounds beyond which a run is livelocked (patience.h)
 };
 
 struct Violation {
@@ -136,9 +142,9 @@ struct SimOptions {
   uint64_t last_seed = 0;  // included
   uint64_t ops = 2000;     // per seed
   Mode mode = Mode::swarm;
-  std::string policy = "sealane";
-  std::string break_rule;     // empty: none
-  bool compare_stock = true;  // run every program under `stock` too
+  std::string policy = "speculate";  // the one with the most rules to break
+  std::string break_rule;            // empty: none
+  bool compare_stock = true;         // run every program under `stock` too
   bool stop_at_violation = true;
   Platform platform;
   std::string platform_name;  // as the replay command names it

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <utility>
 
 #include "platform/reader.h"
 #include "sim/memory.h"
@@ -36,30 +38,67 @@ SimOptions seeds(Mode mode, uint64_t count) {
 class Modes : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(Modes, FindNothing) {
-  const auto outcome = run(seeds(GetParam(), 60));
-  ASSERT_TRUE(outcome.ok());
-  for (const Violation& each : outcome->violations)
-    ADD_FAILURE() << each.what << "\n" << each.replay;
-  EXPECT_EQ(outcome->seeds, 60U);
-  EXPECT_GT(outcome->counters.rotations, 0U);
-}
-
-TEST_P(Modes, AreNeverWorseThanStock) {
-  for (const char* name : {"h100-nvl-tdx", "h100-tdx", "h100-sev"}) {
-    SimOptions options = seeds(GetParam(), 60);
-    options.platform = platform(name);
-    options.compare_stock = true;
+  for (const char* policy : {"parallel", "sealane", "speculate", "pipellm"}) {
+    SimOptions options = seeds(GetParam(), 40);
+    options.policy = policy;
     const auto outcome = run(options);
     ASSERT_TRUE(outcome.ok());
-    EXPECT_LE(outcome->vs_stock_worst, 1.02) << name << " seed " << outcome->vs_stock_worst_seed;
-    EXPECT_GT(outcome->vs_stock_worst, 0.1);
+    for (const Violation& each : outcome->violations)
+      ADD_FAILURE() << each.what << "\n" << each.replay;
+    EXPECT_EQ(outcome->seeds, 40U);
+    EXPECT_GT(outcome->counters.rotations, 0U);
+  }
+}
+
+// The promise is that of the policy that ships. Sealing ahead forced on where it does not pay costs
+// what it costs: all bulk copies are one thread's.
+TEST_P(Modes, AreNeverWorseThanStock) {
+  const std::pair<const char*, double> bounds[] = {{"sealane", 1.02}, {"speculate", 1.15}};
+  for (const char* name : {"h100-nvl-tdx", "h100-tdx", "h100-sev"}) {
+    for (const auto& [policy, most] : bounds) {
+      SimOptions options = seeds(GetParam(), most < 1.1 ? 60 : 25);
+      options.platform = platform(name);
+      options.policy = policy;
+      options.compare_stock = true;
+      const auto outcome = run(options);
+      ASSERT_TRUE(outcome.ok());
+      EXPECT_LE(outcome->vs_stock_worst, most)
+          << policy << " on " << name << ", seed " << outcome->vs_stock_worst_seed;
+      EXPECT_GT(outcome->vs_stock_worst, 0.1);
+    }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, Modes, ::testing::Values(Mode::swarm, Mode::serve, Mode::adversarial),
                          [](const auto& each) { return std::string(to_string(each.param)); });
 
+// Every rule that the core can be made to break, and what the judge says then.
+const std::map<std::string_view, std::set<std::string>> kNoticedAs = {
+    {"order", {"order"}},
+    {"run", {"order"}},
+    {"legacy", {"order"}},
+    {"hazard", {"order"}},
+    {"gate", {"order", "sync"}},
+    {"gate-order", {"order", "sync"}},
+    {"snapshot", {"stale"}},
+    {"read-at-turn", {"stale"}},
+    {"verify-before-use", {"verify-before-use"}},
+    {"run-behind-forgery", {"run-behind-forgery"}},
+    {"deliver-after-failure", {"deliver-after-failure", "order"}},
+    {"wipe", {"wipe"}},
+    {"message-match", {"message-match", "iv-order"}},
+    {"capture", {"capture"}},
+    {"freed-range", {"freed-range", "stale"}},
+    {"iv-once", {"iv-once"}},
+    {"stale", {"stale"}},
+    {"stale-at-turn", {"stale"}},
+    {"unseen-writer", {"stale"}},
+    {"budget", {"budget"}},
+    {"rotation", {"rotation"}},
+};
+
 class BrokenRules : public ::testing::TestWithParam<std::string_view> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BrokenRules);  // a build without mutants
 
 TEST_P(BrokenRules, AreFoundWithin200Seeds) {
   SimOptions options = seeds(Mode::swarm, 200);
@@ -68,7 +107,7 @@ TEST_P(BrokenRules, AreFoundWithin200Seeds) {
   ASSERT_TRUE(outcome.ok());
   ASSERT_EQ(outcome->violations.size(), 1U);
   const Violation& found = outcome->violations[0];
-  EXPECT_EQ(found.rule, GetParam() == "gate" ? "order" : GetParam());
+  EXPECT_TRUE(kNoticedAs.at(GetParam()).contains(found.rule)) << found.rule << ": " << found.what;
   EXPECT_FALSE(found.history.empty());
   EXPECT_NE(found.replay.find("--break " + options.break_rule), std::string::npos);
 
@@ -97,7 +136,7 @@ TEST(Sim, OneSeedIsOneHistory) {
 TEST(Sim, ARunThatDoesNotEndIsALivelock) {
   sim::Setup setup;
   setup.platform = platform();
-  setup.policy = *find_policy("sealane");
+  setup.policy = *find_policy("speculate");
   setup.patience = 1e-4;
   const auto program = workload::make_pattern(workload::Pattern::repetition, {});
   const Outcome outcome = simulate(program, setup);
@@ -118,7 +157,7 @@ TEST(Sim, WhatTheBusDoesIsToldApart) {
     options.buffers = 4;
     sim::Setup setup;
     setup.platform = platform();
-    setup.policy = *find_policy("sealane");
+    setup.policy = *find_policy("speculate");
     setup.script = {{.before = 12, .kind = kind}};
     const Outcome outcome =
         simulate(workload::make_pattern(workload::Pattern::repetition, options), setup);
@@ -138,7 +177,7 @@ TEST(Sim, ALostLastRecordIsAnErrorALateOneIsNot) {
     options.buffer_bytes = 256_KiB;
     sim::Setup setup;
     setup.platform = platform();
-    setup.policy = *find_policy("sealane");
+    setup.policy = *find_policy("speculate");
     setup.script = {{.before = 0, .kind = kind}};
     const Outcome outcome =
         simulate(workload::make_pattern(workload::Pattern::repetition, options), setup);
@@ -161,7 +200,7 @@ TEST(Sim, NothingIsSealedAheadForRandomCopies) {
   options.steps = 20;
   sim::Setup setup;
   setup.platform = platform();
-  setup.policy = *find_policy("sealane");
+  setup.policy = *find_policy("speculate");
   const Outcome outcome =
       simulate(workload::make_pattern(workload::Pattern::random, options), setup);
   EXPECT_EQ(outcome.counters.messages_ready, 0U);
@@ -180,8 +219,10 @@ TEST(Sim, EveryPolicyRunsEveryPattern) {
       const Outcome outcome = simulate(workload::make_pattern(pattern, options), setup);
       EXPECT_FALSE(outcome.violation.has_value()) << policy.name;
       if (policy.name == "off") off = outcome.elapsed;
-      // Small copies that travel together may save a little even over CC off.
-      EXPECT_GE(outcome.elapsed.count(), 0.97 * static_cast<double>(off.count())) << policy.name;
+      // Small copies that travel together may save a little even over CC off, and those from
+      // pageable memory do not wait for their stream, as CUDA's own do.
+      const double least = pattern == workload::Pattern::control ? 0.85 : 0.97;
+      EXPECT_GE(outcome.elapsed.count(), least * static_cast<double>(off.count())) << policy.name;
     }
   }
 }

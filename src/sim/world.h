@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,7 @@ struct World {
   Timeline timeline;
   Device device;
   Counters counters;
+  std::function<void(const Range&)> cpu_writes = [](const Range&) {};  // so that guards see it
   std::optional<std::string> error;  // what every later call of the program is told
   uint32_t asleep = 0;               // threads that need no core: they wait in a call, or are done
   uint32_t threads = 1;

@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/seal_crew.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/pipeline/outlook.h"
+#include "core/predict/paper.h"
+#include "core/predict/tournament.h"
+#include "platform/cost.h"
+#include "sim/patience.h"
+
+namespace sealane::sim {
+namespace {
+
+std::unique_ptr<GuessSource> make_source(Foresight foresight) {
+  PredictLimits limits;
+  limits.transfers_max = 4096;
+  if (foresight == Foresight::paper) return std::make_unique<PaperPredictor>(4096);
+  return std::make_unique<Tournament>(limits);
+}
+
+Costs costs_of(const Platform& platform, uint32_t workers) {
+  Costs costs;
+  costs.seal_ns_per_byte = 1 / platform.host.fast_aead_gb_per_s;
+  costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
+  costs.message = from_us(platform.to_device.cc.message_us);
+  costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
+  costs.scatter = from_us(platform.gpu.device_copy_cc_us);
+  constexpr double kNsPerByte = 1e3 / (1 << 20);  // of 1 us/MiB
+  costs.guard_ns_per_byte = platform.guard.arm_us_per_mib * kNsPerByte;
+  costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
+  costs.guard_check_ns_per_byte = platform.guard.check_us_per_mib * kNsPerByte;
+  costs.digest_ns_per_byte = 1 / platform.guard.digest_gb_per_s;
+  costs.workers = workers;
+  return costs;
+}
+
+PipelineOptions pipeline_options(const World& world, uint32_t lanes, uint32_t workers) {
+  const Setup& setup = world.setup;
+  const Platform& platform = setup.platform;
+  PipelineOptions options;
+  options.policy = setup.policy;
+  options.rules = setup.rules;
+  options.slot_bytes_max = setup.slot_bytes_max / lanes;
+  options.key_limits.messages = setup.key_messages_max;
+  options.page_guards = setup.page_guards;
+  options.costs = costs_of(platform, workers);
+  options.costs.shared_core = world.threads + workers > platform.host.cores ? 1 : 0;
+  return options;
+}
+
+}  // namespace
+
+Policy settled_policy(const Setup& setup) {
+  Policy policy = setup.policy;
+  if (!policy.where_it_pays) return policy;
+  const Costs costs = costs_of(setup.platform, workers_for(setup));
+  const double link_ns_per_byte = 1 / setup.platform.to_device.cc.link_gb_per_s;
+  const bool pays = speculation_outlook(costs, !setup.page_guards, link_ns_per_byte).pays();
+  if (!pays) policy.foresight = Foresight::none;
+  return policy;
+}
+
+uint32_t workers_for(const Setup& setup) {
+  const uint64_t cores = std::max<uint64_t>(setup.platform.host.cores, 2);
+  return static_cast<uint32_t>(std::min<uint64_t>(setup.workers, cores - 1));
+}
+
+SealCrew::SealCrew(World& world, SlotMemory& memory, uint32_t lane, uint32_t lanes,
+                   uint32_t workers)
+    : world_(world),
+      memory_(memory),
+      lane_(lane),
+      workers_(workers),
+      source_(make_source(world.setup.policy.foresight)),
+      speculator_(pipeline_options(world, lanes, workers), *source_),
+      slots_(SlotPool::kSlotsMax) {}
+
+// --- guards
+
+// Writing to guarded pages is slow the first time; nobody learns of it before the next check.
+Duration SealCrew::write(const Range& range) {
+  Duration cost{0};
+  for (Guarded& guarded : guarded_) {
+    if (!guarded.range.overlaps(range)) continue;
+    const uint64_t first = std::max(guarded.range.address, range.address);
+    const uint64_t end = std::min(guarded.range.end(), range.end());
+    if (guarded.kind == GuardKind::page && guarded.dirty.empty()) {
+      cost += guard_rewrite_time(world_.setup.platform.guard, end - first);
+    }
+    guarded.dirty.push_back({first, end - first});
+  }
+  return cost;
+}
+
+Duration SealCrew::check_guards(const Range& host) {
+  Pipeline& pipeline = speculator_.pipeline();
+  const GuardKind kind = pipeline.guard_of(host);
+  if (kind == GuardKind::none) return Duration{0};
+  for (Guarded& guarded : guarded_) {
+    if (!guarded.range.overlaps(host)) continue;
+    for (const Range& dirty : guarded.dirty) pipeline.handle_written(dirty, world_.now());
+    guarded.dirty.clear();
+  }
+  const GuardCosts& costs = world_.setup.platform.guard;
+  return kind == GuardKind::digest ? digest_time(costs, host.bytes)
+                                   : guard_check_time(costs, host.bytes);
+}
+
+// Protecting the driver's pages fails: the core has to be told what serves instead.
+void SealCrew::arm(const Guard& guard) {
+  const bool refused = guard.kind == GuardKind::page && unprotectable_.contains(guard.range);
+  guarded_.push_back({guard.range, refused ? GuardKind::digest : guard.kind, {}});
+  if (refused) {
+    speculator_.pipeline().handle_guarded(guard.range, GuardKind::digest);
+  } else if (guard.kind == GuardKind::page) {
+    guard_debt_ += guard_arm_time(world_.setup.platform.guard, guard.range.bytes);
+  }
+}
+
+void SealCrew::allocated(const Range& range, bool guardable) {
+  speculator_.pipeline().handle_allocated(range);
+  if (guardable) {
+    unprotectable_.erase(range);
+  } else {
+    unprotectable_.add(range);
+  }
+}
+
+// --- what the core asks for
+
+void SealCrew::pump(uint32_t crossings) {
+  for (uint64_t actions = 0;; ++actions) {
+    if (actions == Patience::kActionsMax) {
+      return world_.oracle.violate("livelock", "the core asks for ever more without waiting");
+    }
+    const auto action = speculator_.poll(world_.now());
+    if (!action) break;
+    run(*action, crossings);
+  }
+  const std::optional<Instant> deadline = speculator_.pipeline().deadline();
+  if (deadline && *deadline > world_.now() && timer_ != deadline) {
+    timer_ = deadline;
+    world_.events.add(*deadline, EventKind::timer);
+  }
+}
+
+void SealCrew::run(const Action& action, uint32_t crossings) {
+  if (const auto* seal = std::get_if<Seal>(&action)) {
+    start(*seal, crossings);
+  } else if (const auto* wiped = std::get_if<Void>(&action)) {
+    world_.log("slot {} is wiped", wiped->slot);
+    wipe(wiped->slot);
+  } else if (const auto* guard = std::get_if<Guard>(&action)) {
+    arm(*guard);
+  } else if (const auto* unguard = std::get_if<Unguard>(&action)) {
+    const auto found = std::find_if(guarded_.begin(), guarded_.end(), [&](const Guarded& each) {
+      return each.range == unguard->range;
+    });
+    if (found != guarded_.end()) guarded_.erase(found);
+  }
+}
+
+// All workers that are not needed elsewhere share each record.
+void SealCrew::start(const Seal& seal, uint32_t crossings) {
+  Slot& slot = slots_[seal.slot];
+  slot.bytes = seal.host.bytes;
+  memory_.bytes += seal.host.bytes;
+  world_.oracle.slots_hold(memory_.bytes);
+  if (seal.flight == kNone) world_.oracle.seals_ahead(seal.host);
+  world_.log("workers seal [{:#x}, +{}) for thread {} position {}{}", seal.host.address,
+             seal.host.bytes, lane_, seal.position, seal.flight == kNone ? ", ahead" : "");
+  Job job{.seal = seal, .content = world_.memory.fingerprint(seal.host)};
+  const CopyId copy = speculator_.copy_of(seal.flight);
+  for (const auto& [kept, contents] : snapshots_) {
+    if (seal.flight == kNone || kept != copy) continue;
+    job.content = contents[seal.message];
+    job.from_memory = false;
+  }
+  Duration work = fast_aead_time(world_.setup.platform.host, seal.host.bytes) / workers_;
+  work = work * (1 + crossings) + std::exchange(guard_debt_, Duration{0});
+  if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
+  const Instant from = std::max(world_.now(), from_);
+  world_.counters.workers_busy += work * workers_;
+  world_.timeline.add({.track = Track::worker,
+                       .index = 0,
+                       .what = seal.flight == kNone ? "seal ahead" : "seal",
+                       .bytes = seal.host.bytes,
+                       .from = from,
+                       .until = from + work});
+  jobs_.push_back(job);
+  ++sealing_;
+  world_.events.add(from + world_.crowded(work, workers_), EventKind::worker_done, lane_,
+                    jobs_.size() - 1);
+}
+
+void SealCrew::worker_done(size_t index) {
+  const Job& job = jobs_[index];
+  --sealing_;
+  uint64_t content = job.content;
+  if (job.from_memory && world_.memory.fingerprint(job.seal.host) != content) {
+    content = world_.memory.garbage();  // it changed while it was read
+  }
+  slots_[job.seal.slot].sealed = {job.seal.epoch.number, job.seal.position, content};
+  world_.oracle.slot_holds(lane_, job.seal.slot, slots_[job.seal.slot].sealed);
+  speculator_.pipeline().handle_sealed(job.seal.slot, world_.now());
+}
+
+void SealCrew::wipe(SlotId id) {
+  memory_.bytes -= std::exchange(slots_[id].bytes, 0);
+  slots_[id].sealed = {};
+  world_.oracle.slot_wiped(lane_, id);
+}
+
+void SealCrew::sent(SlotId id) { wipe(id); }
+
+void SealCrew::keep(CopyId copy, std::vector<uint64_t> contents) {
+  snapshots_.emplace_back(copy, std::move(contents));
+}
+
+void SealCrew::forget(CopyId copy) {
+  std::erase_if(snapshots_, [&](const auto& entry) { return entry.first == copy; });
+}
+
+std::optional<Range> SealCrew::some_planned(uint64_t pick) const {
+  const auto& planned = speculator_.pipeline().lane(0).planned;
+  if (planned.empty()) return std::nullopt;
+  return planned[pick % planned.size()].host;
+}
+
+void SealCrew::count(Counters& counters) const {
+  const Pipeline& pipeline = speculator_.pipeline();
+  const Pipeline::Stats& stats = pipeline.stats();
+  counters.bulk_requests += stats.requests;
+  counters.bulk_hits += stats.hits;
+  counters.messages += stats.messages;
+  counters.messages_ready += stats.messages_ready;
+  counters.voided += stats.voided;
+  counters.padded += stats.padded;
+  counters.relinquished += stats.relinquished;
+  counters.held += stats.held;
+  counters.resealed += stats.resealed;
+  counters.slot_bytes_max = std::max(counters.slot_bytes_max, pipeline.slots().bytes_peak());
+}
+
+}  // namespace sealane::sim

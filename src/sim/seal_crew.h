@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What seals ahead for one copy thread, simulated: carries out what core/pipeline/speculator.h asks
+// for with guards and workers that share each record, and keeps what the slots hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/pipeline/speculator.h"
+#include "core/predict/mapped_ranges.h"
+#include "sim/world.h"
+
+namespace sealane::sim {
+
+// Records sealed ahead under way or kept, of all copy threads together.
+struct SlotMemory {
+  uint64_t bytes = 0;
+};
+
+class SealCrew {
+ public:
+  SealCrew(World& world, SlotMemory& memory, uint32_t lane, uint32_t lanes, uint32_t workers);
+
+  Speculator& speculator() { return speculator_; }
+  const Speculator& speculator() const { return speculator_; }
+
+  Duration write(const Range& range);  // the program writes: what guards cost it
+  // Device writes pass them by.
+  // Looks at the guards of this memory and tells what was written. What that costs.
+  Duration check_guards(const Range& host);
+  void allocated(const Range& range, bool guardable);
+  void pump(uint32_t crossings);  // lets the core decide; so many copies need the workers too
+  void worker_done(size_t job);
+  void stall_next() { stall_next_ = true; }
+  void stall(Duration duration) { from_ = world_.now() + duration; }
+
+  // The content of the slot, or of what is sealed now from the program's memory.
+  const Oracle::Sealed& slot(SlotId id) const { return slots_[id].sealed; }
+  void sent(SlotId id);  // its memory is free
+  uint32_t sealing() const { return sealing_; }
+  std::optional<Range> some_planned(uint64_t pick) const;
+  // Snapshots: what the messages of a copy hold.
+  void keep(CopyId copy, std::vector<uint64_t> contents);
+  void forget(CopyId copy);
+  void count(Counters& counters) const;
+
+ private:
+  struct Guarded {
+    Range range;
+    GuardKind kind;
+    std::vector<Range> dirty;
+  };
+  struct Slot {
+    Oracle::Sealed sealed;
+    uint64_t bytes = 0;
+  };
+  struct Job {
+    Seal seal;
+    uint64_t content = 0;
+    bool from_memory = true;
+  };
+
+  void run(const Action& action, uint32_t crossings);
+  void start(const Seal& seal, uint32_t crossings);
+  void arm(const Guard& guard);
+  void wipe(SlotId slot);
+
+  World& world_;
+  SlotMemory& memory_;
+  const uint32_t lane_;
+  const uint32_t workers_;
+  std::unique_ptr<GuessSource> source_;
+  Speculator speculator_;
+  std::vector<Slot> slots_;
+  std::vector<Guarded> guarded_;
+  MappedRanges unprotectable_;  // managed memory: its pages are the driver's
+  std::vector<Job> jobs_;
+  std::optional<Instant> timer_;
+  std::vector<std::pair<CopyId, std::vector<uint64_t>>> snapshots_;
+  uint32_t sealing_ = 0;
+  Duration guard_debt_{0};  // arming, paid by the next worker
+  Instant from_{};          // nobody begins before
+  bool stall_next_ = false;
+};
+
+// No more than there are cores beside the thread that sends.
+uint32_t workers_for(const Setup& setup);
+// The policy as it is on this machine: one that seals ahead only where that pays may not do so.
+Policy settled_policy(const Setup& setup);
+
+}  // namespace sealane::sim
