@@ -58,7 +58,8 @@ class Driver {
       ahead_->look();
     } while (ahead_->sealing() || ahead_->deadline());
     const Instant began = SteadyClock().now();
-    const auto flight = ahead_->request(range(buffer), buffer);
+    ahead_->check_guards(range(buffer));
+    const auto flight = ahead_->claim(range(buffer), buffer);
     const Duration took = SteadyClock().now() - began;
     if (flight) carry(*flight, buffer);
     return took;
@@ -70,7 +71,7 @@ class Driver {
   void carry(FlightId flight, const uint8_t* buffer) {
     ahead_->ready(flight);
     for (uint64_t carried = 0; carried < bytes_;) {
-      const auto turn = ahead_->next();
+      const auto turn = ahead_->await_turn() ? ahead_->next() : std::nullopt;
       if (!turn) continue;
       ahead_->begin(*turn);
       const uint64_t bytes = turn->flight == kNone ? turn->messages : turn->bytes;

@@ -1,0 +1,513 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads and stores. The lanes' addresses are looked at together first: all the same, or one behind
+// the other, is one access of the host. Memory may be written by other workers, other GPUs and the
+// host meanwhile, as on a GPU: that is the program's business, so tsan does not watch.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "ptx/exec/grid.h"
+#include "ptx/exec/handlers.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define SEALANE_UNWATCHED __attribute__((no_sanitize_thread))
+#else
+#define SEALANE_UNWATCHED
+#endif
+
+namespace sealane::ptx {
+namespace {
+
+// How the lanes of a mask access memory.
+struct Pattern {
+  uint64_t addresses[kLanes];
+  unsigned first = 0;  // lane
+  unsigned last = 0;
+  bool same = false;
+  bool row = false;  // one behind the other, `stride` apart
+};
+
+void classify(Pattern& p, uint32_t mask, uint32_t stride) {
+  p.first = static_cast<unsigned>(std::countr_zero(mask));
+  p.last = 31 - static_cast<unsigned>(std::countl_zero(mask));
+  const uint64_t start = p.addresses[p.first];
+  const uint64_t base = start - uint64_t{p.first} * stride;
+  uint64_t unlike = 0;
+  uint64_t apart = 0;
+  for (unsigned i = 0; i < kLanes; ++i) {
+    const uint64_t active = 0 - static_cast<uint64_t>(mask >> i & 1);
+    unlike |= (p.addresses[i] ^ start) & active;
+    apart |= (p.addresses[i] ^ (base + uint64_t{i} * stride)) & active;
+  }
+  p.same = unlike == 0;
+  p.row = apart == 0;
+}
+
+bool fail_access(Warp& w, const Instr& in, unsigned lane, Fault fault, uint64_t address) {
+  w.grid->fail(fault, w, &in, 1u << lane,
+               fault == Fault::misaligned_address ? "misaligned access" : "access out of bounds",
+               &address);
+  return false;
+}
+
+uint64_t read_element(const uint8_t* at, uint32_t bytes, bool sign) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, bytes);
+  if (sign && bytes < 8) {
+    const unsigned shift = 64 - bytes * 8;
+    bits = static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+  }
+  return bits;
+}
+
+template <typename T>
+SEALANE_UNWATCHED void load_row(T* d, const uint8_t* from, uint32_t mask, unsigned first,
+                                uint32_t stride) {
+  if (mask == kAllLanes && stride == sizeof(T)) {
+    std::memcpy(d, from, sizeof(T) * kLanes);
+    return;
+  }
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    std::memcpy(d + i, from + size_t{i - first} * stride, sizeof(T));
+  }
+}
+
+// One element of every lane; lane i's is at memory + (i - first) * stride.
+SEALANE_UNWATCHED void load_strided(Warp& w, const Instr& in, int32_t d, const uint8_t* memory,
+                                    uint32_t mask, unsigned first, uint32_t stride) {
+  if (in.d_bytes == in.bytes && in.bytes == 4) {
+    return load_row(w.to<uint32_t>(d), memory, mask, first, stride);
+  }
+  if (in.d_bytes == in.bytes && in.bytes == 8) {
+    return load_row(w.to<uint64_t>(d), memory, mask, first, stride);
+  }
+  if (in.d_bytes == in.bytes && in.bytes == 2) {
+    return load_row(w.to<uint16_t>(d), memory, mask, first, stride);
+  }
+  uint8_t* to = w.to<uint8_t>(d);
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    const uint64_t bits = read_element(memory + size_t{i - first} * stride, in.bytes, in.signs);
+    std::memcpy(to + size_t{i} * in.d_bytes, &bits, in.d_bytes);
+  }
+}
+
+template <typename T>
+void broadcast(T* d, uint64_t bits, uint32_t mask) {
+  const T value = static_cast<T>(bits);
+  for (unsigned i = 0; i < kLanes; ++i) d[i] = (mask >> i & 1) != 0 ? value : d[i];
+}
+SEALANE_UNWATCHED void load_same(Warp& w, const Instr& in, int32_t d, const uint8_t* memory,
+                                 uint32_t mask) {
+  const uint64_t bits = read_element(memory, in.bytes, in.signs);
+  if (in.d_bytes == 2) broadcast(w.to<uint16_t>(d), bits, mask);
+  if (in.d_bytes == 4) broadcast(w.to<uint32_t>(d), bits, mask);
+  if (in.d_bytes == 8) broadcast(w.to<uint64_t>(d), bits, mask);
+}
+
+SEALANE_UNWATCHED void store_strided(Warp& w, const Instr& in, int32_t a, uint8_t* memory,
+                                     uint32_t mask, unsigned first, uint32_t stride) {
+  const uint8_t* from = w.from<uint8_t>(a);
+  if (mask == kAllLanes && stride == in.bytes && in.d_bytes == in.bytes) {
+    std::memcpy(memory, from, size_t{in.bytes} * kLanes);
+    return;
+  }
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    std::memcpy(memory + size_t{i - first} * stride, from + size_t{i} * in.d_bytes, in.bytes);
+  }
+}
+
+int32_t part(const Warp& w, const Instr& in, unsigned k) {
+  return in.count > 1 ? static_cast<int32_t>(w.kernel->lists[in.list + k]) : in.d;
+}
+
+// The space all lanes mean, and their addresses within it, if a generic access has one.
+Space common_space(Pattern& p, const Instr& in, uint32_t mask) {
+  if (in.space != Space::generic) return in.space;
+  const uint64_t window = p.addresses[std::countr_zero(mask)] >> 48;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    if (p.addresses[std::countr_zero(left)] >> 48 != window) return Space::generic;
+  }
+  if (window == 0) return Space::global;
+  const Space space = window == kSharedWindow >> 48  ? Space::shared
+                      : window == kLocalWindow >> 48 ? Space::local
+                                                     : Space::generic;
+  if (space == Space::generic) return space;
+  for (uint64_t& address : p.addresses) address &= (uint64_t{1} << 48) - 1;
+  return space;
+}
+
+// Where a row or a single place is in one piece, nullptr: look at each lane.
+uint8_t* together(Warp& w, const Pattern& p, Space space, uint32_t bytes) {
+  const uint64_t start = p.addresses[p.first];
+  const uint64_t span = p.same ? bytes : uint64_t{p.last - p.first + 1} * bytes;
+  if (!p.same && !p.row) return nullptr;
+  if ((start & (bytes - 1)) != 0) return nullptr;
+  if (space == Space::shared) {
+    const uint64_t size = w.block->shared.size();
+    return start < size && span <= size - start ? w.block->shared.data() + start : nullptr;
+  }
+  if (space == Space::global || space == Space::constant) return w.block->global(start, span);
+  return nullptr;
+}
+
+// Lanes' places in one piece of memory that all of them are inside of: lane i's is at
+// base + addresses[i] + i * lane_bytes.
+struct Spread {
+  bool found = false;
+  uintptr_t base = 0;  // a number: it may lie outside of any memory
+  size_t lane_bytes = 0;
+
+  uint8_t* at(uint64_t address, unsigned lane) const {
+    return reinterpret_cast<uint8_t*>(base + address + lane * lane_bytes);
+  }
+};
+
+Spread spread(Warp& w, const Pattern& p, Space space, uint32_t mask, uint32_t bytes) {
+  uint64_t low = UINT64_MAX, high = 0, bits = 0;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const uint64_t address = p.addresses[std::countr_zero(left)];
+    low = std::min(low, address);
+    high = std::max(high, address);
+    bits |= address;
+  }
+  if ((bits & (bytes - 1)) != 0 || high > UINT64_MAX - bytes) return {};
+  if (space == Space::shared && high + bytes <= w.block->shared.size()) {
+    return {true, reinterpret_cast<uintptr_t>(w.block->shared.data()), 0};
+  }
+  if (space == Space::local && high + bytes <= w.stack_bytes) {
+    return {true, reinterpret_cast<uintptr_t>(w.stack), w.stack_bytes};
+  }
+  if (space != Space::global && space != Space::constant) return {};
+  uint8_t* memory = w.block->global(low, high + bytes - low);
+  return {memory != nullptr, reinterpret_cast<uintptr_t>(memory) - low, 0};
+}
+
+template <typename T>
+SEALANE_UNWATCHED void gather(T* d, const Pattern& p, const Spread& s, size_t offset,
+                              uint32_t mask) {
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    std::memcpy(d + i, s.at(p.addresses[i], i) + offset, sizeof(T));
+  }
+}
+
+template <typename T>
+SEALANE_UNWATCHED void scatter(const T* a, const Pattern& p, const Spread& s, size_t offset,
+                               uint32_t mask) {
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    std::memcpy(s.at(p.addresses[i], i) + offset, a + i, sizeof(T));
+  }
+}
+
+// A vector that others may write or read meanwhile is one access of the host for each lane, as it
+// is one transaction of a GPU: a flag that was written beside data is never seen without it.
+struct Whole {
+  alignas(16) uint8_t bytes[32];
+};
+
+typedef long long Vector16 __attribute__((vector_size(16), aligned(1)));
+
+SEALANE_UNWATCHED void load_whole(Whole& to, const uint8_t* from, uint32_t bytes) {
+  if (bytes == 8) {
+    const uint64_t word = *reinterpret_cast<const volatile uint64_t*>(from);
+    std::memcpy(to.bytes, &word, 8);
+    return;
+  }
+  for (uint32_t at = 0; at + 16 <= bytes; at += 16) {
+    const Vector16 part = *reinterpret_cast<const volatile Vector16*>(from + at);
+    std::memcpy(to.bytes + at, &part, 16);
+  }
+}
+
+SEALANE_UNWATCHED void store_whole(uint8_t* to, const Whole& from, uint32_t bytes) {
+  if (bytes == 8) {
+    uint64_t word;
+    std::memcpy(&word, from.bytes, 8);
+    *reinterpret_cast<volatile uint64_t*>(to) = word;
+    return;
+  }
+  for (uint32_t at = 0; at + 16 <= bytes; at += 16) {
+    Vector16 part;
+    std::memcpy(&part, from.bytes + at, 16);
+    *reinterpret_cast<volatile Vector16*>(to + at) = part;
+  }
+}
+
+bool in_one_piece(const Instr& in, uint32_t bytes) {
+  return in.mode != 0 && in.count > 1 && (bytes == 8 || bytes == 16 || bytes == 32);
+}
+
+Flow load_vectors(Warp& w, const Instr& in, const Pattern& p, Space space, uint32_t mask) {
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    const uint8_t* memory = lane_memory(w, in, i, space, p.addresses[i], bytes);
+    if (memory == nullptr) return Flow::fault;
+    Whole whole;
+    load_whole(whole, memory, bytes);
+    for (unsigned k = 0; k < in.count; ++k) {
+      const uint64_t bits = read_element(whole.bytes + k * in.bytes, in.bytes, in.signs);
+      std::memcpy(w.to<uint8_t>(part(w, in, k)) + size_t{i} * in.d_bytes, &bits, in.d_bytes);
+    }
+  }
+  return Flow::next;
+}
+
+Flow store_vectors(Warp& w, const Instr& in, const Pattern& p, Space space, uint32_t mask) {
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    uint8_t* memory = lane_memory(w, in, i, space, p.addresses[i], bytes);
+    if (memory == nullptr) return Flow::fault;
+    Whole whole;
+    for (unsigned k = 0; k < in.count; ++k) {
+      const uint8_t* from = w.from<uint8_t>(part(w, in, k)) + size_t{i} * in.d_bytes;
+      std::memcpy(whole.bytes + k * in.bytes, from, in.bytes);
+    }
+    store_whole(memory, whole, bytes);
+  }
+  return Flow::next;
+}
+
+}  // namespace
+
+void lane_addresses(const Warp& w, const Instr& in, uint64_t* out) {
+  const auto offset = static_cast<uint64_t>(in.imm) + (in.flag ? w.frame->stack_base : 0);
+  if (in.a_bytes == 8) {
+    const uint64_t* a = w.from<uint64_t>(in.a);
+    for (unsigned i = 0; i < kLanes; ++i) out[i] = a[i] + offset;
+  } else {
+    const uint32_t* a = w.from<uint32_t>(in.a);
+    for (unsigned i = 0; i < kLanes; ++i) out[i] = static_cast<uint32_t>(a[i] + offset);
+  }
+}
+
+uint8_t* lane_memory(Warp& w, const Instr& in, unsigned lane, Space space, uint64_t address,
+                     uint32_t bytes) {
+  const uint64_t asked = address;
+  if (space == Space::generic) {
+    const uint64_t window = address >> 48;
+    const uint64_t inside = address & ((uint64_t{1} << 48) - 1);
+    if (window == 0) space = Space::global;
+    if (window == kSharedWindow >> 48) space = Space::shared, address = inside;
+    if (window == kLocalWindow >> 48) space = Space::local, address = inside;
+    if (window == kParamWindow >> 48) space = Space::param, address = inside;
+  }
+  uint8_t* memory = nullptr;
+  uint64_t size = 0;
+  switch (space) {
+    case Space::shared:
+      size = w.block->shared.size();
+      memory = w.block->shared.data();
+      break;
+    case Space::local:
+      size = w.stack_bytes;
+      memory = w.stack + size_t{lane} * w.stack_bytes;
+      break;
+    case Space::param:
+      size = w.grid->parameters.size();
+      memory = w.grid->parameters.data();
+      break;
+    case Space::global:
+    case Space::constant:
+      if ((address & (std::min(bytes, 16u) - 1)) != 0) {
+        fail_access(w, in, lane, Fault::misaligned_address, asked);
+        return nullptr;
+      }
+      if (uint8_t* found = w.block->global(address, bytes)) return found;
+      fail_access(w, in, lane, Fault::illegal_address, asked);
+      return nullptr;
+    default:
+      break;
+  }
+  if (size < bytes || address > size - bytes) {
+    fail_access(w, in, lane, Fault::illegal_address, asked);
+    return nullptr;
+  }
+  if ((address & (std::min(bytes, 16u) - 1)) != 0) {
+    fail_access(w, in, lane, Fault::misaligned_address, asked);
+    return nullptr;
+  }
+  return memory + address;
+}
+
+SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
+  Pattern p;
+  lane_addresses(w, in, p.addresses);
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  classify(p, mask, bytes);
+  if (in.mode != 0) note_spin(w);
+  const Space space = common_space(p, in, mask);
+  const bool global = space == Space::global || space == Space::generic;
+  if (global)
+    w.global_bytes += p.same ? bytes : uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
+  if (w.block->checker && in.mode == 0) {
+    w.block->checker->accesses(w, in, space, p.addresses, mask, bytes, false);
+  }
+  if (in_one_piece(in, bytes)) return load_vectors(w, in, p, space, mask);
+  if (const uint8_t* memory = together(w, p, space, bytes)) {
+    for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
+      if (p.same)
+        load_same(w, in, part(w, in, k), memory, mask);
+      else
+        load_strided(w, in, part(w, in, k), memory, mask, p.first, bytes);
+    }
+    return Flow::next;
+  }
+  const bool words = in.bytes == in.d_bytes && (in.bytes == 4 || in.bytes == 8);
+  if (const Spread s = words ? spread(w, p, space, mask, bytes) : Spread{}; s.found) {
+    for (unsigned k = 0; k < in.count; ++k) {
+      const int32_t d = part(w, in, k);
+      if (in.bytes == 4)
+        gather(w.to<uint32_t>(d), p, s, size_t{k} * 4, mask);
+      else
+        gather(w.to<uint64_t>(d), p, s, size_t{k} * 8, mask);
+    }
+    return Flow::next;
+  }
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    const uint8_t* memory = lane_memory(w, in, i, space, p.addresses[i], bytes);
+    if (memory == nullptr) return Flow::fault;
+    uint8_t copy[64];
+    std::memcpy(copy, memory, bytes);
+    for (unsigned k = 0; k < in.count; ++k) {
+      const uint64_t bits = read_element(copy + k * in.bytes, in.bytes, in.signs);
+      std::memcpy(w.to<uint8_t>(part(w, in, k)) + size_t{i} * in.d_bytes, &bits, in.d_bytes);
+    }
+  }
+  return Flow::next;
+}
+
+SEALANE_UNWATCHED Flow op_store(Warp& w, const Instr& in, uint32_t mask) {
+  Pattern p;
+  lane_addresses(w, in, p.addresses);
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  classify(p, mask, bytes);
+  const Space space = common_space(p, in, mask);
+  const bool global = space == Space::global || space == Space::generic;
+  if (global) w.global_bytes += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
+  if (w.block->checker) w.block->checker->accesses(w, in, space, p.addresses, mask, bytes, true);
+  if (in_one_piece(in, bytes)) return store_vectors(w, in, p, space, mask);
+  uint8_t* memory = p.row ? together(w, p, space, bytes) : nullptr;
+  if (memory != nullptr && space != Space::constant) {
+    for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
+      store_strided(w, in, part(w, in, k), memory, mask, p.first, bytes);
+    }
+    return Flow::next;
+  }
+  const bool words = in.bytes == in.d_bytes && (in.bytes == 4 || in.bytes == 8);
+  const bool writes = words && space != Space::constant;
+  if (const Spread s = writes ? spread(w, p, space, mask, bytes) : Spread{}; s.found) {
+    for (unsigned k = 0; k < in.count; ++k) {
+      const int32_t from = part(w, in, k);
+      if (in.bytes == 4)
+        scatter(w.from<uint32_t>(from), p, s, size_t{k} * 4, mask);
+      else
+        scatter(w.from<uint64_t>(from), p, s, size_t{k} * 8, mask);
+    }
+    return Flow::next;
+  }
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    uint8_t* to = lane_memory(w, in, i, space, p.addresses[i], bytes);
+    if (to == nullptr) return Flow::fault;
+    for (unsigned k = 0; k < in.count; ++k) {
+      const uint8_t* from = w.from<uint8_t>(part(w, in, k)) + size_t{i} * in.d_bytes;
+      std::memcpy(to + k * in.bytes, from, in.bytes);
+    }
+  }
+  return Flow::next;
+}
+
+Flow op_load_parameter(Warp& w, const Instr& in, uint32_t mask) {
+  const uint8_t* memory = w.grid->parameters.data() + in.imm;
+  for (unsigned k = 0; k < in.count; ++k) {
+    load_same(w, in, part(w, in, k), memory + k * in.bytes, mask);
+  }
+  return Flow::next;
+}
+
+Flow op_local_address(Warp& w, const Instr& in, uint32_t mask) {
+  const uint64_t address = w.frame->stack_base + static_cast<uint64_t>(in.imm);
+  if (in.d_bytes == 8)
+    broadcast(w.to<uint64_t>(in.d), address, mask);
+  else
+    broadcast(w.to<uint32_t>(in.d), address, mask);
+  return Flow::next;
+}
+
+namespace {
+template <typename Fn>
+Flow map_addresses(Warp& w, const Instr& in, uint32_t mask, Fn fn) {
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    const uint64_t from = in.a_bytes == 8 ? w.from<uint64_t>(in.a)[i] : w.from<uint32_t>(in.a)[i];
+    const uint64_t to = fn(from);
+    if (in.d_bytes == 8)
+      w.to<uint64_t>(in.d)[i] = to;
+    else
+      w.to<uint32_t>(in.d)[i] = static_cast<uint32_t>(to);
+  }
+  return Flow::next;
+}
+}  // namespace
+
+Flow op_to_generic(Warp& w, const Instr& in, uint32_t mask) {
+  const auto window = static_cast<uint64_t>(in.imm);
+  return map_addresses(w, in, mask, [=](uint64_t a) { return a + window; });
+}
+
+Flow op_from_generic(Warp& w, const Instr& in, uint32_t mask) {
+  const auto window = static_cast<uint64_t>(in.imm);
+  return map_addresses(w, in, mask, [=](uint64_t a) { return a - window; });
+}
+
+Flow op_is_space(Warp& w, const Instr& in, uint32_t mask) {
+  const auto window = static_cast<uint64_t>(in.imm) >> 48;
+  uint32_t bits = 0;
+  for (unsigned i = 0; i < kLanes; ++i) {
+    const uint64_t a = in.a_bytes == 8 ? w.from<uint64_t>(in.a)[i] : w.from<uint32_t>(in.a)[i];
+    bits |= uint32_t{a >> 48 == window} << i;
+  }
+  w.set_predicate(in.d, bits, mask);
+  return Flow::next;
+}
+
+Flow op_fence(Warp&, const Instr&, uint32_t) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return Flow::next;
+}
+
+// Done at once: nobody may look before the wait, so that is soon enough.
+SEALANE_UNWATCHED Flow op_copy_async(Warp& w, const Instr& in, uint32_t mask) {
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(left));
+    const uint64_t to = (in.d_bytes == 8 ? w.from<uint64_t>(in.d)[i] : w.from<uint32_t>(in.d)[i]) +
+                        static_cast<uint64_t>(w.kernel->lists[in.list]);
+    const uint64_t from = w.from<uint64_t>(in.a)[i] + static_cast<uint64_t>(in.imm);
+    uint32_t have = in.bytes;
+    if (in.count > 1) have = std::min<uint32_t>(have, w.from<uint32_t>(in.c)[i]);
+    if (in.signs && (w.predicate(in.b) >> i & 1) != 0) have = 0;  // ignore-src
+    uint8_t* memory = lane_memory(w, in, i, Space::shared, to, in.bytes);
+    if (memory == nullptr) return Flow::fault;
+    if (w.block->checker) w.block->checker->access(w, in, i, to, in.bytes, true);
+    std::memset(memory, 0, in.bytes);
+    if (have == 0) continue;
+    const uint8_t* source = lane_memory(w, in, i, Space::global, from, in.bytes);
+    if (source == nullptr) return Flow::fault;
+    std::memcpy(memory, source, have);
+    w.global_bytes += have;
+  }
+  return Flow::next;
+}
+
+}  // namespace sealane::ptx
