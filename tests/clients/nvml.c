@@ -101,8 +101,79 @@ static void ask_device(void* nvml, nvmlDevice_t device, int on) {
   CHECK(call_nvmlDeviceGetMemoryInfo(NULL, &memory) == NVML_ERROR_INVALID_ARGUMENT);
 }
 
+/* What communication libraries, bandwidth tools and monitors ask before they do anything. */
+static void ask_connections(void* nvml, nvmlDevice_t device) {
+  FIND(nvml, nvmlDeviceGetP2PStatus);
+  FIND(nvml, nvmlDeviceGetFieldValues);
+  FIND(nvml, nvmlDeviceGetPciInfoExt);
+  FIND(nvml, nvmlDeviceGetGpuFabricInfoV);
+  FIND(nvml, nvmlDeviceGetNvLinkState);
+  FIND(nvml, nvmlDeviceGetCurrPcieLinkGeneration);
+  FIND(nvml, nvmlDeviceGetCurrPcieLinkWidth);
+  FIND(nvml, nvmlDeviceGetClockInfo);
+  FIND(nvml, nvmlDeviceGetTemperature);
+  FIND(nvml, nvmlDeviceGetCpuAffinity);
+  FIND(nvml, nvmlDeviceSetCpuAffinity);
+  FIND(nvml, nvmlDeviceGetComputeRunningProcesses_v3);
+  FIND(nvml, nvmlDeviceGetGraphicsRunningProcesses_v3);
+  nvmlGpuP2PStatus_t status = NVML_P2P_STATUS_NOT_SUPPORTED;
+  CHECK(call_nvmlDeviceGetP2PStatus(device, device, NVML_P2P_CAPS_INDEX_READ, &status) ==
+        NVML_SUCCESS);
+  CHECK(status == NVML_P2P_STATUS_OK);
+  nvmlFieldValue_t field;
+  memset(&field, 0xff, sizeof field);
+  field.fieldId = NVML_FI_DEV_C2C_LINK_COUNT;
+  CHECK(call_nvmlDeviceGetFieldValues(device, 1, &field) == NVML_SUCCESS);
+  CHECK(field.nvmlReturn == NVML_SUCCESS && field.value.uiVal == 0);
+  nvmlPciInfoExt_t pci;
+  memset(&pci, 0, sizeof pci);
+  CHECK(call_nvmlDeviceGetPciInfoExt(device, &pci) == NVML_SUCCESS && pci.bus == 1);
+  nvmlGpuFabricInfoV_t fabric;
+  memset(&fabric, 0xff, sizeof fabric);
+  fabric.version = (unsigned)sizeof fabric | 2u << 24;
+  CHECK(call_nvmlDeviceGetGpuFabricInfoV(device, &fabric) == NVML_SUCCESS);
+  CHECK(fabric.state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
+  nvmlEnableState_t link = NVML_FEATURE_DISABLED;
+  CHECK(call_nvmlDeviceGetNvLinkState(device, 0, &link) == NVML_ERROR_NOT_SUPPORTED);
+  unsigned value = 0;
+  CHECK(call_nvmlDeviceGetCurrPcieLinkGeneration(device, &value) == NVML_SUCCESS && value == 5);
+  CHECK(call_nvmlDeviceGetCurrPcieLinkWidth(device, &value) == NVML_SUCCESS && value == 16);
+  CHECK(call_nvmlDeviceGetClockInfo(device, NVML_CLOCK_SM, &value) == NVML_SUCCESS && value > 0);
+  CHECK(call_nvmlDeviceGetTemperature(device, 0, &value) == NVML_ERROR_NOT_SUPPORTED);
+  unsigned long cpus[16] = {0};
+  CHECK(call_nvmlDeviceGetCpuAffinity(device, 16, cpus) == NVML_SUCCESS);
+  unsigned long any = 0;
+  for (int i = 0; i < 16; ++i) any |= cpus[i];
+  CHECK(any != 0);
+  CHECK(call_nvmlDeviceSetCpuAffinity(device) == NVML_SUCCESS);
+  nvmlProcessInfo_t process;
+  value = 1;
+  CHECK(call_nvmlDeviceGetComputeRunningProcesses_v3(device, &value, &process) == NVML_SUCCESS);
+  CHECK(value == 0); /* nothing is allocated yet */
+  value = 1;
+  CHECK(call_nvmlDeviceGetGraphicsRunningProcesses_v3(device, &value, &process) == NVML_SUCCESS);
+  CHECK(value == 0);
+}
+
+/* NVML's UUID and the driver's are the same bytes. */
+static void compare_uuids(void* nvml, void* driver, nvmlDevice_t device) {
+  FIND(nvml, nvmlDeviceGetUUID);
+  FIND(driver, cuDeviceGetUuid);
+  char told[96] = "";
+  char expected[96] = "GPU-";
+  CUuuid uuid;
+  CHECK(call_nvmlDeviceGetUUID(device, told, sizeof told) == NVML_SUCCESS);
+  CHECK(call_cuDeviceGetUuid(&uuid, 0) == CUDA_SUCCESS);
+  for (int i = 0; i < 16; ++i) {
+    const char* const dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+    snprintf(expected + strlen(expected), 4, "%s%02x", dash, (unsigned char)uuid.bytes[i]);
+  }
+  if (strcmp(told, expected) != 0) fail("NVML and the driver disagree about the UUID");
+}
+
 static void ask_used_memory(void* nvml, nvmlDevice_t device) {
   FIND(nvml, nvmlDeviceGetMemoryInfo);
+  FIND(nvml, nvmlDeviceGetComputeRunningProcesses_v3);
   void* const driver = library("libcuda.so.1");
   FIND(driver, cuInit);
   FIND(driver, cuDevicePrimaryCtxRetain);
@@ -115,7 +186,12 @@ static void ask_used_memory(void* nvml, nvmlDevice_t device) {
   CHECK(call_cuInit(0) == CUDA_SUCCESS);
   CHECK(call_cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
   CHECK(call_cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  compare_uuids(nvml, driver, device);
   CHECK(call_cuMemAlloc(&address, 32 << 20) == CUDA_SUCCESS);
+  nvmlProcessInfo_t process;
+  unsigned count = 1;
+  CHECK(call_nvmlDeviceGetComputeRunningProcesses_v3(device, &count, &process) == NVML_SUCCESS);
+  CHECK(count == 1 && process.usedGpuMemory >= 32 << 20);
   CHECK(call_nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS);
   CHECK(memory.used >= 32 << 20 && memory.free + memory.used == memory.total);
   CHECK(call_cuMemFree(address) == CUDA_SUCCESS);
@@ -143,6 +219,7 @@ int main(void) {
   CHECK(call_nvmlDeviceGetHandleByIndex(0, &device) == NVML_SUCCESS);
   ask_confidential_state(nvml, on);
   ask_device(nvml, device, on);
+  ask_connections(nvml, device);
   ask_used_memory(nvml, device);
   CHECK(call_nvmlShutdown() == NVML_SUCCESS);
   CHECK(call_nvmlShutdown() == NVML_ERROR_UNINITIALIZED);

@@ -161,5 +161,51 @@ TEST_F(DriverHandles, NullEventsAndOutputsAreErrors) {
   EXPECT_EQ(cuDeviceGetCount(nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+// Two devices reach each other's memory, or the driver says before that they do not: CC mode.
+TEST_F(DriverContexts, PeersUseEachOthersMemoryIfTheDriverSaysTheyCan) {
+  int count = 0;
+  CU_OK(cuDeviceGetCount(&count));
+  if (count < 2) GTEST_SKIP() << "one device";
+  int can = -1;
+  int supported = -1;
+  int itself = -1;
+  CU_OK(cuDeviceCanAccessPeer(&can, 0, 1));
+  CU_OK(cuDeviceCanAccessPeer(&itself, 0, 0));
+  EXPECT_EQ(itself, 0);
+  CU_OK(cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+  EXPECT_EQ(supported, can);
+  CUcontext other = nullptr;
+  CU_OK(cuDevicePrimaryCtxRetain(&other, 1));
+  EXPECT_EQ(cuCtxDisablePeerAccess(other), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  if (can == 0) {
+    EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    CU_OK(cuDevicePrimaryCtxRelease(1));
+    return;
+  }
+  constexpr uint32_t kWords = 64;
+  CU_OK(cuCtxSetCurrent(other));
+  CUdeviceptr there = 0;
+  CU_OK(cuMemAlloc(&there, kWords * sizeof(uint32_t)));
+  CU_OK(cuCtxSetCurrent(context_));
+  EXPECT_EQ(cuCtxEnablePeerAccess(other, 1), CUDA_ERROR_INVALID_VALUE) << "flags must be 0";
+  EXPECT_EQ(cuCtxEnablePeerAccess(context_, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+  CU_OK(cuCtxEnablePeerAccess(other, 0));
+  EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  {
+    const KernelModule kernels;
+    DriverStream stream;
+    kernels.launch(fill_kernel(there, kWords, 3), stream);
+    CU_OK(cuStreamSynchronize(stream));
+  }
+  uint32_t words[kWords] = {};
+  CU_OK(cuMemcpyDtoH(words, there, sizeof words));
+  for (uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(words[i], filled_word(3, i)) << i;
+  CU_OK(cuCtxDisablePeerAccess(other));
+  CU_OK(cuCtxSetCurrent(other));
+  CU_OK(cuMemFree(there));
+  CU_OK(cuCtxSetCurrent(context_));
+  CU_OK(cuDevicePrimaryCtxRelease(1));
+}
+
 }  // namespace
 }  // namespace sealane::test

@@ -5,11 +5,13 @@
 // misuse?
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
 
 #include "cuda/driver.h"
+#include "cuda/gate.h"
 
 namespace sealane::test {
 namespace {
@@ -154,6 +156,29 @@ TEST_F(DriverMemory, PoolAllocationsAreInStreamOrder) {
   EXPECT_EQ(received, ByteVector(1 << 16, 0x3c));
 }
 
+// The free is called while the kernel still waits for its turn.
+TEST_F(DriverMemory, AFreeInAStreamWaitsForTheKernelsBeforeIt) {
+  constexpr uint32_t kWords = 256;
+  const KernelModule kernels;
+  const DeviceMemory kept(kWords * sizeof(uint32_t));
+  DriverStream stream;
+  Gate gate;
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAllocAsync(&address, kept.bytes(), stream));
+  CU_OK(cuLaunchHostFunc(stream, Gate::wait, gate.ticket()));
+  kernels.launch(fill_kernel(address, kWords, 7), stream);
+  CU_OK(cuMemcpyDtoDAsync(kept.address(), address, kept.bytes(), stream));
+  CU_OK(cuMemFreeAsync(address, stream));
+  EXPECT_EQ(cuMemFreeAsync(address, stream), CUDA_ERROR_INVALID_VALUE) << "it was freed already";
+  gate.open();
+  CU_OK(cuStreamSynchronize(stream));
+  const ByteVector bytes = kept.read();
+  const auto* words = reinterpret_cast<const uint32_t*>(bytes.data());
+  for (uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(words[i], filled_word(7, i)) << i;
+  EXPECT_EQ(cuMemcpyDtoDAsync(kept.address(), address, 16, stream), CUDA_ERROR_INVALID_VALUE)
+      << "nobody may use it any more";
+}
+
 TEST_F(DriverMemory, PoolsOfOnesOwn) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -184,6 +209,129 @@ TEST_F(DriverMemory, DefaultPoolIsTheCurrentOne) {
   CU_OK(cuDeviceGetDefaultMemPool(&standard, device_));
   CU_OK(cuDeviceGetMemPool(&current, device_));
   EXPECT_EQ(standard, current);
+}
+
+TEST_F(DriverMemory, ManagedMemoryIsTheHostsAndTheDevices) {
+  constexpr uint32_t kWords = 256;
+  const KernelModule kernels;
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAllocManaged(&address, 64, 0), CUDA_ERROR_INVALID_VALUE) << "attached to whom?";
+  CU_OK(cuMemAllocManaged(&address, kWords * sizeof(uint32_t), CU_MEM_ATTACH_GLOBAL));
+  auto* words = reinterpret_cast<uint32_t*>(address);
+  words[0] = 99;
+  unsigned managed = 0;
+  unsigned type = 0;
+  CU_OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
+  CU_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
+  EXPECT_EQ(managed, 1u);
+  EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+  {
+    DriverStream stream;
+    CU_OK(cuMemPrefetchAsync(address, kWords * sizeof(uint32_t), {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                             0, stream));
+    kernels.launch(fill_kernel(address, kWords, 4), stream);
+    CU_OK(cuStreamSynchronize(stream));
+  }
+  for (uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(words[i], filled_word(4, i)) << i;
+  const DeviceMemory device(kWords * sizeof(uint32_t));
+  CU_OK(cuMemcpyDtoD(device.address(), address, device.bytes()));
+  settle();
+  EXPECT_EQ(std::memcmp(device.read().data(), words, device.bytes()), 0);
+  EXPECT_EQ(cuMemFreeHost(words), CUDA_ERROR_INVALID_VALUE) << "it is not pinned memory";
+  CU_OK(cuMemFree(address));
+  EXPECT_EQ(cuMemFree(address), CUDA_ERROR_INVALID_VALUE);
+}
+
+class DriverVirtualMemory : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the thread sanitizer leaves too little of the address space to reserve any";
+#endif
+    prop_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    prop_.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    access_.location = prop_.location;
+    access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CU_OK(cuMemGetAllocationGranularity(&step_, &prop_, 0));
+  }
+  CUmemGenericAllocationHandle create() {
+    CUmemGenericAllocationHandle made = 0;
+    CU_EXPECT_OK(cuMemCreate(&made, step_, &prop_, 0));
+    return made;
+  }
+
+  CUmemAllocationProp prop_{};
+  CUmemAccessDesc access_{};
+  size_t step_ = 0;
+};
+
+// As engines grow a segment: one range of addresses, memory mapped piece by piece.
+TEST_F(DriverVirtualMemory, PiecesOfMemoryBecomeOneRange) {
+  CUdeviceptr base = 0;
+  CU_OK(cuMemAddressReserve(&base, 4 * step_, 0, 0, 0));
+  ByteVector sent(2 * step_);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i * 31 >> 8);
+  EXPECT_EQ(cuMemcpyHtoD(base, sent.data(), 16), CUDA_ERROR_INVALID_VALUE) << "nothing is there";
+  const auto first = create();
+  const auto second = create();
+  CU_OK(cuMemMap(base, step_, 0, first, 0));
+  EXPECT_EQ(cuMemMap(base, step_, 0, second, 0), CUDA_ERROR_INVALID_VALUE) << "it is taken";
+  CU_OK(cuMemMap(base + step_, step_, 0, second, 0));
+  EXPECT_EQ(cuMemcpyHtoD(base, sent.data(), 16), CUDA_ERROR_INVALID_VALUE) << "no access yet";
+  CU_OK(cuMemSetAccess(base, 2 * step_, &access_, 1));
+  CU_OK(cuMemRelease(first));  // the mapping keeps it
+  CU_OK(cuMemcpyHtoD(base, sent.data(), sent.size()));
+  settle();
+  ByteVector received(sent.size());
+  CU_OK(cuMemcpyDtoH(received.data(), base, received.size()));
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(cuMemFree(base), CUDA_ERROR_INVALID_VALUE) << "it was not allocated";
+  EXPECT_EQ(cuMemAddressFree(base, 4 * step_), CUDA_ERROR_INVALID_VALUE) << "something is mapped";
+  EXPECT_EQ(cuMemUnmap(base, step_ / 2), CUDA_ERROR_INVALID_VALUE) << "half of a mapping";
+  CU_OK(cuMemUnmap(base, 2 * step_));
+  EXPECT_EQ(cuMemcpyDtoH(received.data(), base, 16), CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuMemAddressFree(base, 4 * step_));
+  CU_OK(cuMemRelease(second));
+  EXPECT_EQ(cuMemRelease(second), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverVirtualMemory, KernelsAndDescriptorsReachTheSameMemory) {
+  const KernelModule kernels;
+  CUdeviceptr places[2] = {};
+  const auto memory = create();
+  int descriptor = -1;
+  CU_OK(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                     0));
+  CUmemGenericAllocationHandle again = 0;
+  CU_OK(cuMemImportFromShareableHandle(&again,
+                                       reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  const CUmemGenericAllocationHandle handles[2] = {memory, again};
+  for (int i = 0; i < 2; ++i) {
+    CU_OK(cuMemAddressReserve(&places[i], step_, 0, 0, 0));
+    CU_OK(cuMemMap(places[i], step_, 0, handles[i], 0));
+    CU_OK(cuMemSetAccess(places[i], step_, &access_, 1));
+  }
+  DriverStream stream;
+  kernels.launch(fill_kernel(places[0], 64, 8), stream);
+  CU_OK(cuStreamSynchronize(stream));
+  uint32_t words[64] = {};
+  CU_OK(cuMemcpyDtoH(words, places[1], sizeof words));
+  for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(words[i], filled_word(8, i)) << i;
+  size_t free_before = 0;
+  size_t free_after = 0;
+  size_t total = 0;
+  CU_OK(cuMemGetInfo(&free_before, &total));
+  for (int i = 0; i < 2; ++i) {
+    CU_OK(cuMemUnmap(places[i], step_));
+    CU_OK(cuMemAddressFree(places[i], step_));
+    CU_OK(cuMemRelease(handles[i]));
+  }
+  close(descriptor);
+  CU_OK(cuMemGetInfo(&free_after, &total));
+  EXPECT_EQ(free_after - free_before, step_) << "it was counted once";
 }
 
 }  // namespace

@@ -71,6 +71,20 @@ TEST_F(DriverStreams, QuerySaysWhetherWorkIsLeft) {
   CU_EXPECT_OK(cuStreamQuery(stream));
 }
 
+TEST_F(DriverConcurrency, StreamsThatAreGoneTakeNoQueue) {
+  for (int gone = 0; gone < 34; ++gone) {
+    DriverStream held;
+    for (int i = 0; i < gone; ++i) const DriverStream one;
+    DriverStream going_on;
+    DeviceMemory device(16);
+    Gate gate;
+    CU_OK(cuLaunchHostFunc(held, Gate::wait, gate.ticket()));
+    CU_OK(cuMemsetD8Async(device.address(), 1, 16, going_on));
+    CU_OK(cuStreamSynchronize(going_on));
+    ASSERT_EQ(cuStreamQuery(held), CUDA_ERROR_NOT_READY) << gone;
+  }
+}
+
 TEST_F(DriverConcurrency, OtherStreamsGoOnBehindABlockedOne) {
   DriverStream blocked;
   DriverStream other;
@@ -338,6 +352,35 @@ TEST_F(DriverEvents, ElapsedTimeNeedsTwoTimedFinishedRecords) {
   CU_OK(cuEventRecord(pending, stream));
   EXPECT_EQ(cuEventElapsedTime(&ms, recorded, pending), CUDA_ERROR_NOT_READY);
   gate.open();
+}
+
+TEST_F(DriverStreams, AttributesAreKeptAndTheirOwn) {
+  constexpr int kSynchronizationPolicy = 3;
+  constexpr int kPriority = 8;
+  alignas(8) char value[64] = {};
+  alignas(8) char told[64] = {};
+  CUstream first = nullptr;
+  CU_OK(cuStreamCreateWithPriority(&first, CU_STREAM_NON_BLOCKING, -2));
+  DriverStream second;
+  value[0] = 2;
+  using Value = CUlaunchAttributeValue;
+  const auto get = [&](CUstream stream, int which) {
+    return cuStreamGetAttribute(stream, static_cast<CUlaunchAttributeID>(which),
+                                reinterpret_cast<Value*>(told));
+  };
+  CU_OK(cuStreamSetAttribute(first, static_cast<CUlaunchAttributeID>(kSynchronizationPolicy),
+                             reinterpret_cast<Value*>(value)));
+  CU_OK(get(second, kSynchronizationPolicy));
+  EXPECT_EQ(told[0], 0);
+  CU_OK(cuStreamCopyAttributes(second, first));
+  CU_OK(get(second, kSynchronizationPolicy));
+  EXPECT_EQ(told[0], 2);
+  CU_OK(get(first, kPriority));
+  int priority = 0;
+  std::memcpy(&priority, told, sizeof priority);
+  EXPECT_EQ(priority, -2);
+  EXPECT_EQ(get(first, 77), CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuStreamDestroy(first));
 }
 
 }  // namespace

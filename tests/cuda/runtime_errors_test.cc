@@ -110,5 +110,29 @@ TEST_F(RuntimeErrors, DevicesAndVersionsAreReported) {
   EXPECT_GE(version, 12000);
 }
 
+// Programs print them, and some compare.
+TEST_F(RuntimeErrors, NamesAndTextsAreCudas) {
+  const struct {
+    cudaError_t error;
+    const char* name;
+    const char* text;
+  } known[] = {
+      {cudaSuccess, "cudaSuccess", "no error"},
+      {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+      {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+      {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+      {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+      {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+       "an illegal memory access was encountered"},
+      {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+      {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+      {static_cast<cudaError_t>(12345), "unrecognized error code", "unrecognized error code"},
+  };
+  for (const auto& each : known) {
+    EXPECT_STREQ(cudaGetErrorName(each.error), each.name);
+    EXPECT_STREQ(cudaGetErrorString(each.error), each.text);
+  }
+}
+
 }  // namespace
 }  // namespace sealane::test

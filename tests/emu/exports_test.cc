@@ -98,6 +98,79 @@ TEST_F(ExportsTest, SaysWhyThereIsNoAnswer) {
   EXPECT_EQ(get_("cuNoSuchCall", &found, 13000, 0, nullptr), CUDA_ERROR_NOT_FOUND);
 }
 
+struct Names {
+  std::set<std::string> version_12;
+  std::set<std::string> version_13;
+};
+
+Names names_of_the_runtime() {
+  Names out;
+#define EMU_ONLY_12(name) out.version_12.insert(#name);
+#define EMU_ONLY_13(name) out.version_13.insert(#name);
+#define EMU_BOTH(name) EMU_ONLY_12(name) EMU_ONLY_13(name)
+#include "emu/runtime/names.def"
+#undef EMU_BOTH
+#undef EMU_ONLY_12
+#undef EMU_ONLY_13
+  return out;
+}
+
+std::set<std::string> names_of_nvml() {
+#define EMU_NVML_NAME(name) #name,
+  return {
+#include "emu/nvml/names.def"
+  };
+#undef EMU_NVML_NAME
+}
+
+// A library whose undefined names are found at once or not at all loads.
+void expect_all(const std::string& library, const std::set<std::string>& names) {
+  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(opened, nullptr) << dlerror();
+  for (const std::string& name : names) {
+    EXPECT_NE(dlsym(opened, name.c_str()), nullptr) << name << " of " << library;
+  }
+}
+
+TEST(Runtime, EveryNameIsThere) {
+  const Names names = names_of_the_runtime();
+  EXPECT_GT(names.version_13.size(), 420u);
+  EXPECT_GT(names.version_12.size(), 420u);
+  expect_all(SEALANE_EMU_DIR "/libcudart.so.12", names.version_12);
+  expect_all(SEALANE_EMU_DIR "/libcudart.so.13", names.version_13);
+}
+
+TEST(Nvml, EveryNameIsThere) {
+  EXPECT_GT(names_of_nvml().size(), 400u);
+  expect_all(SEALANE_EMU_DIR "/libnvidia-ml.so.1", names_of_nvml());
+}
+
+std::string said_by(int (*call)(), int expected) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call(), expected);
+  EXPECT_EQ(call(), expected);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Runtime, AMissingCallIsAnErrorCodeSaidOnce) {
+  void* const runtime = dlopen(SEALANE_EMU_DIR "/libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(runtime, nullptr) << dlerror();
+  const auto missing = reinterpret_cast<int (*)()>(dlsym(runtime, "cudaCreateTextureObject"));
+  const auto last = reinterpret_cast<int (*)()>(dlsym(runtime, "cudaGetLastError"));
+  EXPECT_EQ(said_by(missing, CUDA_ERROR_NOT_SUPPORTED),
+            "sealane emulated GPU: cudaCreateTextureObject is not supported (said once)\n");
+  EXPECT_EQ(last(), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST(Nvml, AMissingCallIsAnErrorCodeSaidOnce) {
+  void* const nvml = dlopen(SEALANE_EMU_DIR "/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(nvml, nullptr) << dlerror();
+  const auto missing = reinterpret_cast<int (*)()>(dlsym(nvml, "nvmlVgpuTypeGetName"));
+  constexpr int kNotSupported = 3;
+  EXPECT_EQ(said_by(missing, kNotSupported),
+            "sealane emulated GPU: nvmlVgpuTypeGetName is not supported (said once)\n");
+}
+
 std::set<std::string> words_of(const std::string& text) {
   std::set<std::string> words;
   std::string word;
@@ -181,6 +254,48 @@ class ToolkitTest : public testing::Test {
   fs::path place_;
   fs::path scratch_;
 };
+
+// Our table of names is NVIDIA's, neither less nor more.
+TEST_F(ToolkitTest, TheRuntimeHasTheSameNames) {
+  const std::string library = (place_ / "lib64/libcudart.so.13").string();
+  if (!fs::exists(library)) GTEST_SKIP() << "no shared runtime 13 here";
+  const ProgramResult listed =
+      run_program({"nm", "-D", "--defined-only", "--format=posix", library});
+  ASSERT_EQ(listed.exit_code, 0) << listed.err;
+  std::set<std::string> theirs;
+  for (const std::string& word : words_of(listed.out)) {
+    const std::string name = word.substr(0, word.find('@'));
+    if (name.starts_with("cuda") || name.starts_with("__cuda")) theirs.insert(name);
+  }
+  EXPECT_EQ(names_of_the_runtime().version_13, theirs);
+}
+
+TEST_F(ToolkitTest, NvmlHasTheSameNames) {
+  std::ifstream header(place_ / "include/nvml.h");
+  if (!header) GTEST_SKIP() << "no nvml.h here";
+  const std::set<std::string> ours = names_of_nvml();
+  std::string word;
+  bool declares = false;
+  while (header >> word) {
+    const std::string name = word.substr(0, word.find('('));
+    if (declares && name.starts_with("nvml")) {
+      EXPECT_TRUE(ours.count(name) == 1) << name;
+    }
+    declares = word == "DECLDIR";
+  }
+}
+
+// A program whose runtime is linked statically cannot run here, and is told so.
+TEST_F(ToolkitTest, AProgramThatBringsItsRuntimeIsToldWhatToDo) {
+  const std::string program = (scratch_ / "static").string();
+  build({(place_ / "bin/nvcc").string(), "-allow-unsupported-compiler",
+         SEALANE_TEST_SOURCE_DIR "/plain.cu", "-o", program});
+  const ProgramResult result = run_program({SEALANE_PROGRAM, "run", "--emulate", "--", program});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find(program + " is or contains NVIDIA's CUDA runtime"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("--cudart shared"), std::string::npos) << result.err;
+}
 
 // A layout printed by the same source against either header.
 TEST_F(ToolkitTest, OurDeclarationsHaveTheSameLayout) {

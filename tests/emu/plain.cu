@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plain CUDA runtime program: allocate, copy, stream, event, memset, symbol, launch. Knows nothing of
-// the emulator; right results are exit 0.
+// A plain CUDA runtime program: allocate, copy, stream, event, memset, symbol, launch, a graph that is
+// changed in place, managed memory. Knows nothing of the emulator; right results are exit 0.
 
 #include <cstdio>
 #include <vector>
@@ -22,6 +22,54 @@ __global__ void scale(float* values, float by, int count) {
       return 1;                                                \
     }                                                          \
   } while (false)
+
+// A graph writes a variable and reads it back; then the same graph with another source.
+int change_a_graph(cudaStream_t stream) {
+  int seven = 7;
+  int eight = 8;
+  int seen = 0;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t to;
+  cudaGraphNode_t from;
+  MUST(cudaGraphCreate(&graph, 0));
+  MUST(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, offset, &seven, sizeof(int), 0,
+                                      cudaMemcpyHostToDevice));
+  MUST(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, &seen, offset, sizeof(int), 0,
+                                        cudaMemcpyDeviceToHost));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphLaunch(exec, stream));
+  MUST(cudaStreamSynchronize(stream));
+  if (seen != 7) return 4;
+  MUST(cudaGraphExecMemcpyNodeSetParamsToSymbol(exec, to, offset, &eight, sizeof(int), 0,
+                                                cudaMemcpyHostToDevice));
+  MUST(cudaGraphLaunch(exec, stream));
+  MUST(cudaStreamSynchronize(stream));
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  return seen == 8 ? 0 : 5;
+}
+
+int share_memory() {
+  int* shared = nullptr;
+  MUST(cudaMallocManaged(&shared, sizeof(int)));
+  *shared = 1;
+  cudaPointerAttributes about;
+  MUST(cudaPointerGetAttributes(&about, shared));
+  MUST(cudaMemset(shared, 0, sizeof(int)));
+  MUST(cudaDeviceSynchronize());
+  if (*shared != 0 || about.type != cudaMemoryTypeManaged) return 6;
+  MUST(cudaFree(shared));
+#if CUDART_VERSION >= 13000
+  cudaMemPool_t pools[2];
+  cudaMemLocation here = {};
+  here.type = cudaMemLocationTypeDevice;
+  MUST(cudaMemGetDefaultMemPool(&pools[0], &here, cudaMemAllocationTypePinned));
+  MUST(cudaDeviceGetDefaultMemPool(&pools[1], 0));
+  if (pools[0] != pools[1]) return 7;
+#endif
+  return 0;
+}
 
 int main() {
   const int count = 100000;
@@ -53,5 +101,8 @@ int main() {
   MUST(cudaMemcpy(out.data(), device, count * sizeof(float), cudaMemcpyDeviceToHost));
   cudaDeviceProp properties;
   MUST(cudaGetDeviceProperties(&properties, 0));
+  const int changed = change_a_graph(stream);
+  const int shared = share_memory();
+  if (changed != 0 || shared != 0) return changed + shared;
   return out[count - 1] == 0 && milliseconds >= 0 && properties.major >= 7 ? 0 : 3;
 }

@@ -5,12 +5,16 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sealane_emu.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -116,8 +120,8 @@ using AnyCall = CUresult (*)(void*, void*, void*, void*);
 // What is not supported says so, twice the same, without doing harm.
 int unsupported() {
   begin();
-  for (const char* name : {"cuGraphExecUpdate", "cuGraphKernelNodeSetParams",
-                           "cuGraphExecKernelNodeSetParams", "cuMemAllocManaged"}) {
+  for (const char* name :
+       {"cuTexObjectCreate", "cuArrayDestroy", "cuGreenCtxCreate", "cuMulticastCreate"}) {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status{};
     MUST(cuGetProcAddress(name, &found, 13000, 0, &status));
@@ -147,10 +151,83 @@ int disturbed() {
          EXPECT(cuMemcpyHtoD(device, in.data(), in.size()) == CUDA_ERROR_ECC_UNCORRECTABLE);
 }
 
+// What CUDA shows of the machine: how many devices, and which is the first (by its PCI bus).
+int devices() {
+  int count = 0;
+  const CUresult started = cuInit(0);
+  if (started == CUDA_ERROR_NO_DEVICE) return std::printf("none\n") < 0;
+  MUST(started);
+  MUST(cuDeviceGetCount(&count));
+  int bus = 0;
+  MUST(cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0));
+  std::printf("%d, first on bus %d\n", count, bus);
+  return 0;
+}
+
+// An asynchronous copy from pageable memory behind a host function that the program itself lets go:
+// with a driver that blocks, the copy would never return.
+int pageable_behind_host_function() {
+  begin();
+  std::atomic<bool> open{false};
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const CUdeviceptr device = allocate(3 << 20);
+  const auto wait = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(1000);
+  };
+  MUST(cuLaunchHostFunc(stream, wait, &open));
+  Bytes in = pattern(3 << 20, 5);
+  const Bytes sent = in;
+  MUST(cuMemcpyHtoDAsync(device, in.data(), in.size(), stream));
+  std::fill(in.begin(), in.end(), 0);  // it was staged: the program may reuse it
+  open = true;
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuMemcpyDtoH(in.data(), device, in.size()));
+  return EXPECT(in == sent);
+}
+
+// Of several threads the first are there: whatever is missing then, calls end.
+int few_threads() {
+  MUST(cuInit(0));
+  CUcontext context = nullptr;
+  if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 0;
+  MUST(cuCtxSetCurrent(context));
+  CUresult last = CUDA_SUCCESS;
+  for (int i = 0; i < 8 && last == CUDA_SUCCESS; ++i) {
+    CUstream stream = nullptr;
+    CUdeviceptr device = 0;
+    last = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    if (last == CUDA_SUCCESS) last = cuMemAlloc(&device, 4096);
+    if (last == CUDA_SUCCESS) last = cuMemsetD8Async(device, 1, 4096, stream);
+    if (last == CUDA_SUCCESS) last = cuStreamSynchronize(stream);
+  }
+  return EXPECT(last == CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+// Where no thread can be made, the driver says so and leaves signals alone.
+int no_threads() {
+  sigset_t before;
+  sigset_t after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  MUST(cuInit(0));
+  CUcontext context = nullptr;
+  const CUresult made = cuDevicePrimaryCtxRetain(&context, 0);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  bool same = true;
+  for (int signal = 1; signal < 32; ++signal) {
+    same = same && sigismember(&before, signal) == sigismember(&after, signal);
+  }
+  return EXPECT(made == CUDA_ERROR_OPERATING_SYSTEM) + EXPECT(same);
+}
+
 }  // namespace
 
 Jobs quirk_jobs() {
   return {{"disturbed", disturbed},
+          {"devices", devices},
+          {"pageable_behind_host_function", pageable_behind_host_function},
+          {"few_threads", few_threads},
+          {"no_threads", no_threads},
           {"mapped_views", mapped_views},
           {"guarded_memory", guarded_memory},
           {"unsupported", unsupported}};

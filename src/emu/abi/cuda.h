@@ -48,6 +48,11 @@
 #define cuGraphAddDependencies cuGraphAddDependencies_v2
 #define cuGraphGetEdges cuGraphGetEdges_v2
 #define cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2
+#define cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2
+#define cuGraphRemoveDependencies cuGraphRemoveDependencies_v2
+#define cuGraphExecUpdate cuGraphExecUpdate_v2
+#define cuMemAdvise cuMemAdvise_v2
+#define cuMemPrefetchAsync SEALANE_EMU_PTSZ(cuMemPrefetchAsync_v2)
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuGraphInstantiate cuGraphInstantiateWithFlags
 #define cuMemcpyHtoD SEALANE_EMU_PTDS(cuMemcpyHtoD_v2)
@@ -76,6 +81,7 @@
 #define cuStreamWaitValue64 SEALANE_EMU_PTSZ(cuStreamWaitValue64_v2)
 #define cuStreamBatchMemOp SEALANE_EMU_PTSZ(cuStreamBatchMemOp_v2)
 #define cuStreamGetCaptureInfo SEALANE_EMU_PTSZ(cuStreamGetCaptureInfo_v3)
+#define cuStreamUpdateCaptureDependencies SEALANE_EMU_PTSZ(cuStreamUpdateCaptureDependencies_v2)
 
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define cuMemcpy SEALANE_EMU_PTDS(cuMemcpy)
@@ -109,6 +115,11 @@
 #define cuLaunchCooperativeKernel SEALANE_EMU_PTSZ(cuLaunchCooperativeKernel)
 #define cuGraphInstantiateWithParams SEALANE_EMU_PTSZ(cuGraphInstantiateWithParams)
 #define cuGraphUpload SEALANE_EMU_PTSZ(cuGraphUpload)
+#define cuStreamGetAttribute SEALANE_EMU_PTSZ(cuStreamGetAttribute)
+#define cuStreamSetAttribute SEALANE_EMU_PTSZ(cuStreamSetAttribute)
+#define cuStreamCopyAttributes SEALANE_EMU_PTSZ(cuStreamCopyAttributes)
+#define cuStreamAttachMemAsync SEALANE_EMU_PTSZ(cuStreamAttachMemAsync)
+#define cuStreamBeginCaptureToGraph SEALANE_EMU_PTSZ(cuStreamBeginCaptureToGraph)
 #define cuGraphLaunch SEALANE_EMU_PTSZ(cuGraphLaunch)
 #define cuMemAllocAsync SEALANE_EMU_PTSZ(cuMemAllocAsync)
 #define cuMemFreeAsync SEALANE_EMU_PTSZ(cuMemFreeAsync)
@@ -177,6 +188,32 @@ CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width_bytes
                          unsigned int element_bytes);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address);
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags);
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                            unsigned int flags, CUstream stream);
+CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, unsigned int advice,
+                     CUmemLocation location);
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes,
+                                unsigned int flags);
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                       unsigned int option);
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes);
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* prop, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes);
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* list,
+                        size_t count);
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr address);
+CUresult cuMemExportToShareableHandle(void* shared, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared,
+                                        CUmemAllocationHandleType type);
 CUresult cuMemAllocHost(void** memory, size_t bytes);
 CUresult cuMemFreeHost(void* memory);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
@@ -260,6 +297,11 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device);
 CUresult cuStreamQuery(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamGetAttribute(CUstream stream, CUlaunchAttributeID attribute,
+                              CUlaunchAttributeValue* value);
+CUresult cuStreamSetAttribute(CUstream stream, CUlaunchAttributeID attribute,
+                              const CUlaunchAttributeValue* value);
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from);
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
                              unsigned int flags);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data);
@@ -291,6 +333,27 @@ CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode);
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                          size_t (*shared_of)(int block_size), size_t shared_bytes,
+                                          int limit);
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params);
+CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
+                               size_t count, CUdeviceptr address);
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params);
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address);
+CUresult cuDeviceGraphMemTrim(CUdevice device);
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void* value);
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, int attribute, void* value);
+CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** option_values,
+                      CUlinkState* state);
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                       const char* name, unsigned count, CUjit_option* options,
+                       void** option_values);
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned count,
+                       CUjit_option* options, void** option_values);
+CUresult cuLinkComplete(CUlinkState state, void** cubin, size_t* bytes);
+CUresult cuLinkDestroy(CUlinkState state);
 CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_options,
                            void** jit_values, unsigned int jit_count, CUlibraryOption* options,
                            void** option_values, unsigned int option_count);
@@ -357,6 +420,49 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type);
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child);
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params);
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params);
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy);
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* copy);
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params);
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params);
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params);
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params);
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event);
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event);
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event);
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event);
+CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges,
+                         size_t* count);
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* edges,
+                                    size_t* count);
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* edges,
+                                      size_t* count);
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* edges, size_t count);
+CUresult cuGraphDestroyNode(CUgraphNode node);
+CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone);
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS* params);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* copy, CUcontext context);
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context);
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* params);
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event);
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event);
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled);
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* enabled);
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags);
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info);
+CUresult cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned int count,
+                            unsigned int flags);
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                 unsigned int flags);
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* params);
@@ -369,6 +475,12 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                 CUgraph* graph, const CUgraphNode** dependencies,
                                 const CUgraphEdgeData** edges, size_t* dependency_count);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* after,
+                                     const CUgraphEdgeData* edges, size_t count,
+                                     CUstreamCaptureMode mode);
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes,
+                                           const CUgraphEdgeData* edges, size_t count,
+                                           unsigned int flags);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 #endif /* SEALANE_EMU_DRIVER */
 

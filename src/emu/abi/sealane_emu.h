@@ -99,7 +99,8 @@ void sealane_emu_pace_answered(uint64_t bytes);
  *   "rotate"   every channel has a new key from its next copy on
  *   "message"  the driver sends a message of its own before the next copy to the device
  *   "flip", "drop", "duplicate", "swap", "truncate"
- *              the adversary does that to the next message to the device
+ *              the adversary does that to the next message to the device; with ":to_host" behind
+ *              the word, to the next one to the host
  * 0, or 1 if it knows no such thing. Safe from any thread. */
 int sealane_emu_disturb(const char* what);
 

@@ -26,9 +26,9 @@ void Attacker::deliver(const Recording& recording, BusMessage& message) {
   message.tag = recording.tag;
 }
 
-void Attacker::arm(Attack attack) {
+void Attacker::arm(Attack attack, Direction direction) {
   const std::lock_guard lock(mutex_);
-  plan_ = {attack, seen_ + 1, Direction::to_device};
+  plan_ = {attack, seen_ + 1, direction};
   armed_.store(true);
 }
 

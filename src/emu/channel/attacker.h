@@ -27,8 +27,8 @@ class Attacker {
  public:
   static Attacker& get();
 
-  // Does this to the next message to the device, whatever was planned before.
-  void arm(Attack attack);
+  // Does this to the next message in this direction, whatever was planned before.
+  void arm(Attack attack, Direction direction);
 
   // A message was published. True: its delivery is held back until the next one is published
   // (`may_hold`: there is one, and room for it).

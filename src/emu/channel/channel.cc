@@ -12,8 +12,6 @@
 namespace sealane::emu {
 namespace {
 
-constexpr uint64_t kOwnBytes = 32;  // a message of the driver's: a semaphore's worth
-
 const PathModel& path_of(Direction direction) {
   const Model& model = config()->model;
   return direction == Direction::to_device ? model.to_device : model.to_host;
@@ -52,11 +50,13 @@ Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
   const uint64_t limit = config()->message_bytes_max;
   const uint32_t wanted =
       direction_ == Direction::to_device ? disturbances().messages.exchange(0) : 0;
-  transfer.pieces.assign(wanted, {0, kOwnBytes, true});
+  for (uint32_t i = 0; i < wanted; ++i) {
+    transfer.pieces.push_back(own_piece(std::min(limit, bytes)));
+  }
   for (uint64_t offset = 0; offset < bytes; offset += limit) {
     if (config()->chatter > 0 && --messages_until_own_ == 0) {
       messages_until_own_ = static_cast<uint64_t>(config()->chatter);
-      transfer.pieces.push_back({0, kOwnBytes, true});
+      transfer.pieces.push_back(own_piece(std::min(limit, bytes - offset)));
     }
     transfer.pieces.push_back({offset, std::min(limit, bytes - offset), false});
   }
@@ -65,6 +65,24 @@ Transfer SealedChannel::plan(uint64_t bytes, bool pageable) {
   rotations_followed_ = rotations;
   bus_.begin(static_cast<uint32_t>(transfer.pieces.size()));
   return transfer;
+}
+
+// Nobody can tell it by its length: it is as long as a semaphore, as the copy's message behind it,
+// a byte, a page, by turns.
+Piece SealedChannel::own_piece(uint64_t next_bytes) {
+  const uint64_t lengths[] = {32, next_bytes, 1, std::min<uint64_t>(4096, next_bytes)};
+  return {0, lengths[own_made_++ % std::size(lengths)], true};
+}
+
+void SealedChannel::write_own(const KeySchedule& keys, std::vector<uint8_t>& out, uint64_t bytes) {
+  out.resize(bytes);
+  SeededRandom(keys.counter() ^ bytes << 32).fill({out.data(), bytes});
+}
+
+bool SealedChannel::is_own(const KeySchedule& keys, const uint8_t* said, uint64_t bytes) {
+  std::vector<uint8_t> expected;
+  write_own(keys, expected, bytes);
+  return std::equal(expected.begin(), expected.end(), said);
 }
 
 bool SealedChannel::host_advance(const Piece& piece) {
@@ -98,6 +116,12 @@ bool SealedChannel::refuse() {
   return false;
 }
 
+// Sealed as it must be, but it says something else than the driver said.
+bool SealedChannel::refuse_own() {
+  ++counters_.own_altered;
+  return refuse();
+}
+
 RealNs SealedChannel::pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
                                 const Answered& answered) {
   if (!config()->paced) return 0;
@@ -125,7 +149,7 @@ bool SealedChannel::host_send(const Transfer& transfer, const Strided& from) {
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     if (piece.own) {
-      staging_.assign(piece.bytes, 0);
+      write_own(host_keys_, staging_, piece.bytes);
       message.in = staging_.data();
     } else if (config()->staged || !from.contiguous()) {
       staging_.resize(piece.bytes);
@@ -168,6 +192,7 @@ bool SealedChannel::device_receive(const Transfer& transfer, const Strided& to) 
           slot->bytes == piece.bytes &&
           device_->open(device_keys_.iv(), authenticated, {slot->data, piece.bytes}, tag, out);
       if (!genuine) return refuse();
+      if (piece.own && !is_own(device_keys_, out, piece.bytes)) return refuse_own();
       if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, out);
     }
     counters_.verified_bytes += piece.own ? 0 : piece.bytes;
@@ -189,8 +214,11 @@ bool SealedChannel::device_send(const Transfer& transfer, const Strided& from) {
     const bool in_place = !piece.own && from.contiguous();
     {
       const ClockStop still;
-      if (!in_place) scratch_.assign(piece.bytes, 0);
-      if (!in_place && !piece.own) from.gather(piece.offset, piece.bytes, scratch_.data());
+      if (piece.own) write_own(device_keys_, scratch_, piece.bytes);
+      if (!in_place && !piece.own) {
+        scratch_.resize(piece.bytes);
+        from.gather(piece.offset, piece.bytes, scratch_.data());
+      }
       device_->seal(device_keys_.iv(), config()->additional_data ? Bytes(additional) : Bytes(),
                     {in_place ? from.base + piece.offset : scratch_.data(), piece.bytes},
                     slot->data, slot->tag);
@@ -227,6 +255,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
       wipe({message.out, piece.bytes});
       return refuse();
     }
+    if (piece.own && !is_own(host_keys_, message.out, piece.bytes)) return refuse_own();
     if (!in_place && !piece.own) to.scatter(piece.offset, piece.bytes, message.out);
     counters_.verified_bytes += piece.own ? 0 : piece.bytes;
     pace_core(transfer, piece, arrived_at, answered);

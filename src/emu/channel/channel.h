@@ -35,7 +35,7 @@ constexpr int kRefused = 214;  // CUDA_ERROR_ECC_UNCORRECTABLE: integrity is los
 struct Piece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  bool own = false;     // a message of the driver's, not of the copy
+  bool own = false;     // a message of the driver's, not of the copy; both ends know what it says
   bool rotate = false;  // a test wants a new key here
 };
 
@@ -68,6 +68,11 @@ class SealedChannel {
   bool host_open(const sealane_emu_message& message);
   void fill(sealane_emu_message& message, const BusMessage& slot, uint64_t bytes);
   bool refuse();
+  bool refuse_own();
+  Piece own_piece(uint64_t next_bytes);
+  // What a message of the driver's own says: another thing each time.
+  static void write_own(const KeySchedule& keys, std::vector<uint8_t>& out, uint64_t bytes);
+  static bool is_own(const KeySchedule& keys, const uint8_t* said, uint64_t bytes);
   // Sleeps out a message's work on the caller's core, which could begin at `arrival`; returns its
   // end.
   RealNs pace_core(const Transfer& transfer, const Piece& piece, RealNs arrival,
@@ -87,6 +92,7 @@ class SealedChannel {
   std::vector<uint8_t> scratch_;  // device's, for rows
   Server core_;
   uint64_t messages_until_own_;
+  uint64_t own_made_ = 0;
   uint32_t rotations_followed_;
 };
 

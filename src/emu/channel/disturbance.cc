@@ -28,9 +28,12 @@ bool disturb(std::string_view what) {
                                                               {"duplicate", Attack::duplicate},
                                                               {"swap", Attack::swap},
                                                               {"truncate", Attack::truncate}};
+  constexpr std::string_view kToHost = ":to_host";
+  const bool to_host = what.ends_with(kToHost);
+  if (to_host) what.remove_suffix(kToHost.size());
   for (const auto& [word, attack] : kAttacks) {
     if (word != what) continue;
-    Attacker::get().arm(attack);
+    Attacker::get().arm(attack, to_host ? Direction::to_host : Direction::to_device);
     return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 
+#include "emu/channel/own_sealing.h"
 #include "emu/channel/sealing.h"
 #include "emu/config/config.h"
 
@@ -49,6 +50,8 @@ const sealane_emu_sealing* find() {
           "sealane emulated GPU: SEALANE_EMU_REACH=linked needs the driver in lib/emu/linked;"
           " 'sealane run --emulate --reach linked' finds it\n");
       return nullptr;
+    case Reach::own:
+      return own_sealing();
   }
   return nullptr;
 }

@@ -33,6 +33,7 @@ class SealThread {
   }
 
   void run(const std::function<void()>& job) {
+    if (!alive_) return job();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return job_ == nullptr; });
     job_ = &job;
@@ -43,9 +44,8 @@ class SealThread {
   }
 
  private:
-  SealThread() {
-    start_thread("sealane-emu-seal", [this] { work(); });
-  }
+  // Where no thread can be had the caller seals.
+  SealThread() : alive_(start_thread("sealane-emu-seal", [this] { work(); })) {}
 
   void work() {
     std::unique_lock lock(mutex_);
@@ -65,6 +65,7 @@ class SealThread {
   std::condition_variable changed_;
   const std::function<void()>* job_ = nullptr;
   const std::function<void()>* done_ = nullptr;
+  const bool alive_;  // last: the thread uses the others
 };
 
 // Runs an AEAD call where the configuration says, and learns what was answered there.

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "emu/config/identity.h"
 
 namespace sealane::emu {
 namespace {
@@ -97,10 +98,16 @@ class Reader {
 constexpr std::pair<std::string_view, Reach> kReaches[] = {{"helper", Reach::helper},
                                                            {"deepbind", Reach::deepbind},
                                                            {"dlsym", Reach::dlsym},
-                                                           {"linked", Reach::linked}};
+                                                           {"linked", Reach::linked},
+                                                           {"own", Reach::own}};
 constexpr std::pair<std::string_view, Attack> kAttacks[] = {
     {"flip", Attack::flip}, {"drop", Attack::drop},         {"duplicate", Attack::duplicate},
     {"swap", Attack::swap}, {"truncate", Attack::truncate}, {"replay", Attack::replay}};
+
+constexpr std::pair<std::string_view, bool> kPageable[] = {{"blocking", false}, {"async", true}};
+constexpr std::pair<std::string_view, bool> kMapped[] = {{"copied", false}, {"live", true}};
+
+constexpr std::pair<std::string_view, bool> kMachineCode[] = {{"refuse", false}, {"skip", true}};
 
 // flip@3 or flip@3:to_host
 void read_adversary(Reader& reader, Adversary& out) {
@@ -125,6 +132,38 @@ void read_adversary(Reader& reader, Adversary& out) {
   out = {known->second, *message, side == ":to_host" ? Direction::to_host : Direction::to_device};
 }
 
+// 9.0 or 90
+void read_capability(Reader& reader, int& out) {
+  constexpr const char* kName = "SEALANE_EMU_COMPUTE_CAPABILITY";
+  const auto value = reader.text(kName);
+  if (!value) return;
+  std::string digits(*value);
+  if (const size_t dot = digits.find('.'); dot != std::string::npos && dot + 2 == digits.size()) {
+    digits.erase(dot, 1);
+  }
+  const auto number = Reader::parse_bytes(digits);
+  if (!number || *number < 50 || *number > 129) {
+    return reader.complain(kName, *value, "a number from 5.0 to 12.9");
+  }
+  out = static_cast<int>(*number);
+}
+
+// memory, races, or both with a comma
+void read_checks(Reader& reader, Config& out) {
+  constexpr const char* kName = "SEALANE_EMU_CHECK";
+  const auto value = reader.text(kName);
+  if (!value) return;
+  for (std::string_view rest = *value; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view word = rest.substr(0, comma);
+    if (word != "memory" && word != "races") {
+      return reader.complain(kName, *value, "memory, races or memory,races");
+    }
+    (word == "memory" ? out.check_memory : out.check_races) = true;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+}
+
 void read_time(Reader& reader, Config& out) {
   const auto pacing = reader.text("SEALANE_EMU_PACING");
   if (pacing && *pacing != "none" && *pacing != "model") {
@@ -141,6 +180,45 @@ void read_time(Reader& reader, Config& out) {
     return reader.complain("SEALANE_EMU_DILATION", *dilation, "auto or a number from 1 to 10000");
   }
   if (out.paced) out.dilation = value;
+}
+
+// The GPU an entry of CUDA_VISIBLE_DEVICES names: a number, or the beginning of a UUID that no
+// other GPU's shares. -1: none.
+int find_visible(std::string_view entry, int gpus) {
+  int number = -1;
+  const char* end = entry.data() + entry.size();
+  const auto parsed = std::from_chars(entry.data(), end, number);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return number < gpus ? number : -1;
+  if (entry.size() <= 4 || !entry.starts_with("GPU-")) return -1;
+  int found = -1;
+  for (int i = 0; i < gpus; ++i) {
+    if (!std::string_view(uuid_text(i)).starts_with(entry)) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+// As CUDA reads it: the first entry that names no GPU ends the list, one named twice empties it.
+std::vector<int> read_visible(const char* list, int gpus) {
+  std::vector<int> out;
+  if (list == nullptr) {
+    for (int i = 0; i < gpus; ++i) out.push_back(i);
+    return out;
+  }
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view entry = rest.substr(0, comma);
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    const int found = find_visible(entry, gpus);
+    if (found < 0) break;
+    if (std::find(out.begin(), out.end(), found) != out.end()) return {};
+    out.push_back(found);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
 }
 
 // Engines take most of what a GPU says it has, so it must not have more than this machine can give.
@@ -175,6 +253,7 @@ Result<Config> read_config(Lookup lookup) {
 
   reader.flag("SEALANE_EMU_CC", out.cc);
   reader.number("SEALANE_EMU_GPUS", out.gpus, 0, 16);
+  out.visible = read_visible(lookup("CUDA_VISIBLE_DEVICES"), out.gpus);
   reader.number("SEALANE_EMU_MEMORY", out.memory_bytes, 1_MiB, uint64_t{1} << 42);
   if (const auto name = reader.text("SEALANE_EMU_NAME")) out.gpu_name = *name;
   reader.word("SEALANE_EMU_REACH", out.reach, kReaches);
@@ -186,10 +265,16 @@ Result<Config> read_config(Lookup lookup) {
   reader.number("SEALANE_EMU_CHATTER", out.chatter, 0, 1000000);
   reader.number("SEALANE_EMU_QUEUES", out.queues, 1, 32);
   reader.flag("SEALANE_EMU_MEMOPS", out.stream_memory_operations);
+  reader.word("SEALANE_EMU_PAGEABLE", out.pageable_async, kPageable);
+  reader.word("SEALANE_EMU_MAPPED", out.mapped_live, kMapped);
   reader.number("SEALANE_EMU_MESSAGE", out.message_bytes_max, 64, 64_MiB);
   reader.number("SEALANE_EMU_SLOTS", out.bounce_slots, 1, 64);
   reader.number("SEALANE_EMU_ROTATE", out.rotation_bytes, 1, uint64_t{1} << 50);
   reader.number("SEALANE_EMU_CONTEXTS", out.contexts_max, 1, 1024);
+  read_capability(reader, out.compute_capability);
+  read_checks(reader, out);
+  reader.word("SEALANE_EMU_MACHINE_CODE", out.skip_machine_code, kMachineCode);
+  reader.number("SEALANE_EMU_WORKERS", out.workers, 0, 1024);
   read_adversary(reader, out.adversary);
   read_time(reader, out);
   if (const auto kernels = reader.text("SEALANE_EMU_KERNELS")) out.kernels = *kernels;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "emu/config/model.h"
@@ -24,6 +25,7 @@ enum class Reach : uint8_t {
   deepbind,  // the same, opened RTLD_DEEPBIND
   dlsym,     // dlopen of libcrypto and dlsym of each function
   linked,    // the driver itself is linked to libcrypto (another build of it: lib/emu/linked)
+  own,       // not at all: the driver has AES-GCM of its own, out of everybody's sight
 };
 
 enum class Attack : uint8_t { none, flip, drop, duplicate, swap, truncate, replay };
@@ -38,6 +40,7 @@ struct Adversary {
 struct Config {
   bool cc = true;
   int gpus = 1;
+  std::vector<int> visible;   // those of them CUDA shows this process, in its order
   uint64_t memory_bytes = 0;  // of each GPU
   std::string gpu_name = "Sealane Emulated GPU";
 
@@ -51,6 +54,8 @@ struct Config {
   int chatter = 0;               // a message of the driver's own before every Nth message; 0: none
   int queues = 8;                // hardware queues per context
   bool stream_memory_operations = true;
+  bool pageable_async = false;  // a pageable source is staged and the caller goes on, in CC mode
+  bool mapped_live = false;     // kernels see mapped pinned memory itself in CC mode, not a copy
   uint64_t message_bytes_max = 1 << 20;
   int bounce_slots = 4;  // messages in flight
 
@@ -61,6 +66,15 @@ struct Config {
   bool paced = false;
   double dilation = 1;  // K: a modelled second takes K real ones
   Model model;
+
+  // Kernels see mapped pinned memory as it was at the last synchronisation.
+  bool stale_views() const { return cc && !mapped_live; }
+
+  int compute_capability = 90;
+  bool check_memory = false;  // shared memory of device code: reads before writes
+  bool check_races = false;
+  bool skip_machine_code = false;  // kernels without PTX do nothing
+  int workers = 0;                 // threads that run device code; 0: one for each core
 
   std::string kernels;  // colon-separated shared objects
   std::string stats;    // file of truth counters, empty: none

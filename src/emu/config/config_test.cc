@@ -42,6 +42,20 @@ TEST(Config, ReadsTheModelOfAPlatform) {
   EXPECT_EQ(config->contexts_max, 7u);
 }
 
+TEST(Config, ReadsAComputeCapabilityWithAndWithoutADot) {
+  for (const char* text : {"8.6", "86"}) {
+    const auto config = read({{"SEALANE_EMU_COMPUTE_CAPABILITY", text}});
+    ASSERT_TRUE(config) << text;
+    EXPECT_EQ(config->compute_capability, 86);
+  }
+  const auto newer = read({{"SEALANE_EMU_COMPUTE_CAPABILITY", "12.0"}});
+  ASSERT_TRUE(newer);
+  EXPECT_EQ(newer->compute_capability, 120);
+  for (const char* text : {"9", "9.", "9.00", "13.0", ".90", "hopper"}) {
+    EXPECT_FALSE(read({{"SEALANE_EMU_COMPUTE_CAPABILITY", text}})) << text;
+  }
+}
+
 TEST(Config, ReadsAnAdversary) {
   const auto config = read({{"SEALANE_EMU_ADVERSARY", "swap@12:to_host"}});
   ASSERT_TRUE(config);
@@ -74,6 +88,29 @@ TEST(Config, RefusesWhatItCannotMean) {
     ASSERT_FALSE(config) << name << "=" << value;
     EXPECT_NE(config.error().message.find(name), std::string::npos) << config.error().message;
   }
+}
+
+// CUDA's own variable, with CUDA's rules.
+TEST(Config, ReadsWhichDevicesAreVisible) {
+  const auto visible = [](const char* list) {
+    const auto config = read({{"SEALANE_EMU_GPUS", "4"}, {"CUDA_VISIBLE_DEVICES", list}});
+    return config ? config->visible : std::vector<int>{-2};
+  };
+  using List = std::vector<int>;
+  const auto all = read({{"SEALANE_EMU_GPUS", "4"}});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->visible, (List{0, 1, 2, 3}));
+  EXPECT_EQ(visible("2"), List{2});
+  EXPECT_EQ(visible("3,1"), (List{3, 1}));
+  EXPECT_EQ(visible("1, 0"), (List{1, 0}));
+  EXPECT_EQ(visible(""), List{});
+  EXPECT_EQ(visible("-1"), List{});
+  EXPECT_EQ(visible("NoDevFiles"), List{});
+  EXPECT_EQ(visible("0,7,1"), List{0}) << "what does not exist ends the list";
+  EXPECT_EQ(visible("0,-1,1"), List{0});
+  EXPECT_EQ(visible("1,1"), List{}) << "one named twice is none";
+  EXPECT_EQ(visible("GPU-7365616c-616e-6520-656d-756c61746532"), List{2});
+  EXPECT_EQ(visible("GPU-7365"), List{}) << "the beginning of more than one";
 }
 
 }  // namespace

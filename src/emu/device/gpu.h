@@ -17,10 +17,11 @@ namespace sealane::emu {
 
 class Gpu {
  public:
-  Gpu(int ordinal_, std::unique_ptr<DeviceMemory> owned)
-      : ordinal(ordinal_), memory(*owned), owned_(std::move(owned)) {}
+  Gpu(int ordinal_, int index_, std::unique_ptr<DeviceMemory> owned)
+      : ordinal(ordinal_), index(index_), memory(*owned), owned_(std::move(owned)) {}
 
-  const int ordinal;
+  const int ordinal;  // as CUDA counts in this process
+  const int index;    // as the machine does
   DeviceMemory& memory;
   Server link_to_device;
   Server link_to_host;

@@ -36,6 +36,31 @@ int open_userfaultfd() {
   return -1;
 }
 
+// What either side of a view wrote since it was taken or merged gets to the other; of a byte both
+// wrote the device's stands. Kernels may run meanwhile: a byte is read once. Not instrumented for
+// the same reason.
+__attribute__((no_sanitize_thread)) void merge_view(uint8_t* memory, uint8_t* view,
+                                                    uint64_t bytes) {
+  uint8_t* taken = view + bytes;
+  constexpr uint64_t kStep = 256;
+  for (uint64_t from = 0; from < bytes; from += kStep) {
+    const uint64_t count = bytes - from < kStep ? bytes - from : kStep;
+    if (std::memcmp(view + from, taken + from, count) == 0 &&
+        std::memcmp(memory + from, taken + from, count) == 0) {
+      continue;
+    }
+    for (uint64_t i = from; i < from + count; ++i) {
+      const uint8_t seen = view[i];
+      const uint8_t host = memory[i];
+      if (seen != taken[i]) {
+        memory[i] = taken[i] = seen;
+      } else if (host != seen) {
+        view[i] = taken[i] = host;
+      }
+    }
+  }
+}
+
 bool page_writable(uint64_t page) {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
   static const bool supported = [] {
@@ -55,7 +80,14 @@ void* HostMemory::allocate(uint64_t bytes, uint64_t owner, unsigned flags, bool 
   const std::lock_guard lock(mutex_);
   if (unguardable) make_unguardable(memory, pages(bytes));
   const auto address = reinterpret_cast<uint64_t>(memory);
-  ranges_[address] = {address, bytes, owner, flags, false, nullptr};
+  ranges_[address] = {address, bytes, owner, flags, false, false, nullptr};
+  return memory;
+}
+
+void* HostMemory::allocate_managed(uint64_t bytes, uint64_t owner, bool unguardable) {
+  void* memory = allocate(bytes, owner, 0, unguardable);
+  const std::lock_guard lock(mutex_);
+  if (memory != nullptr) ranges_[reinterpret_cast<uint64_t>(memory)].managed = true;
   return memory;
 }
 
@@ -86,10 +118,32 @@ bool HostMemory::release(void* memory) {
 }
 
 void HostMemory::unmap_locked(std::map<uint64_t, Range>::iterator range) {
-  if (!range->second.registered) {
-    munmap(reinterpret_cast<void*>(range->first), pages(range->second.bytes));
+  Range& gone = range->second;
+  auto* memory = reinterpret_cast<void*>(gone.address);
+  if (uses_ > 0) {
+    if (!gone.registered) {
+      mmap(memory, pages(gone.bytes), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
+    freed_.push_back(std::move(gone));
+  } else if (!gone.registered) {
+    munmap(memory, pages(gone.bytes));
   }
   ranges_.erase(range);
+}
+
+HostMemory::Use::Use(HostMemory& memory) : memory_(memory) {
+  const std::lock_guard lock(memory_.mutex_);
+  ++memory_.uses_;
+}
+
+HostMemory::Use::~Use() {
+  const std::lock_guard lock(memory_.mutex_);
+  if (--memory_.uses_ > 0) return;
+  for (const Range& gone : memory_.freed_) {
+    if (!gone.registered) munmap(reinterpret_cast<void*>(gone.address), pages(gone.bytes));
+  }
+  memory_.freed_.clear();
 }
 
 bool HostMemory::add_registered(void* memory, uint64_t bytes, uint64_t owner, unsigned flags) {
@@ -98,7 +152,7 @@ bool HostMemory::add_registered(void* memory, uint64_t bytes, uint64_t owner, un
   const auto after = ranges_.lower_bound(address);
   if (after != ranges_.end() && after->first < address + bytes) return false;
   if (find_locked(address) != nullptr) return false;
-  ranges_[address] = {address, bytes, owner, flags, true, nullptr};
+  ranges_[address] = {address, bytes, owner, flags, true, false, nullptr};
   return true;
 }
 
@@ -106,7 +160,7 @@ bool HostMemory::remove_registered(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto range = ranges_.find(reinterpret_cast<uint64_t>(memory));
   if (range == ranges_.end() || !range->second.registered) return false;
-  ranges_.erase(range);
+  unmap_locked(range);
   return true;
 }
 
@@ -142,7 +196,7 @@ uint8_t* HostMemory::view(uint64_t address, uint64_t bytes, bool stale) {
   Range* range = find_locked(address);
   if (range == nullptr || bytes > range->bytes - (address - range->address)) return nullptr;
   auto* memory = reinterpret_cast<uint8_t*>(range->address);
-  if (!stale) return memory + (address - range->address);
+  if (!stale || range->managed) return memory + (address - range->address);
   if (!range->view) {
     // Twice: what the device works on, and what it looked like when it was taken.
     range->view.reset(new uint8_t[2 * range->bytes]);
@@ -158,15 +212,10 @@ void HostMemory::refresh() {
   if (!views_) return;
   for (auto& [address, range] : ranges_) {
     if (!range.view) continue;
-    auto* memory = reinterpret_cast<uint8_t*>(address);
-    const uint8_t* seen = range.view.get();
-    const uint8_t* taken = seen + range.bytes;
-    for (uint64_t i = 0; i < range.bytes; ++i) {
-      if (seen[i] != taken[i]) memory[i] = seen[i];
-    }
-    range.view.reset();
+    merge_view(reinterpret_cast<uint8_t*>(address), range.view.get(), range.bytes);
+    if (uses_ == 0) range.view.reset();
   }
-  views_ = false;
+  views_ = uses_ > 0;
 }
 
 bool host_range_usable(const void* memory, uint64_t bytes, bool for_writing) {

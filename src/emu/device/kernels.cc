@@ -101,6 +101,12 @@ std::shared_ptr<const Kernel> find_kernel(std::string_view name) {
   return unknown;
 }
 
+std::shared_ptr<const Kernel> find_registered(std::string_view name) {
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().kernels.find(name);
+  return found != registry().kernels.end() && found->second->known ? found->second : nullptr;
+}
+
 Symbol find_symbol(std::string_view name) {
   const std::lock_guard lock(registry().mutex);
   const auto found = registry().symbols.find(name);

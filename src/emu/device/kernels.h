@@ -34,6 +34,9 @@ bool load_kernel_libraries(const std::string& colon_separated);
 // The kernel of that name now; later registrations replace it.
 std::shared_ptr<const Kernel> find_kernel(std::string_view name);
 
+// The same, nullptr if nobody registered it.
+std::shared_ptr<const Kernel> find_registered(std::string_view name);
+
 // Where a parameter starts in a packed buffer.
 size_t parameter_offset(const Kernel& kernel, size_t index);
 

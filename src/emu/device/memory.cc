@@ -46,12 +46,13 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes, uint64_t owner, c
   if (bytes > bytes_) return std::nullopt;
   const uint64_t needed = rounded(bytes);
   const std::lock_guard lock(mutex_);
+  if (needed > bytes_ - used_) return std::nullopt;
   for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
     const auto [address, room] = *gap;
     if (room < needed) continue;
     gaps_.erase(gap);
     if (room > needed) gaps_[address + needed] = room - needed;
-    blocks_[address] = {address, bytes, owner, ++serial_, pool};
+    blocks_[address] = {address, bytes, owner, ++serial_, pool, false, false, 0};
     used_ += needed;
     return address;
   }
@@ -67,14 +68,17 @@ bool DeviceMemory::release(uint64_t address) {
 std::optional<DeviceMemory::Block> DeviceMemory::retire(uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(address);
-  if (found == blocks_.end()) return std::nullopt;
-  const Block block = found->second;
-  blocks_.erase(found);
-  return block;
+  if (found == blocks_.end() || found->second.ending) return std::nullopt;
+  found->second.ending = true;
+  return found->second;
 }
 
 void DeviceMemory::recycle(const Block& block) {
   const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(block.address);
+  // Its context may have ended meanwhile, and taken it along.
+  if (found == blocks_.end() || found->second.serial != block.serial) return;
+  blocks_.erase(found);
   recycle_locked(block);
 }
 
@@ -118,7 +122,25 @@ void DeviceMemory::insert_gap(uint64_t address, uint64_t bytes) {
   }
 }
 
+bool DeviceMemory::take(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > bytes_ - used_) return false;
+  used_ += bytes;
+  return true;
+}
+
+void DeviceMemory::give_back(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  used_ -= bytes;
+}
+
 std::optional<DeviceMemory::Block> DeviceMemory::find(uint64_t address) const {
+  if (!contains(address)) {
+    const auto there = beyond_ != nullptr ? beyond_->find(address) : std::nullopt;
+    if (!there) return std::nullopt;
+    return Block{there->address, there->bytes, 0,    there->serial,
+                 nullptr,        false,        true, there->access};
+  }
   const std::lock_guard lock(mutex_);
   auto after = blocks_.upper_bound(address);
   if (after == blocks_.begin()) return std::nullopt;
@@ -128,6 +150,9 @@ std::optional<DeviceMemory::Block> DeviceMemory::find(uint64_t address) const {
 }
 
 uint8_t* DeviceMemory::translate(uint64_t address, uint64_t bytes) const {
+  if (!contains(address)) {
+    return beyond_ != nullptr ? beyond_->translate(address, bytes) : nullptr;
+  }
   const auto block = find(address);
   if (!block || bytes > block->bytes - (address - block->address)) return nullptr;
   return backing_ + (address - base_);

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "emu/device/virtual_memory.h"
 
 namespace sealane::emu {
 
@@ -28,6 +29,9 @@ class DeviceMemory {
     uint64_t owner = 0;   // a context's id; its blocks go with it
     uint64_t serial = 0;  // unlike an address, never used twice
     const void* pool = nullptr;
+    bool ending = false;  // its free stands in a stream
+    bool mapped = false;  // by virtual memory management: open to these
+    uint32_t access = 0;  // ordinals, as bits
   };
 
   // Reserves address space; fails if the system refuses it.
@@ -41,10 +45,17 @@ class DeviceMemory {
   bool release(uint64_t address);  // false: not the start of a live block
   void release_owned(uint64_t owner);
 
-  // In two steps, for a free that takes effect later: from retire() on nobody finds the block, from
-  // recycle() on its room may be used again.
+  // In two steps, for a free that takes effect later: from retire() on nobody can free the block
+  // again, from recycle() on nobody finds it and its room may be used again.
   std::optional<Block> retire(uint64_t address);
   void recycle(const Block& block);
+
+  // Memory that lives elsewhere, counted here. False: there is no room for it.
+  bool take(uint64_t bytes);
+  void give_back(uint64_t bytes);
+
+  // What is mapped at addresses beyond ours is found through `there`, which outlives us.
+  void look_beyond(const VirtualMemory& there) { beyond_ = &there; }
 
   bool contains(uint64_t address) const { return address - base_ < bytes_; }
   std::optional<Block> find(uint64_t address) const;  // the live block around an address
@@ -61,6 +72,7 @@ class DeviceMemory {
   void insert_gap(uint64_t address, uint64_t bytes);
   void recycle_locked(const Block& block);
 
+  const VirtualMemory* beyond_ = nullptr;
   const uint64_t base_;
   uint8_t* const backing_;
   const uint64_t bytes_;

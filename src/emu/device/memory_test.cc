@@ -30,15 +30,17 @@ TEST(DeviceMemory, TranslatesInsideABlockOnly) {
   EXPECT_EQ(memory.translate(*address, 1), nullptr);
 }
 
-TEST(DeviceMemory, RetiredBlocksKeepTheirRoom) {
+TEST(DeviceMemory, RetiredBlocksStayUntilTheyAreRecycled) {
   const auto owned = DeviceMemory::create(1_MiB);
   DeviceMemory& memory = **owned;
   const auto address = memory.allocate(1_MiB, 1);
   const auto block = memory.retire(*address);
   ASSERT_TRUE(block);
-  EXPECT_EQ(memory.translate(*address, 1), nullptr);
+  EXPECT_FALSE(memory.retire(*address)) << "it was freed already";
+  EXPECT_NE(memory.translate(*address, 1), nullptr) << "what stands before the free uses it";
   EXPECT_FALSE(memory.allocate(512, 1));
   memory.recycle(*block);
+  EXPECT_EQ(memory.translate(*address, 1), nullptr);
   EXPECT_TRUE(memory.allocate(1_MiB, 1));
 }
 

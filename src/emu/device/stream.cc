@@ -28,20 +28,34 @@ Fence Stream::submit(Command command) {
 }
 
 void Stream::complete(uint64_t number) {
-  completed_at_.store(thread_ns());
+  // A thread that was early for one command and late for the next must not turn time back.
+  completed_at_.store(std::max(completed_at_.load(), thread_ns()));
   completed_.store(number);
   completed_.notify_all();
 }
 
 void HardwareQueue::push(std::shared_ptr<Stream> stream, uint64_t number, Command command) {
-  const std::lock_guard lock(mutex_);
-  entries_.push_back({std::move(stream), number, std::move(command), thread_ns()});
-  if (started_) {
+  std::unique_lock lock(mutex_);
+  if (start_locked()) {
+    entries_.push_back({std::move(stream), number, std::move(command), thread_ns()});
     arrived_.notify_one();
     return;
   }
-  started_ = true;
-  start_thread("sealane-emu-gpu", [self = shared_from_this()] { self->work(); });
+  lock.unlock();
+  health_->fail(CUDA_ERROR_OPERATING_SYSTEM);
+  command = {};
+  stream->complete(number);
+}
+
+bool HardwareQueue::start() {
+  const std::lock_guard lock(mutex_);
+  return start_locked();
+}
+
+bool HardwareQueue::start_locked() {
+  if (started_) return true;
+  started_ = start_thread("sealane-emu-gpu", [self = shared_from_this()] { self->work(); });
+  return started_;
 }
 
 void HardwareQueue::stop() {

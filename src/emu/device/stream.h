@@ -65,6 +65,8 @@ class HardwareQueue : public std::enable_shared_from_this<HardwareQueue> {
  public:
   explicit HardwareQueue(std::shared_ptr<Health> health) : health_(std::move(health)) {}
 
+  bool start();  // false: there is no thread to be had
+  // Without a thread the command completes without effect and the context has failed.
   void push(std::shared_ptr<Stream> stream, uint64_t number, Command command);
   void stop();  // the thread ends when it has drained
 
@@ -75,6 +77,7 @@ class HardwareQueue : public std::enable_shared_from_this<HardwareQueue> {
     Command command;
     RealNs asked_at;
   };
+  bool start_locked();
   void work();
   void run(Entry& entry);
 
@@ -90,6 +93,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(std::shared_ptr<HardwareQueue> queue, unsigned flags, int priority, uint64_t id)
       : queue_(std::move(queue)), flags_(flags), priority_(priority), id_(id) {}
+  bool uses(const HardwareQueue& queue) const { return queue_.get() == &queue; }
 
   Fence submit(Command command);
   Fence tail() { return {shared_from_this(), submitted_.load()}; }
@@ -98,6 +102,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   unsigned flags() const { return flags_; }
   int priority() const { return priority_; }
   uint64_t id() const { return id_; }
+  RealNs ended_at() const { return completed_at_.load(); }  // the last command that has
   bool blocking() const { return (flags_ & CU_STREAM_NON_BLOCKING) == 0; }
 
  private:

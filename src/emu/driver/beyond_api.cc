@@ -58,9 +58,12 @@ EMU_BEYOND int sealane_emu_disturb(const char* what) {
   return config() != nullptr && what != nullptr && disturb(what) ? 0 : 1;
 }
 
-// For our NVML: memory in use on a device, by this process.
+// For our NVML, which counts the machine's devices: memory in use on one, by this process.
 EMU_BEYOND uint64_t sealane_emu_used_bytes(unsigned device) {
-  Driver* d = driver();
-  const Gpu* gpu = d != nullptr ? d->gpu_at(static_cast<CUdevice>(device)) : nullptr;
-  return gpu != nullptr ? gpu->memory.used_bytes() : 0;
+  const Driver* d = driver();
+  if (d == nullptr) return 0;
+  for (const auto& gpu : d->gpus) {
+    if (static_cast<unsigned>(gpu->index) == device) return gpu->memory.used_bytes();
+  }
+  return 0;
 }

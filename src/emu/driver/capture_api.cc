@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "emu/driver/api.h"
+#include "emu/driver/graph.h"
 #include "emu/driver/thread_state.h"
 
 namespace sealane::emu {
@@ -32,6 +32,8 @@ CUgraphNodeType type_of(const Operation& operation) {
   if (std::holds_alternative<FillOperation>(operation)) return CU_GRAPH_NODE_TYPE_MEMSET;
   if (std::holds_alternative<HostOperation>(operation)) return CU_GRAPH_NODE_TYPE_HOST;
   if (std::holds_alternative<LaunchOperation>(operation)) return CU_GRAPH_NODE_TYPE_KERNEL;
+  if (std::holds_alternative<AllocOperation>(operation)) return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  if (std::holds_alternative<FreeOperation>(operation)) return CU_GRAPH_NODE_TYPE_MEM_FREE;
   return CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
@@ -122,9 +124,28 @@ CUresult allow_synchronising(Driver& d, const ResolvedStream* stream) {
 
 namespace {
 
-CUresult begin_capture(CUstream handle, DefaultStream mode, CUstreamCaptureMode capture_mode) {
+// The nodes of a list, if all of them are of the graph.
+bool read_nodes(Graph& graph, const CUgraphNode* list, size_t count, std::vector<GraphNode*>& out) {
+  if (count > 0 && list == nullptr) return false;
+  const std::lock_guard lock(graph.mutex);
+  for (size_t i = 0; i < count; ++i) {
+    if (!owns(graph, node_of(list[i]))) return false;
+    out.push_back(node_of(list[i]));
+  }
+  return true;
+}
+
+// `into`: a graph of the program's to go on with, behind some of its nodes; nullptr: a new one.
+CUresult begin_capture(CUstream handle, DefaultStream mode, CUstreamCaptureMode capture_mode,
+                       CUgraph into = nullptr, const CUgraphNode* after = nullptr,
+                       size_t count = 0) {
   return on_stream(handle, mode, [&](Driver& d, ResolvedStream& s) {
     if (capture_mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    const auto existing = d.graphs.find(into);
+    std::vector<GraphNode*> tail;
+    if (into != nullptr && (!existing || !read_nodes(*existing, after, count, tail))) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     if (!s.object) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     const std::lock_guard lock(d.capture_mutex);
     if (s.object->capture) return CUDA_ERROR_ILLEGAL_STATE;
@@ -134,8 +155,11 @@ CUresult begin_capture(CUstream handle, DefaultStream mode, CUstreamCaptureMode 
     capture->thread = &thread_state();
     capture->id = ++captures_made;
     capture->streams = {s.object.get()};
+    capture->begun_by_program = existing != nullptr;
+    if (existing) capture->graph = existing;
+    d.graphs.add(capture->graph);  // a program may add nodes while it captures
     s.object->capture = std::move(capture);
-    s.object->capture_tail.clear();
+    s.object->capture_tail = std::move(tail);
     d.captures += 1;
     return CUDA_SUCCESS;
   });
@@ -154,9 +178,34 @@ CUresult end_capture(CUstream handle, DefaultStream mode, CUgraph* out) {
     if (wrong_thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     const bool joined = all_joined(*capture);
     end(d, *capture);
+    const auto graph = reinterpret_cast<CUgraph>(capture->graph.get());
+    if (capture->broken || !joined) {
+      if (!capture->begun_by_program) d.graphs.remove(graph);
+      return capture->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                             : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    }
+    *out = graph;
+    return CUDA_SUCCESS;
+  });
+}
+
+// What the next node of a capturing stream follows: these nodes too, or these alone.
+CUresult update_tail(CUstream handle, DefaultStream mode, const CUgraphNode* nodes, size_t count,
+                     unsigned flags) {
+  return on_stream(handle, mode, [&](Driver& d, ResolvedStream& s) {
+    constexpr unsigned kSet = 1;
+    if (flags > kSet) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(d.capture_mutex);
+    const auto capture = s.object ? s.object->capture : nullptr;
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (!joined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-    *out = d.graphs.add(capture->graph);
+    std::vector<GraphNode*> given;
+    if (!read_nodes(*capture->graph, nodes, count, given)) return CUDA_ERROR_INVALID_VALUE;
+    auto& tail = s.object->capture_tail;
+    if (flags == kSet) tail.clear();
+    for (GraphNode* node : given) {
+      if (std::find(tail.begin(), tail.end(), node) == tail.end()) tail.push_back(node);
+    }
     return CUDA_SUCCESS;
   });
 }
@@ -207,6 +256,20 @@ EMU_TWINS(cuStreamGetCaptureInfo_v3, _ptsz,
            const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count),
           (edges != nullptr ? * edges = nullptr : nullptr,
            capture_info(stream, mode, status, id, graph, dependencies, count)))
+
+EMU_TWINS(cuStreamBeginCaptureToGraph, _ptsz,
+          (CUstream stream, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges,
+           size_t count, CUstreamCaptureMode capture_mode),
+          (static_cast<void>(edges),
+           graph == nullptr ? CUDA_ERROR_INVALID_VALUE
+                            : begin_capture(stream, mode, capture_mode, graph, after, count)))
+EMU_TWINS(cuStreamUpdateCaptureDependencies, _ptsz,
+          (CUstream stream, CUgraphNode* nodes, size_t count, unsigned flags),
+          update_tail(stream, mode, nodes, count, flags))
+EMU_TWINS(cuStreamUpdateCaptureDependencies_v2, _ptsz,
+          (CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count,
+           unsigned flags),
+          (static_cast<void>(edges), update_tail(stream, mode, nodes, count, flags)))
 
 EMU_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;

@@ -24,6 +24,7 @@ Context::Context(Gpu& gpu, unsigned flags) : gpu_(gpu), id_(++contexts_made), fl
 
 std::shared_ptr<Context> Context::create(Gpu& gpu, unsigned flags) {
   std::shared_ptr<Context> made(new Context(gpu, flags));
+  if (!made->queues_.front()->start()) return nullptr;
   if (!config()->cc) return made;
   made->to_device_ = SealedChannel::create(Direction::to_device, 2 * made->id_, gpu.link_to_device);
   made->to_host_ = SealedChannel::create(Direction::to_host, 2 * made->id_ + 1, gpu.link_to_host);
@@ -38,13 +39,48 @@ void Context::close() {
   for (const auto& queue : queues_) queue->stop();
 }
 
+CUresult Context::enable_peer(const Context& peer) {
+  if (config()->cc || &peer.gpu_ == &gpu_) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  const std::lock_guard lock(peer_mutex_);
+  const bool added = peer_contexts_.emplace(peer.id_, peer.gpu_.ordinal).second;
+  peers_ |= uint32_t{1} << peer.gpu_.ordinal;
+  return added ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+CUresult Context::disable_peer(const Context& peer) {
+  const std::lock_guard lock(peer_mutex_);
+  if (peer_contexts_.erase(peer.id_) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  uint32_t left = 0;
+  for (const auto& [id, ordinal] : peer_contexts_) left |= uint32_t{1} << ordinal;
+  peers_ = left;
+  return CUDA_SUCCESS;
+}
+
 void Context::fail(CUresult result) {
   if (health_->fail(result)) ++counters().contexts_failed;
   gpu_.announce_change();
 }
 
+// In turn, but one that fewest streams use: whether two share one does not depend on how many there
+// were before them.
+const std::shared_ptr<HardwareQueue>& Context::queue_for_next_stream_locked() {
+  std::vector<size_t> users;
+  for (const auto& queue : queues_) {
+    users.push_back(static_cast<size_t>(
+        std::count_if(streams_.begin(), streams_.end(),
+                      [&](const auto& stream) { return stream->uses(*queue); })));
+  }
+  size_t best = next_queue_ % queues_.size();
+  for (size_t i = 1; i < queues_.size(); ++i) {
+    const size_t other = (next_queue_ + i) % queues_.size();
+    if (users[other] < users[best]) best = other;
+  }
+  next_queue_ = best + 1;
+  return queues_[best];
+}
+
 std::shared_ptr<Stream> Context::create_stream_locked(unsigned flags, int priority) {
-  const auto& queue = queues_[next_queue_++ % queues_.size()];
+  const auto& queue = queue_for_next_stream_locked();
   auto stream = std::make_shared<Stream>(queue, flags, priority, next_stream_id_++);
   streams_.push_back(stream);
   return stream;

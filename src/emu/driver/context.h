@@ -8,6 +8,7 @@
 // the caller's thread, after their stream has drained.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,7 +22,7 @@ namespace sealane::emu {
 
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  // nullptr if the sealed channels cannot be set up.
+  // nullptr if the sealed channels or a thread for its work cannot be had.
   static std::shared_ptr<Context> create(Gpu& gpu, unsigned flags);
 
   // Ends: runs nothing more, waits for what runs, gives memory back.
@@ -45,6 +46,13 @@ class Context : public std::enable_shared_from_this<Context> {
   void synchronise();
   bool idle();
 
+  // Other GPUs whose memory kernels of this context may use.
+  CUresult enable_peer(const Context& peer);
+  CUresult disable_peer(const Context& peer);
+  bool reaches(const Gpu& gpu) const {
+    return &gpu == &gpu_ || (peers_.load() >> gpu.ordinal & 1) != 0;
+  }
+
   // Copies of a context in CC mode take turns. Lives as long as the copy does.
   class CopyTurn {
    public:
@@ -67,6 +75,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
  private:
   Context(Gpu& gpu, unsigned flags);
+  const std::shared_ptr<HardwareQueue>& queue_for_next_stream_locked();
   std::shared_ptr<Stream> create_stream_locked(unsigned flags, int priority);
   std::vector<Fence> tails_locked(bool blocking_only);
 
@@ -78,6 +87,10 @@ class Context : public std::enable_shared_from_this<Context> {
   std::unique_ptr<SealedChannel> to_host_;
   std::mutex copy_mutex_;
   RealNs copy_ended_at_ = 0;  // guarded by copy_mutex_
+
+  std::mutex peer_mutex_;
+  std::map<uint64_t, int> peer_contexts_;  // id → ordinal of its GPU
+  std::atomic<uint32_t> peers_{0};         // ordinals, as bits
 
   std::mutex order_mutex_;  // submissions, and what follows
   std::vector<std::shared_ptr<HardwareQueue>> queues_;

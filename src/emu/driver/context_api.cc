@@ -82,6 +82,7 @@ CUresult synchronise(Driver& d, Context& context) {
   const CUresult allowed = allow_synchronising(d, nullptr);
   if (allowed != CUDA_SUCCESS) return allowed;
   ++counters().synchronisations;
+  d.host.refresh();  // a kernel may wait for what the host wrote
   context.synchronise();
   d.host.refresh();
   return context.failure();
@@ -261,12 +262,19 @@ EMU_API cuCtxSynchronize_v2(CUcontext handle) {
   });
 }
 
-EMU_API cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
-  return with_context(peer, [](Context&) { return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED; });
+EMU_API cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
+  return in_context([&](Driver& d, Context& context) {
+    const auto peer = d.contexts.find(handle);
+    if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
+    return flags == 0 ? context.enable_peer(*peer) : CUDA_ERROR_INVALID_VALUE;
+  });
 }
 
-EMU_API cuCtxDisablePeerAccess(CUcontext peer) {
-  return with_context(peer, [](Context&) { return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED; });
+EMU_API cuCtxDisablePeerAccess(CUcontext handle) {
+  return in_context([&](Driver& d, Context& context) {
+    const auto peer = d.contexts.find(handle);
+    return peer ? context.disable_peer(*peer) : CUDA_ERROR_INVALID_CONTEXT;
+  });
 }
 
 EMU_API cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice device) {

@@ -7,7 +7,8 @@
 //   2. route    host and device side decide: open or sealed crossing, device copy, host copy, peer
 //   3. run      open: the stream's queue moves the bytes, the caller waits only if CUDA says so
 //               sealed: the caller waits until its stream has drained, then seals (or opens)
-//               message by message while the queue's thread does the other end
+//               message by message while the queue's thread does the other end; where the
+//               configuration says so a pageable source is staged and a thread does that instead
 // In CC mode every copy of a context holds its copy mutex in stage 3: they are serialised, and
 // positions follow in the order of their use.
 
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "emu/device/thread.h"
 #include "emu/driver/api.h"
 
 namespace sealane::emu {
@@ -114,17 +116,64 @@ double toll_ns(const PathModel& model, bool pageable) {
   return ns_from_us(pageable ? model.cc_pageable_toll_us : model.cc_toll_us);
 }
 
-CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Located& to) {
-  Context& context = *stream.context;
-  const bool inbound = to.gpu != nullptr;
-  SealedChannel& channel = inbound ? *context.to_device() : *context.to_host();
-  const PathModel& model = inbound ? config()->model.to_device : config()->model.to_host;
-  const bool pageable = inbound ? !from.pinned : !to.pinned;
+// A sealed copy whose command stands in its stream: what the host's side needs to do its part.
+struct SealedCopy {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<Rendezvous> rendezvous;
+  Fence fence;
+  Strided host;  // what is sealed, or where it is opened to
+  bool inbound = true;
+  bool pageable = false;
+  std::shared_ptr<uint8_t[]> snapshot;  // keeps `host`, if that is ours
+};
 
-  auto rendezvous = std::make_shared<Rendezvous>();
-  auto abandon = std::make_shared<Abandon>(rendezvous);
+// Waits until the stream has got there, then seals (or opens) message by message.
+CUresult run_host_side(const SealedCopy& copy) {
+  Context& context = *copy.context;
+  SealedChannel& channel = copy.inbound ? *context.to_device() : *context.to_host();
+  const PathModel& model = copy.inbound ? config()->model.to_device : config()->model.to_host;
+  const RealNs reached_at = copy.rendezvous->await_reached();
+  if (reached_at == 0) return finish(context, copy.fence);
+
+  Context::CopyTurn turn(context);
+  if (context.over()) {  // the copy before us failed
+    copy.rendezvous->abandon();
+    return finish(context, copy.fence);
+  }
+  Transfer transfer = channel.plan(copy.host.bytes(), copy.pageable);
+  transfer.start =
+      std::max(reached_at, turn.began_at()) + real_ns_of(toll_ns(model, copy.pageable));
+  copy.rendezvous->plan(transfer);
+  sleep_until(transfer.start);
+  const bool genuine = copy.inbound ? channel.host_send(transfer, copy.host)
+                                    : channel.host_receive(transfer, copy.host);
+  if (!genuine) context.fail(static_cast<CUresult>(kRefused));
+  return finish(context, copy.fence);
+}
+
+// The bytes of a source as they are now, end to end.
+std::shared_ptr<uint8_t[]> take_snapshot(Strided& source) {
+  std::shared_ptr<uint8_t[]> snapshot(new uint8_t[source.bytes()]);
+  source.gather(0, source.bytes(), snapshot.get());
+  source.base = snapshot.get();
+  source.pitch = source.width;
+  source.slice = source.width * source.height;
+  return snapshot;
+}
+
+CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Located& to,
+                         bool wait) {
+  SealedCopy copy;
+  copy.context = stream.context;
+  copy.inbound = to.gpu != nullptr;
+  copy.host = copy.inbound ? from.bytes : to.bytes;
+  copy.pageable = copy.inbound ? !from.pinned : !to.pinned;
+  copy.rendezvous = std::make_shared<Rendezvous>();
+  SealedChannel& channel = copy.inbound ? *copy.context->to_device() : *copy.context->to_host();
+
+  auto abandon = std::make_shared<Abandon>(copy.rendezvous);
   Command command;
-  command.run = [abandon, &channel, inbound, from = from.bytes, to = to.bytes] {
+  command.run = [abandon, &channel, inbound = copy.inbound, from = from.bytes, to = to.bytes] {
     abandon->ran = true;
     abandon->rendezvous->reach();
     const Transfer* transfer = abandon->rendezvous->await_planned();
@@ -134,23 +183,13 @@ CUresult sealed_crossing(ResolvedStream& stream, const Located& from, const Loca
     return genuine ? CUDA_SUCCESS : static_cast<CUresult>(kRefused);
   };
   abandon.reset();
-  const Fence fence = context.submit(stream.stream, std::move(command));
-  const RealNs reached_at = rendezvous->await_reached();
-  if (reached_at == 0) return finish(context, fence);
-
-  Context::CopyTurn turn(context);
-  if (context.over()) {  // the copy before us failed
-    rendezvous->abandon();
-    return finish(context, fence);
+  const bool staged = !wait && copy.inbound && copy.pageable && config()->pageable_async;
+  if (staged) copy.snapshot = take_snapshot(copy.host);
+  copy.fence = copy.context->submit(stream.stream, std::move(command));
+  if (staged && start_thread("sealane-emu-copy", [copy] { run_host_side(copy); })) {
+    return CUDA_SUCCESS;
   }
-  Transfer transfer = channel.plan(from.bytes.bytes(), pageable);
-  transfer.start = std::max(reached_at, turn.began_at()) + real_ns_of(toll_ns(model, pageable));
-  rendezvous->plan(transfer);
-  sleep_until(transfer.start);
-  const bool genuine =
-      inbound ? channel.host_send(transfer, from.bytes) : channel.host_receive(transfer, to.bytes);
-  if (!genuine) context.fail(static_cast<CUresult>(kRefused));
-  return finish(context, fence);
+  return run_host_side(copy);
 }
 
 CUresult open_crossing(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
@@ -168,11 +207,7 @@ CUresult open_crossing(ResolvedStream& stream, const Located& from, const Locate
   std::shared_ptr<uint8_t[]> snapshot;
   if (pageable && !wait) {
     if (inbound && bytes <= kSnapshotMax) {
-      snapshot.reset(new uint8_t[bytes]);
-      source.gather(0, bytes, snapshot.get());
-      source.base = snapshot.get();
-      source.pitch = source.width;
-      source.slice = source.width * source.height;
+      snapshot = take_snapshot(source);
     } else {
       wait = true;
     }
@@ -230,8 +265,8 @@ CUresult sealed_peer_copy(ResolvedStream& stream, const Located& from, const Loc
       source.bytes = Strided::flat(from.bytes.base + offset, chunk);
       target.bytes = Strided::flat(to.bytes.base + offset, chunk);
     }
-    CUresult result = sealed_crossing(stream, source, here);
-    if (result == CUDA_SUCCESS) result = sealed_crossing(stream, here, target);
+    CUresult result = sealed_crossing(stream, source, here, true);
+    if (result == CUDA_SUCCESS) result = sealed_crossing(stream, here, target, true);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
@@ -240,7 +275,7 @@ CUresult sealed_peer_copy(ResolvedStream& stream, const Located& from, const Loc
 CUresult cross(ResolvedStream& stream, const Located& from, const Located& to, bool wait) {
   DirectionCounters& truth = to.gpu != nullptr ? counters().to_device : counters().to_host;
   const RealNs began = thread_ns();
-  const CUresult result = stream.context->sealed() ? sealed_crossing(stream, from, to)
+  const CUresult result = stream.context->sealed() ? sealed_crossing(stream, from, to, wait)
                                                    : open_crossing(stream, from, to, wait);
   ++truth.copies;
   truth.bytes += from.bytes.bytes();

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "emu/config/identity.h"
 #include "emu/driver/api.h"
 
 using namespace sealane::emu;
@@ -47,7 +48,7 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return 132;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      return gpu.ordinal + 1;
+      return gpu.index + 1;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       return 2619000;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
@@ -63,7 +64,9 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       return 227 << 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      return 9;
+      return config()->compute_capability / 10;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return config()->compute_capability % 10;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
@@ -74,7 +77,11 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
       return 1;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
@@ -89,14 +96,14 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
       return -1;
     default:
-      return 0;  // integrated, managed memory, virtual memory management, graphics: none of that
+      return 0;  // integrated, graphics: none of that
   }
 }
 
 constexpr int kAttributesEnd = 256;  // room for attributes newer than this file
 
 void write_bus_id(char* out, size_t length, const Gpu& gpu) {
-  std::snprintf(out, length, "0000:%02x:00.0", gpu.ordinal + 1);
+  std::snprintf(out, length, "0000:%02x:00.0", gpu.index + 1);
 }
 
 // work(const Gpu&) for an existing device.
@@ -107,6 +114,14 @@ CUresult with_device(CUdevice device, const void* out, Work&& work) {
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return work(*gpu);
+  });
+}
+
+CUresult give_uuid(CUuuid* uuid, CUdevice device) {
+  return with_device(device, uuid, [&](const Gpu& gpu) {
+    const auto bytes = uuid_of(gpu.index);
+    std::memcpy(uuid->bytes, bytes.data(), bytes.size());
+    return CUDA_SUCCESS;
   });
 }
 
@@ -145,21 +160,9 @@ EMU_API cuDeviceGetName(char* name, int length, CUdevice device) {
   });
 }
 
-EMU_API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-  return with_device(device, uuid, [&](const Gpu& gpu) {
-    std::memcpy(uuid->bytes, "sealane emulated", sizeof uuid->bytes);
-    uuid->bytes[15] = static_cast<char>('0' + gpu.ordinal);
-    return CUDA_SUCCESS;
-  });
-}
+EMU_API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return give_uuid(uuid, device); }
 
-EMU_API cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-  return with_device(device, uuid, [&](const Gpu& gpu) {
-    std::memcpy(uuid->bytes, "sealane emulated", sizeof uuid->bytes);
-    uuid->bytes[15] = static_cast<char>('0' + gpu.ordinal);
-    return CUDA_SUCCESS;
-  });
-}
+EMU_API cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return give_uuid(uuid, device); }
 
 EMU_API cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   return with_device(device, bytes, [&](const Gpu& gpu) {
@@ -200,8 +203,8 @@ EMU_API cuDeviceGetProperties(CUdevprop* out, CUdevice device) {
 EMU_API cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
   return with_device(device, major, [&](const Gpu&) {
     if (minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *major = 9;
-    *minor = 0;
+    *major = config()->compute_capability / 10;
+    *minor = config()->compute_capability % 10;
     return CUDA_SUCCESS;
   });
 }
@@ -232,18 +235,20 @@ EMU_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return guarded([&](Driver& d) {
     if (d.gpu_at(device) == nullptr || d.gpu_at(peer) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *can = 0;  // peer copies work; direct access between packages does not
+    *can = device != peer && !config()->cc ? 1 : 0;  // in CC mode peers are reached by copies
     return CUDA_SUCCESS;
   });
 }
 
-EMU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice from, CUdevice to) {
+EMU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice from,
+                                CUdevice to) {
   return guarded([&](Driver& d) {
     if (d.gpu_at(from) == nullptr || d.gpu_at(to) == nullptr || from == to) {
       return CUDA_ERROR_INVALID_DEVICE;
     }
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *value = 0;
+    const bool access = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
+    *value = access && !config()->cc ? 1 : 0;
     return CUDA_SUCCESS;
   });
 }

@@ -8,22 +8,19 @@
 #include <algorithm>
 #include <map>
 
-#include "emu/driver/api.h"
 #include "emu/driver/copy_shape.h"
+#include "emu/driver/graph.h"
 #include "emu/driver/launch.h"
 
 using namespace sealane::emu;
 
-namespace {
-
-GraphNode* node_of(CUgraphNode handle) { return reinterpret_cast<GraphNode*>(handle); }
+namespace sealane::emu {
 
 bool owns(const Graph& graph, const GraphNode* node) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [&](const auto& mine) { return mine.get() == node; });
 }
 
-// The graph a node lives in, nullptr: none, the handle is stale.
 std::shared_ptr<Graph> graph_of(Driver& d, CUgraphNode handle) {
   for (const auto& graph : d.graphs.all()) {
     const std::lock_guard lock(graph->mutex);
@@ -32,17 +29,46 @@ std::shared_ptr<Graph> graph_of(Driver& d, CUgraphNode handle) {
   return nullptr;
 }
 
-// Its children have been graphs of their own since somebody asked for them.
-void forget_children(Driver& d, Graph& graph) {
-  for (const auto& node : graph.nodes) {
-    if (node->child && d.graphs.remove(reinterpret_cast<CUgraph>(node->child.get()))) {
-      forget_children(d, *node->child);
+bool flatten(Graph& graph, std::vector<GraphExec::Step>& out) {
+  const std::lock_guard lock(graph.mutex);
+  std::map<const GraphNode*, int> state;    // 1: being visited, 2: done
+  std::map<const GraphNode*, size_t> last;  // the step after which a node is done
+  const auto visit = [&](auto&& self, GraphNode* n) -> bool {
+    if (state[n] != 0) return state[n] == 2;
+    state[n] = 1;
+    for (GraphNode* before : n->after) {
+      if (!self(self, before)) return false;
     }
-  }
+    state[n] = 2;
+    if (n->child) {
+      if (!flatten(*n->child, out)) return false;
+    } else {
+      GraphExec::Step step{n->operation, n, n->type, {}, true};
+      for (const GraphNode* before : n->after) {
+        if (last.count(before) != 0) step.after.push_back(last[before]);
+      }
+      out.push_back(std::move(step));
+    }
+    if (!out.empty()) last[n] = out.size() - 1;
+    return true;
+  };
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const auto& n) { return visit(visit, n.get()); });
 }
 
-CUresult add(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
-             GraphNode made) {
+void charge_once(std::vector<GraphExec::Step>& steps) {
+  LaunchOperation* last = nullptr;
+  for (GraphExec::Step& step : steps) {
+    auto* const launch = std::get_if<LaunchOperation>(&step.operation);
+    if (launch == nullptr || !step.enabled) continue;
+    launch->host_paid = true;
+    last = launch;
+  }
+  if (last != nullptr) last->host_paid = false;
+}
+
+CUresult add_to_graph(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* after,
+                      size_t count, GraphNode made) {
   const auto graph = d.graphs.find(handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   if (out == nullptr || (count > 0 && after == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -56,6 +82,39 @@ CUresult add(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* aft
   return CUDA_SUCCESS;
 }
 
+CUresult read_kernel(Driver& d, CUfunction function, const CUDA_KERNEL_NODE_PARAMS& p,
+                     LaunchOperation& out) {
+  const unsigned grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  const unsigned block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  return make_launch(d, function, grid, block, p.sharedMemBytes, p.kernelParams, p.extra, out);
+}
+
+CUresult read_fill(const CUDA_MEMSET_NODE_PARAMS* p, FillOperation& out) {
+  const bool sane =
+      p != nullptr && (p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4);
+  if (!sane) return CUDA_ERROR_INVALID_VALUE;
+  out = {p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sealane::emu
+
+namespace {
+
+// Its children have been graphs of their own since somebody asked for them.
+void forget_children(Driver& d, Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    if (node->child && d.graphs.remove(reinterpret_cast<CUgraph>(node->child.get()))) {
+      forget_children(d, *node->child);
+    }
+  }
+}
+
+CUresult add(Driver& d, CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
+             GraphNode made) {
+  return add_to_graph(d, out, handle, after, count, std::move(made));
+}
+
 GraphNode node(CUgraphNodeType type, Operation operation) {
   GraphNode made;
   made.type = type;
@@ -63,43 +122,14 @@ GraphNode node(CUgraphNodeType type, Operation operation) {
   return made;
 }
 
-// Appends the operations of a graph in an order that respects its dependencies. False: a cycle.
-bool flatten(Graph& graph, std::vector<Operation>& out) {
-  const std::lock_guard lock(graph.mutex);
-  std::map<const GraphNode*, int> state;  // 1: being visited, 2: done
-  const auto visit = [&](auto&& self, GraphNode* n) -> bool {
-    if (state[n] != 0) return state[n] == 2;
-    state[n] = 1;
-    for (GraphNode* before : n->after) {
-      if (!self(self, before)) return false;
-    }
-    state[n] = 2;
-    if (n->child) return flatten(*n->child, out);
-    out.push_back(n->operation);
-    return true;
-  };
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const auto& n) { return visit(visit, n.get()); });
-}
-
-// The last kernel's launch costs what the graph's does: the others are in the stream by then.
-void charge_once(std::vector<Operation>& operations) {
-  LaunchOperation* last = nullptr;
-  for (Operation& operation : operations) {
-    auto* const launch = std::get_if<LaunchOperation>(&operation);
-    if (launch == nullptr) continue;
-    launch->host_paid = true;
-    last = launch;
-  }
-  if (last != nullptr) last->host_paid = false;
-}
-
 std::shared_ptr<Graph> clone(Graph& original) {
   auto copy = std::make_shared<Graph>();
   std::map<const GraphNode*, GraphNode*> twin;
   const std::lock_guard lock(original.mutex);
+  copy->held = original.held;
   for (const auto& n : original.nodes) {
     copy->nodes.push_back(std::make_unique<GraphNode>(*n));
+    copy->nodes.back()->original = n.get();
     twin[n.get()] = copy->nodes.back().get();
   }
   for (const auto& n : copy->nodes) {
@@ -108,13 +138,18 @@ std::shared_ptr<Graph> clone(Graph& original) {
   return copy;
 }
 
-CUresult instantiate(CUgraphExec* out, CUgraph handle) {
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags = 0) {
   return guarded([&](Driver& d) {
     const auto graph = d.graphs.find(handle);
     if (!graph || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto exec = std::make_shared<GraphExec>();
-    if (!flatten(*graph, exec->operations)) return CUDA_ERROR_INVALID_VALUE;
-    charge_once(exec->operations);
+    if (!flatten(*graph, exec->steps)) return CUDA_ERROR_INVALID_VALUE;
+    charge_once(exec->steps);
+    exec->flags = flags;
+    {
+      const std::lock_guard lock(graph->mutex);
+      exec->held = graph->held;
+    }
     *out = d.execs.add(std::move(exec));
     return CUDA_SUCCESS;
   });
@@ -122,7 +157,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle) {
 
 CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult made = instantiate(out, graph);
+  const CUresult made = instantiate(out, graph, params->flags);
   params->hErrNode_out = nullptr;
   params->result_out =
       made == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -133,8 +168,15 @@ CUresult launch(CUgraphExec handle, CUstream stream, DefaultStream mode) {
   return on_stream(stream, mode, [&](Driver& d, ResolvedStream& s) {
     const auto exec = d.execs.find(handle);
     if (!exec) return CUDA_ERROR_INVALID_VALUE;
-    for (const Operation& operation : exec->operations) {
-      const CUresult result = submit(d, s, operation, false);
+    std::vector<Operation> operations;
+    {
+      const std::lock_guard lock(exec->mutex);
+      for (const GraphExec::Step& step : exec->steps) {
+        if (step.enabled) operations.push_back(step.operation);
+      }
+    }
+    for (Operation& operation : operations) {
+      const CUresult result = submit(d, s, std::move(operation), false);
       if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
@@ -149,11 +191,8 @@ CUresult check_exec(CUgraphExec handle) {
 CUresult add_kernel(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, size_t count,
                     CUfunction function, const CUDA_KERNEL_NODE_PARAMS& p) {
   return guarded([&](Driver& d) {
-    const unsigned grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
-    const unsigned block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
     LaunchOperation operation;
-    const CUresult made =
-        make_launch(d, function, grid, block, p.sharedMemBytes, p.kernelParams, p.extra, operation);
+    const CUresult made = read_kernel(d, function, p, operation);
     if (made != CUDA_SUCCESS) return made;
     return add(d, out, graph, after, count, node(CU_GRAPH_NODE_TYPE_KERNEL, std::move(operation)));
   });
@@ -228,12 +267,10 @@ EMU_API cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode*
 EMU_API cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
                              size_t count, const CUDA_MEMSET_NODE_PARAMS* p, CUcontext) {
   return guarded([&](Driver& d) {
-    const bool sane =
-        p != nullptr && (p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4);
-    if (!sane) return CUDA_ERROR_INVALID_VALUE;
-    return add(d, out, graph, after, count,
-               node(CU_GRAPH_NODE_TYPE_MEMSET, FillOperation{p->dst, p->pitch, p->value,
-                                                             p->elementSize, p->width, p->height}));
+    FillOperation fill;
+    const CUresult read = read_fill(p, fill);
+    if (read != CUDA_SUCCESS) return read;
+    return add(d, out, graph, after, count, node(CU_GRAPH_NODE_TYPE_MEMSET, fill));
   });
 }
 
@@ -334,16 +371,6 @@ EMU_API cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* child) {
   });
 }
 
-EMU_API cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS* p) {
-  return guarded([&](Driver& d) {
-    if (p == nullptr || !graph_of(d, handle)) return CUDA_ERROR_INVALID_VALUE;
-    const auto* fill = std::get_if<FillOperation>(&node_of(handle)->operation);
-    if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *p = {fill->address, fill->pitch, fill->value, fill->element_bytes, fill->width, fill->height};
-    return CUDA_SUCCESS;
-  });
-}
-
 EMU_API cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode*, char*, size_t) {
   return instantiate(exec, graph);
 }
@@ -352,8 +379,8 @@ EMU_API cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode*, ch
   return instantiate(exec, graph);
 }
 
-EMU_API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
-  return instantiate(exec, graph);
+EMU_API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return instantiate(exec, graph, flags);
 }
 
 EMU_TWINS(cuGraphInstantiateWithParams, _ptsz,

@@ -23,10 +23,10 @@ void* kernel_memory(const sealane_emu_launch* launch, uint64_t address, size_t b
   const auto& frame = *static_cast<const Frame*>(launch);
   uint8_t* memory = nullptr;
   if (const Gpu* gpu = frame.driver->gpu_of(address)) {
-    const bool own = gpu == &frame.context->gpu();
-    memory = own ? gpu->memory.translate(address, bytes) : nullptr;
+    const bool mine = may_reach(*frame.driver, *frame.context, *gpu, address);
+    memory = mine ? gpu->memory.translate(address, bytes) : nullptr;
   } else {
-    memory = frame.driver->host.view(address, bytes, config()->cc);
+    memory = frame.driver->host.view(address, bytes, config()->stale_views());
   }
   if (memory == nullptr) frame.faulted = true;
   return memory;
@@ -57,6 +57,17 @@ double cost_ns(const Frame& frame, bool cc) {
 
 }  // namespace
 
+// Memory of a pool is open to whom the pool says, mapped memory to whom its mapping says, all other
+// memory to the context's peers.
+bool may_reach(Driver& d, const Context& context, const Gpu& gpu, uint64_t address) {
+  if (&gpu == &context.gpu() && gpu.memory.contains(address)) return true;
+  const auto block = gpu.memory.find(address);
+  if (block && block->mapped) return (block->access >> context.gpu().ordinal & 1) != 0;
+  if (!block || block->pool == nullptr) return context.reaches(gpu);
+  const auto pool = d.pools.find(static_cast<CUmemoryPool>(const_cast<void*>(block->pool)));
+  return pool && pool->open_to(context.gpu().ordinal);
+}
+
 CUresult run_kernel(Driver& d, Context& context, const LaunchOperation& launch, RealNs asked_at) {
   const Model& model = config()->model;
   const bool cc = context.sealed();
@@ -77,14 +88,22 @@ CUresult run_kernel(Driver& d, Context& context, const LaunchOperation& launch, 
   frame.driver = &d;
   frame.context = &context;
   RealNs end = 0;
-  {
+  CUresult ran = CUDA_SUCCESS;
+  const HostMemory::Use use(d.host);
+  if (launch.code) {
+    const ClockStop still;
+    const GridResult grid = run_grid(d, context, launch);
+    ran = grid.result;
+    kernel_charge(&frame, grid.operations, grid.bytes);
+    end = context.gpu().compute_time.reserve(began, cost_ns(frame, cc));
+  } else {
     const ClockStop still;
     const std::lock_guard compute(context.gpu().compute);
     if (launch.kernel->run != nullptr) launch.kernel->run(&frame);
     end = context.gpu().compute_time.reserve(began, cost_ns(frame, cc));
   }
   sleep_until(end);
-  return frame.faulted ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+  return frame.faulted ? CUDA_ERROR_ILLEGAL_ADDRESS : ran;
 }
 
 }  // namespace sealane::emu

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "emu/driver/api.h"
+#include "emu/driver/graph_memory.h"
 
 using namespace sealane::emu;
 
@@ -53,6 +54,7 @@ struct Known {
   uint64_t serial = 0;
   int ordinal = 0;
   const void* pool = nullptr;
+  bool managed = false;
 };
 
 std::optional<Known> know(Driver& d, uint64_t address) {
@@ -60,11 +62,12 @@ std::optional<Known> know(Driver& d, uint64_t address) {
     const auto block = gpu->memory.find(address);
     if (!block) return std::nullopt;
     return Known{true,          block->address, block->bytes, block->owner,
-                 block->serial, gpu->ordinal,   block->pool};
+                 block->serial, gpu->ordinal,   block->pool,  false};
   }
   const auto range = d.host.find(address);
   if (!range) return std::nullopt;
-  return Known{false, range->address, range->bytes, range->owner, range->address, 0, nullptr};
+  return Known{range->managed, range->address, range->bytes, range->owner, range->address, 0,
+               nullptr,        range->managed};
 }
 
 CUcontext context_handle(Driver& d, uint64_t id) {
@@ -90,11 +93,12 @@ CUresult pointer_attribute(Driver& d, void* data, CUpointer_attribute attribute,
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return give<CUdeviceptr>(data, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (known.device) return CUDA_ERROR_INVALID_VALUE;
+      if (known.device && !known.managed) return CUDA_ERROR_INVALID_VALUE;
       return give(data, reinterpret_cast<void*>(address));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return give<unsigned>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give<unsigned>(data, known.managed ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return give<unsigned long long>(data, known.serial);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -165,10 +169,20 @@ EMU_API cuMemFree_v2(CUdeviceptr address) {
     if (address == 0) return CUDA_SUCCESS;
     const CUresult allowed = allow_synchronising(d, nullptr);
     if (allowed != CUDA_SUCCESS) return allowed;
+    const auto range = d.host.find(address);
+    if (range && range->managed && range->address == address) {
+      context.synchronise();
+      return d.host.release(reinterpret_cast<void*>(address)) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_VALUE;
+    }
     Gpu* gpu = d.gpu_of(address);
     const auto block = gpu != nullptr ? gpu->memory.find(address) : std::nullopt;
-    if (!block || block->address != address) return CUDA_ERROR_INVALID_VALUE;
+    if (!block || block->mapped || block->address != address) return CUDA_ERROR_INVALID_VALUE;
     context.synchronise();  // as CUDA's does
+    if (const auto memory = GraphMemory::at(address)) {
+      memory->set_allocated(false);
+      return CUDA_SUCCESS;
+    }
     return gpu->memory.release(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
@@ -191,9 +205,8 @@ EMU_API cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
 
 EMU_API cuMemFreeHost(void* memory) {
   return in_context([&](Driver& d, Context& context) {
-    if (memory == nullptr || !d.host.find(reinterpret_cast<uint64_t>(memory))) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    const auto range = d.host.find(reinterpret_cast<uint64_t>(memory));
+    if (memory == nullptr || !range || range->managed) return CUDA_ERROR_INVALID_VALUE;
     context.synchronise();
     return d.host.release(memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
@@ -202,7 +215,8 @@ EMU_API cuMemFreeHost(void* memory) {
 EMU_API cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned flags) {
   return in_context([&](Driver& d, Context&) {
     if (address == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!d.host.find(reinterpret_cast<uint64_t>(memory))) return CUDA_ERROR_INVALID_VALUE;
+    const auto range = d.host.find(reinterpret_cast<uint64_t>(memory));
+    if (!range || range->managed) return CUDA_ERROR_INVALID_VALUE;
     *address = reinterpret_cast<uint64_t>(memory);
     return CUDA_SUCCESS;
   });
@@ -211,7 +225,7 @@ EMU_API cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigne
 EMU_API cuMemHostGetFlags(unsigned* flags, void* memory) {
   return in_context([&](Driver& d, Context&) {
     const auto range = d.host.find(reinterpret_cast<uint64_t>(memory));
-    if (flags == nullptr || !range) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr || !range || range->managed) return CUDA_ERROR_INVALID_VALUE;
     *flags = range->flags;
     return CUDA_SUCCESS;
   });
@@ -228,7 +242,9 @@ EMU_API cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
 EMU_API cuMemHostUnregister(void* memory) {
   return in_context([&](Driver& d, Context& context) {
     context.synchronise();
-    return d.host.remove_registered(memory) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (!d.host.remove_registered(memory)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    forget_found_memory();
+    return CUDA_SUCCESS;
   });
 }
 

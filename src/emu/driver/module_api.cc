@@ -1,58 +1,46 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules, libraries, functions and launches. Code in an image is never run: a kernel is what was
-// registered under its name. A module's function and a library's kernel are the same kind of
-// object, so that either handle launches.
+// Modules, libraries and functions. A kernel is the host function that was registered under its
+// name, else the image's device code (driver/device_code.h). A module's function and a library's
+// kernel are the same kind of object, so that either handle launches.
 
 #include <elf.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "emu/driver/api.h"
+#include "emu/driver/code_image.h"
 #include "emu/driver/launch.h"
 
 using namespace sealane::emu;
+namespace ptx = sealane::ptx;
 
 namespace {
 
-constexpr uint32_t kFatbinWrapper = 0x466243b1;  // what nvcc registers
-constexpr uint32_t kFatbin = 0xba55ed50;
 constexpr int kDynamicSharedMax = 227 << 10;
 
-// Whether an image is one a driver would take, and its text if names can be looked up in it.
-CUresult read_image(const void* image, std::string& text) {
-  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto* bytes = static_cast<const char*>(image);
-  uint32_t magic = 0;
-  std::memcpy(&magic, bytes, 4);
-  if (magic == kFatbin || magic == kFatbinWrapper) return CUDA_SUCCESS;  // may be compressed
-  if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0) {
-    Elf64_Ehdr header;
-    std::memcpy(&header, bytes, sizeof header);
-    const uint64_t end = header.e_shoff + uint64_t{header.e_shentsize} * header.e_shnum;
-    text.assign(bytes, end);
-    return CUDA_SUCCESS;
-  }
-  if (std::strstr(bytes, ".version") == nullptr) return CUDA_ERROR_INVALID_IMAGE;
-  text = bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult load(Driver& d, const void* image, bool library, uint64_t owner, CUmodule* out) {
+CUresult load(Driver& d, const void* image, bool library, Context* context, CUmodule* out,
+              const JitMessages& jit = {}) {
   auto module = std::make_shared<ModuleObject>();
-  const CUresult read = read_image(image, module->image);
+  const CUresult read = read_code(image, *module, jit);
   if (read != CUDA_SUCCESS) return read;
   module->library = library;
-  module->owner = owner;
+  module->owner = context != nullptr ? context->id() : 0;
+  if (context != nullptr && module->code) {
+    std::shared_ptr<LoadedCode> loaded;
+    const CUresult placed = module->in(*context, loaded);
+    if (placed != CUDA_SUCCESS) return placed;
+  }
   *out = d.modules.add(std::move(module));
   return CUDA_SUCCESS;
 }
 
-CUresult load_file(Driver& d, const char* file, bool library, uint64_t owner, CUmodule* out) {
+CUresult load_file(Driver& d, const char* file, bool library, Context* owner, CUmodule* out) {
   if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::ifstream in(file, std::ios::binary);
   if (!in) return CUDA_ERROR_FILE_NOT_FOUND;
@@ -61,11 +49,22 @@ CUresult load_file(Driver& d, const char* file, bool library, uint64_t owner, CU
   return load(d, image.c_str(), library, owner, out);
 }
 
-CUresult load_in_context(CUmodule* out, const void* image) {
+CUresult load_in_context(CUmodule* out, const void* image, const JitMessages& jit = {}) {
   return in_context([&](Driver& d, Context& context) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return load(d, image, false, context.id(), out);
+    return load(d, image, false, &context, out, jit);
   });
+}
+
+// A kernel of device code as launches see it: a name and the sizes of its parameters.
+std::shared_ptr<const Kernel> describe(const ModuleObject& module, const char* name) {
+  const ptx::FunctionText* text = module.code ? module.code->function(name) : nullptr;
+  if (text == nullptr || !text->entry) return nullptr;
+  auto kernel = std::make_shared<Kernel>();
+  kernel->name = name;
+  kernel->known = true;
+  for (const ptx::Variable& one : text->parameters) kernel->argument_bytes.push_back(one.bytes);
+  return kernel;
 }
 
 CUresult find_function(Driver& d, CUmodule handle, const char* name, CUfunction* out) {
@@ -79,6 +78,7 @@ CUresult find_function(Driver& d, CUmodule handle, const char* name, CUfunction*
     function = std::make_shared<FunctionObject>();
     function->name = name;
     function->module = module.get();
+    function->described = describe(*module, name);
     d.functions.add(function);
   }
   *out = reinterpret_cast<CUfunction>(function.get());
@@ -92,9 +92,21 @@ CUresult unload(Driver& d, CUmodule handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult find_global(const char* name, CUdeviceptr* address, size_t* bytes) {
+CUresult find_global(Driver& d, CUmodule handle, const char* name, CUdeviceptr* address,
+                     size_t* bytes) {
+  const auto module = d.modules.find(handle);
+  if (!module) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Symbol symbol = find_symbol(name);
+  Symbol symbol = find_symbol(name);
+  if (module->code) {
+    const auto context = current_context(d);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    std::shared_ptr<LoadedCode> loaded;
+    const CUresult there = module->in(*context, loaded);
+    if (there != CUDA_SUCCESS) return there;
+    const LoadedCode::Place* place = loaded->variable(name);
+    if (place != nullptr) symbol = {place->address, place->bytes};
+  }
   if (symbol.address == 0) return CUDA_ERROR_NOT_FOUND;
   if (address != nullptr) *address = symbol.address;
   if (bytes != nullptr) *bytes = symbol.bytes;
@@ -110,18 +122,39 @@ CUresult with_function(Handle handle, Work&& work) {
   });
 }
 
+// The function decoded for the calling thread's context, nullptr: there is none, or it cannot be.
+std::shared_ptr<const ptx::Kernel> code_of(FunctionObject& function) {
+  Driver* d = driver();
+  const auto context = d != nullptr ? current_context(*d) : nullptr;
+  std::shared_ptr<LoadedCode> loaded;
+  std::shared_ptr<const ptx::Kernel> kernel;
+  if (!context || !function.described || find_registered(function.name)) return nullptr;
+  if (function.module->in(*context, loaded) != CUDA_SUCCESS) return nullptr;
+  loaded->kernel(function.name, kernel, true);
+  return kernel;
+}
+
 CUresult get_attribute(FunctionObject& function, CUfunction_attribute attribute, int* value) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto code = code_of(function);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = 1024;
+      *value = code ? static_cast<int>(code->threads_max) : 1024;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = code ? static_cast<int>(code->shared_bytes) : 0;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      *value = code ? static_cast<int>(code->functions[0]->stack_bytes) : 0;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       *value = 32;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = function.module->code ? function.module->code->target : config()->compute_capability;
+      return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = 90;
+      *value = config()->compute_capability;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = function.dynamic_shared_bytes;
@@ -145,7 +178,8 @@ CUresult set_attribute(FunctionObject& function, CUfunction_attribute attribute,
 
 CUresult parameter_info(const FunctionObject& function, size_t index, size_t* offset,
                         size_t* bytes) {
-  const auto kernel = find_kernel(function.name);
+  auto kernel = find_registered(function.name);
+  if (!kernel) kernel = function.described ? function.described : find_kernel(function.name);
   if (!kernel->known || index >= kernel->argument_bytes.size() || offset == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -154,85 +188,35 @@ CUresult parameter_info(const FunctionObject& function, size_t index, size_t* of
   return CUDA_SUCCESS;
 }
 
-struct Shape {
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-};
-
-bool runnable(const Shape& shape) {
-  const uint64_t threads = uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
-  const bool grid_ok = shape.grid[0] > 0 && shape.grid[0] <= 0x7fffffff && shape.grid[1] > 0 &&
-                       shape.grid[1] <= 65535 && shape.grid[2] > 0 && shape.grid[2] <= 65535;
-  return grid_ok && threads > 0 && threads <= 1024 && shape.block[2] <= 64;
-}
-
-// CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END
-bool read_extra(void** extra, const void*& buffer, size_t& bytes) {
-  for (int i = 0; i < 8 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[i + 1]);
-  }
-  return buffer != nullptr;
-}
-
 }  // namespace
 
 namespace sealane::emu {
 
-CUresult make_launch(Driver& d, CUfunction handle, const unsigned grid[3], const unsigned block[3],
-                     unsigned shared_bytes, void** arguments, void** extra, LaunchOperation& out) {
-  const auto function = d.functions.find(handle);
-  if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  const Shape shape{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes};
-  if (!runnable(shape)) return CUDA_ERROR_INVALID_VALUE;
-  if (shared_bytes > static_cast<unsigned>(function->dynamic_shared_bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
+bool ModuleObject::may_define(const std::string& name) const {
+  if (code) {
+    const ptx::FunctionText* text = code->function(name);
+    return text != nullptr && text->entry;
   }
-  if (arguments != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  out.kernel = find_kernel(function->name);
-  const void* buffer = nullptr;
-  size_t bytes = 0;
-  if (extra != nullptr && read_extra(extra, buffer, bytes)) {
-    out.arguments = Arguments::copy_packed(*out.kernel, buffer, bytes);
-  } else {
-    out.arguments = Arguments::copy(*out.kernel, arguments);
+  return image.empty() || image.find(name) != std::string::npos;
+}
+
+CUresult ModuleObject::in(Context& context, std::shared_ptr<LoadedCode>& out) {
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<LoadedCode>& mine = loaded[context.id()];
+  if (!mine) {
+    const CUresult result = LoadedCode::load(context, code, mine);
+    if (result != CUDA_SUCCESS) return result;
   }
-  if (out.arguments.count() != out.kernel->argument_bytes.size()) return CUDA_ERROR_INVALID_VALUE;
-  std::copy_n(grid, 3, out.grid);
-  std::copy_n(block, 3, out.block);
-  out.shared_bytes = shared_bytes;
+  out = mine;
   return CUDA_SUCCESS;
 }
 
 }  // namespace sealane::emu
 
-namespace {
-
-CUresult launch(CUstream stream, DefaultStream mode, CUfunction function, const unsigned grid[3],
-                const unsigned block[3], unsigned shared_bytes, void** arguments, void** extra) {
-  return on_stream(stream, mode, [&](Driver& d, ResolvedStream& s) {
-    LaunchOperation operation;
-    const CUresult made =
-        make_launch(d, function, grid, block, shared_bytes, arguments, extra, operation);
-    return made == CUDA_SUCCESS ? submit(d, s, std::move(operation), false) : made;
-  });
-}
-
-CUresult launch_configured(DefaultStream mode, const CUlaunchConfig* c, CUfunction function,
-                           void** arguments, void** extra) {
-  if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
-  const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
-  return launch(c->hStream, mode, function, grid, block, c->sharedMemBytes, arguments, extra);
-}
-
-}  // namespace
-
 EMU_API cuModuleLoad(CUmodule* module, const char* file) {
   return in_context([&](Driver& d, Context& context) {
     if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return load_file(d, file, false, context.id(), module);
+    return load_file(d, file, false, &context, module);
   });
 }
 
@@ -240,8 +224,9 @@ EMU_API cuModuleLoadData(CUmodule* module, const void* image) {
   return load_in_context(module, image);
 }
 
-EMU_API cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
-  return load_in_context(module, image);
+EMU_API cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                           CUjit_option* options, void** values) {
+  return load_in_context(module, image, {count, options, values});
 }
 
 EMU_API cuModuleLoadFatBinary(CUmodule* module, const void* image) {
@@ -258,9 +243,7 @@ EMU_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char* n
 
 EMU_API cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module,
                              const char* name) {
-  return guarded([&](Driver& d) {
-    return d.modules.find(module) ? find_global(name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
-  });
+  return guarded([&](Driver& d) { return find_global(d, module, name, address, bytes); });
 }
 
 EMU_API cuModuleGetLoadingMode(CUmoduleLoadingMode* loading) {
@@ -269,11 +252,12 @@ EMU_API cuModuleGetLoadingMode(CUmoduleLoadingMode* loading) {
   return CUDA_SUCCESS;
 }
 
-EMU_API cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned,
-                          CUlibraryOption*, void**, unsigned) {
+EMU_API cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* options,
+                          void** values, unsigned count, CUlibraryOption*, void**, unsigned) {
   return guarded([&](Driver& d) {
     if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return load(d, image, true, 0, reinterpret_cast<CUmodule*>(library));
+    return load(d, image, true, nullptr, reinterpret_cast<CUmodule*>(library),
+                {count, options, values});
   });
 }
 
@@ -281,7 +265,7 @@ EMU_API cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option
                               CUlibraryOption*, void**, unsigned) {
   return guarded([&](Driver& d) {
     if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return load_file(d, file, true, 0, reinterpret_cast<CUmodule*>(library));
+    return load_file(d, file, true, nullptr, reinterpret_cast<CUmodule*>(library));
   });
 }
 
@@ -308,8 +292,7 @@ EMU_API cuLibraryGetModule(CUmodule* module, CUlibrary library) {
 EMU_API cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
                            const char* name) {
   return guarded([&](Driver& d) {
-    return d.modules.find(reinterpret_cast<CUmodule>(library)) ? find_global(name, address, bytes)
-                                                               : CUDA_ERROR_INVALID_HANDLE;
+    return find_global(d, reinterpret_cast<CUmodule>(library), name, address, bytes);
   });
 }
 
@@ -404,48 +387,70 @@ EMU_API cuFuncLoad(CUfunction function) {
   return with_function(function, [](FunctionObject&) { return CUDA_SUCCESS; });
 }
 
-EMU_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
-                                                    int block_size, size_t) {
-  return with_function(function, [&](FunctionObject&) {
-    if (blocks == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *blocks = std::max(1, std::min(32, 2048 / block_size));
-    return CUDA_SUCCESS;
-  });
-}
-
-EMU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
-                                                             int block_size, size_t, unsigned) {
-  return with_function(function, [&](FunctionObject&) {
-    if (blocks == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *blocks = std::max(1, std::min(32, 2048 / block_size));
-    return CUDA_SUCCESS;
-  });
-}
-
-#define SHAPE                                                                            \
-  unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-      unsigned block_z, unsigned shared_bytes
-
 namespace {
 
-CUresult launch_xyz(CUstream stream, DefaultStream mode, CUfunction function, SHAPE,
-                    void** arguments, void** extra) {
-  const unsigned grid[3] = {grid_x, grid_y, grid_z};
-  const unsigned block[3] = {block_x, block_y, block_z};
-  return launch(stream, mode, function, grid, block, shared_bytes, arguments, extra);
+CUresult occupancy(FunctionObject& function, int* blocks, int block_size, size_t shared_bytes) {
+  if (blocks == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto code = code_of(function);
+  const auto threads = static_cast<unsigned>(block_size);
+  const unsigned all = static_cast<unsigned>(std::min<size_t>(shared_bytes, 1 << 20)) +
+                       (code ? code->shared_bytes : 0);
+  const bool fits = threads <= (code ? code->threads_max : 1024u);
+  *blocks = fits ? static_cast<int>(resident_blocks_per_sm(threads, all)) : 0;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-EMU_TWINS(cuLaunchKernel, _ptsz,
-          (CUfunction function, SHAPE, CUstream stream, void** arguments, void** extra),
-          launch_xyz(stream, mode, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                     shared_bytes, arguments, extra))
-EMU_TWINS(cuLaunchCooperativeKernel, _ptsz,
-          (CUfunction function, SHAPE, CUstream stream, void** arguments),
-          launch_xyz(stream, mode, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                     shared_bytes, arguments, nullptr))
-EMU_TWINS(cuLaunchKernelEx, _ptsz,
-          (const CUlaunchConfig* c, CUfunction function, void** arguments, void** extra),
-          launch_configured(mode, c, function, arguments, extra))
-#undef SHAPE
+namespace {
+
+using SharedOfBlock = size_t (*)(int block_size);
+
+// The block size that keeps most threads of an SM busy, the larger one if several do.
+CUresult potential_block(CUfunction handle, int* grid, int* block, SharedOfBlock shared_of,
+                         size_t shared_bytes, int limit) {
+  return with_function(handle, [&](FunctionObject& function) {
+    if (grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto code = code_of(function);
+    const int most = code ? static_cast<int>(code->threads_max) : 1024;
+    const int first = limit > 0 ? std::min(limit, most) : most;
+    int busiest = 0;
+    for (int size = first; size > 0; size = (size - 1) / 32 * 32) {
+      int blocks = 0;
+      const size_t shared = shared_of != nullptr ? shared_of(size) : shared_bytes;
+      const CUresult known = occupancy(function, &blocks, size, shared);
+      if (known != CUDA_SUCCESS) return known;
+      if (blocks * size <= busiest) continue;
+      busiest = blocks * size;
+      *block = size;
+      *grid = blocks * static_cast<int>(kSms);
+    }
+    return busiest > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+}  // namespace
+
+EMU_API cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                         SharedOfBlock shared_of, size_t shared_bytes, int limit) {
+  return potential_block(function, grid, block, shared_of, shared_bytes, limit);
+}
+
+EMU_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
+                                                  SharedOfBlock shared_of, size_t shared_bytes,
+                                                  int limit, unsigned) {
+  return potential_block(function, grid, block, shared_of, shared_bytes, limit);
+}
+
+EMU_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
+                                                    int block_size, size_t shared_bytes) {
+  return with_function(
+      function, [&](FunctionObject& f) { return occupancy(f, blocks, block_size, shared_bytes); });
+}
+
+EMU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
+                                                             int block_size, size_t shared_bytes,
+                                                             unsigned) {
+  return with_function(
+      function, [&](FunctionObject& f) { return occupancy(f, blocks, block_size, shared_bytes); });
+}

@@ -14,6 +14,7 @@
 
 #include "emu/device/host_memory.h"
 #include "emu/driver/context.h"
+#include "emu/driver/device_code.h"
 #include "emu/driver/operation.h"
 #include "emu/driver/registry.h"
 
@@ -52,23 +53,37 @@ struct EventObject {
 
 struct FunctionObject;
 
-// A module or library: an image we do not read beyond looking for names in it.
+// Texts that become one module (cuLink*), and the cubin they became.
+struct LinkObject {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  std::string cubin;
+  std::vector<CUjit_option> options;  // buffers for messages among them
+  void** values = nullptr;
+};
+
+// A module or library: its PTX if it has any, else an image that is only looked through for names.
 struct ModuleObject : std::enable_shared_from_this<ModuleObject> {
-  std::string image;     // text of PTX or bytes of a cubin; empty: cannot be searched
+  std::string image;          // bytes of a cubin without PTX; empty: cannot be searched
+  bool machine_code = false;  // is all there is
+  std::shared_ptr<const ptx::Module> code;
   bool library = false;  // made by cuLibraryLoad*: lives in no context
   uint64_t owner = 0;    // context id
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<FunctionObject>> functions;
 
-  bool may_define(const std::string& name) const {
-    return image.empty() || image.find(name) != std::string::npos;
-  }
+  std::map<uint64_t, std::shared_ptr<LoadedCode>> loaded;  // by context id
+
+  bool may_define(const std::string& name) const;
+  // The code in a context, loaded at first use.
+  CUresult in(Context& context, std::shared_ptr<LoadedCode>& out);
 };
 
 struct FunctionObject {
   std::string name;
   ModuleObject* module = nullptr;
   std::atomic<int> dynamic_shared_bytes{48 << 10};
+  std::shared_ptr<const Kernel> described;  // parameters of device code
 };
 
 struct PoolObject {
@@ -78,6 +93,11 @@ struct PoolObject {
   std::atomic<uint64_t> used_high{0};
   std::atomic<uint64_t> threshold{0};
   std::atomic<int> reuse[3] = {1, 1, 1};
+  std::atomic<uint32_t> peers{0};  // ordinals of other GPUs that may use it, as bits
+
+  bool open_to(int ordinal) const {
+    return ordinal == gpu->ordinal || (peers.load() >> ordinal & 1) != 0;
+  }
 };
 
 struct GraphNode {
@@ -86,16 +106,68 @@ struct GraphNode {
   std::shared_ptr<Graph> child;
   std::vector<GraphNode*> after;
   bool has_successor = false;
+  const GraphNode* original = nullptr;  // what it is a clone of
+};
+
+// Something of the program's that lives as long as graphs need it.
+struct UserObject {
+  void* data = nullptr;
+  CUhostFn destroy = nullptr;
+  std::atomic<unsigned> references{0};
+
+  void release(unsigned count) {
+    if (references.fetch_sub(count) == count) destroy(data);
+  }
+};
+
+// One reference to a user object.
+class UserReference {
+ public:
+  explicit UserReference(std::shared_ptr<UserObject> object) : object_(std::move(object)) {}
+  UserReference(const UserReference& other) : object_(other.object_) {
+    if (object_) ++object_->references;
+  }
+  UserReference(UserReference&&) = default;
+  UserReference& operator=(UserReference other) {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~UserReference() {
+    if (object_) object_->release(1);
+  }
+  const UserObject* object() const { return object_.get(); }
+
+ private:
+  std::shared_ptr<UserObject> object_;
 };
 
 struct Graph : std::enable_shared_from_this<Graph> {
   std::mutex mutex;
+  std::vector<UserReference> held;
   std::vector<std::unique_ptr<GraphNode>> nodes;  // a node follows those it depends on, unless
                                                   // dependencies were added later
 };
 
 struct GraphExec {
-  std::vector<Operation> operations;  // in an order that respects every dependency
+  struct Step {
+    Operation operation;
+    const GraphNode* node = nullptr;  // a name: the node may be gone
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    std::vector<size_t> after;  // earlier steps
+    bool enabled = true;
+  };
+
+  std::mutex mutex;
+  std::vector<Step> steps;  // in an order that respects every dependency
+  std::vector<UserReference> held;
+  unsigned long long flags = 0;
+
+  Step* find(const GraphNode* node) {
+    for (Step& step : steps) {
+      if (step.node == node) return &step;
+    }
+    return nullptr;
+  }
 };
 
 struct Capture {
@@ -105,6 +177,7 @@ struct Capture {
   const void* thread = nullptr;
   uint64_t id = 0;
   bool broken = false;
+  bool begun_by_program = false;  // the graph was there before
   std::vector<StreamObject*> streams;
 };
 
@@ -124,9 +197,13 @@ class Driver {
   Registry<EventObject, CUevent> events;
   Registry<ModuleObject, CUmodule> modules;
   Registry<FunctionObject, CUfunction> functions;
+  Registry<LinkObject, CUlinkState> links;
   Registry<Graph, CUgraph> graphs;
   Registry<GraphExec, CUgraphExec> execs;
   Registry<PoolObject, CUmemoryPool> pools;
+  Registry<UserObject, CUuserObject> user_objects;
+  VirtualMemory virtual_memory;
+  Registry<MappableMemory, CUmemGenericAllocationHandle> mappable;
 
   std::mutex primary_mutex;  // primary contexts, pools of devices
   std::vector<PrimaryContext> primaries;
@@ -140,6 +217,15 @@ class Driver {
   Gpu* gpu_of(uint64_t address) const {
     for (const auto& gpu : gpus) {
       if (gpu->memory.contains(address)) return gpu.get();
+    }
+    return virtual_memory.contains(address) ? gpu_mapped_at(address) : nullptr;
+  }
+  // The GPU whose memory is mapped there; an address that is only reserved is the first one's,
+  // which knows nothing of it.
+  Gpu* gpu_mapped_at(uint64_t address) const {
+    const auto mapping = virtual_memory.find(address);
+    for (const auto& gpu : gpus) {
+      if (!mapping || gpu->index == mapping->memory->gpu()) return gpu.get();
     }
     return nullptr;
   }

@@ -13,10 +13,16 @@
 #include "emu/abi/cuda_types.h"
 #include "emu/device/kernels.h"
 
+namespace sealane::ptx {
+struct Kernel;
+}
+
 namespace sealane::emu {
 
 struct EventObject;
 struct Graph;
+class GraphMemory;
+struct ModuleObject;
 
 enum class Side : uint8_t { any, host, device };
 
@@ -59,11 +65,17 @@ struct HostOperation {
 };
 
 struct LaunchOperation {
+  CUfunction function = nullptr;  // as the program named it
   std::shared_ptr<const Kernel> kernel;
   Arguments arguments;
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
+  // Device code, if no host function has the kernel's name.
+  std::shared_ptr<ModuleObject> module;
+  std::shared_ptr<const std::vector<uint8_t>> parameters;
+  std::shared_ptr<const ptx::Kernel> code;  // found when it is submitted to a context
+  bool cooperative = false;
   bool host_paid = false;  // another launch of its graph costs the host what the graph does
 };
 
@@ -87,9 +99,20 @@ struct MemoryOperations {
   std::vector<MemoryOperation> all;
 };
 
+// Of a graph's memory.
+struct AllocOperation {
+  std::shared_ptr<GraphMemory> memory;
+};
+
+// cuMemFreeAsync.
+struct FreeOperation {
+  uint64_t address = 0;
+};
+
 struct NothingOperation {};
 
-using Operation = std::variant<NothingOperation, CopyOperation, FillOperation, HostOperation,
-                               LaunchOperation, RecordOperation, AwaitOperation, MemoryOperations>;
+using Operation =
+    std::variant<NothingOperation, CopyOperation, FillOperation, HostOperation, LaunchOperation,
+                 RecordOperation, AwaitOperation, MemoryOperations, AllocOperation, FreeOperation>;
 
 }  // namespace sealane::emu

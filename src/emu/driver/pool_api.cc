@@ -2,26 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory pools and stream-ordered allocation. Memory is there when the call returns; a free takes
-// effect when the stream gets to it.
+// effect when the stream gets to it. In a capture both become nodes of the graph.
 
 #include "emu/driver/api.h"
+#include "emu/driver/graph_memory.h"
 
 using namespace sealane::emu;
 
 namespace {
+
+bool captures(Driver& d, const ResolvedStream& stream) {
+  const std::lock_guard lock(d.capture_mutex);
+  return stream.object && stream.object->capture;
+}
 
 CUresult allocate_from(Driver& d, ResolvedStream& stream, CUmemoryPool handle, CUdeviceptr* out,
                        size_t bytes) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto pool = d.pools.find(handle);
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
-  if (stream.object) {
-    const std::lock_guard lock(d.capture_mutex);
-    if (stream.object->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
   if (bytes == 0) {
     *out = 0;
     return CUDA_SUCCESS;
+  }
+  if (captures(d, stream)) {
+    auto memory = GraphMemory::allocate(*pool->gpu, bytes);
+    if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = memory->address();
+    return submit(d, stream, AllocOperation{std::move(memory)}, false);
   }
   const auto address = pool->gpu->memory.allocate(bytes, stream.context->id(), handle);
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -34,20 +42,7 @@ CUresult allocate_from(Driver& d, ResolvedStream& stream, CUmemoryPool handle, C
 }
 
 CUresult free_later(Driver& d, ResolvedStream& stream, CUdeviceptr address) {
-  if (address == 0) return CUDA_SUCCESS;
-  Gpu* gpu = d.gpu_of(address);
-  const auto block = gpu != nullptr ? gpu->memory.retire(address) : std::nullopt;
-  if (!block) return CUDA_ERROR_INVALID_VALUE;
-  Command command;
-  command.even_if_failed = true;
-  command.run = [gpu, freed = *block,
-                 pool = d.pools.find(static_cast<CUmemoryPool>(const_cast<void*>(block->pool)))] {
-    if (pool) pool->used -= freed.bytes;
-    gpu->memory.recycle(freed);
-    return CUDA_SUCCESS;
-  };
-  stream.context->submit(stream.stream, std::move(command));
-  return CUDA_SUCCESS;
+  return address == 0 ? CUDA_SUCCESS : submit(d, stream, FreeOperation{address}, false);
 }
 
 // work(PoolObject&)
@@ -173,10 +168,24 @@ EMU_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute
 }
 
 EMU_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
-  return with_pool(handle, map, [&](PoolObject& pool) {
+  return guarded([&](Driver& d) {
+    const auto pool = d.pools.find(handle);
+    if (!pool || (map == nullptr && count > 0)) return CUDA_ERROR_INVALID_VALUE;
+    uint32_t open = pool->peers.load();
     for (size_t i = 0; i < count; ++i) {
-      if (map[i].location.id != pool.gpu->ordinal) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+      const bool device = map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+      if (!device || d.gpu_at(map[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      const int ordinal = map[i].location.id;
+      const bool none = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      if (ordinal == pool->gpu->ordinal) {
+        if (none) return CUDA_ERROR_INVALID_VALUE;  // its own device keeps access
+        continue;
+      }
+      if (config()->cc) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+      const uint32_t bit = uint32_t{1} << ordinal;
+      open = none ? open & ~bit : open | bit;
     }
+    pool->peers = open;
     return CUDA_SUCCESS;
   });
 }
@@ -184,8 +193,8 @@ EMU_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size
 EMU_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
   return with_pool(handle, flags, [&](PoolObject& pool) {
     if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const bool own = location->id == pool.gpu->ordinal;
-    *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    *flags = pool.open_to(location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                        : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
   });
 }

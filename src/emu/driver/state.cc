@@ -25,13 +25,15 @@ volatile uint8_t* make_here() {
 std::atomic<volatile uint8_t*> here{nullptr};
 
 CUresult add_gpus(Driver& made) {
-  for (int i = 0; i < config()->gpus; ++i) {
+  for (const int index : config()->visible) {
+    const int ordinal = static_cast<int>(made.gpus.size());
     auto memory = DeviceMemory::create(config()->memory_bytes);
     if (!memory) {
       std::fprintf(stderr, "sealane emulated GPU: %s\n", memory.error().message.c_str());
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    made.gpus.push_back(std::make_unique<Gpu>(i, std::move(*memory)));
+    (*memory)->look_beyond(made.virtual_memory);
+    made.gpus.push_back(std::make_unique<Gpu>(ordinal, index, std::move(*memory)));
     auto pool = std::make_shared<PoolObject>();
     pool->gpu = made.gpus.back().get();
     pool->is_default = true;
@@ -45,7 +47,7 @@ CUresult add_gpus(Driver& made) {
 CUresult start_once() {
   const Config* current = config();
   if (current == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (current->gpus == 0) return CUDA_ERROR_NO_DEVICE;
+  if (current->visible.empty()) return CUDA_ERROR_NO_DEVICE;
   if (!load_kernel_libraries(current->kernels)) return CUDA_ERROR_FILE_NOT_FOUND;
   counters();
   auto* made = new Driver;  // never deleted: programs call from exit handlers

@@ -44,6 +44,7 @@ CUresult synchronise(CUstream stream, DefaultStream mode) {
     // The legacy stream stands for every blocking stream: an empty command waits for them all.
     const bool legacy = s.stream == s.context->legacy();
     const Fence fence = legacy ? s.context->submit(s.stream, {}) : s.stream->tail();
+    d.host.refresh();  // a kernel may wait for what the host wrote
     const CUresult result = finish(*s.context, fence);
     d.host.refresh();
     return result;
@@ -260,8 +261,10 @@ EMU_API cuEventQuery(CUevent handle) {
 EMU_API cuEventSynchronize(CUevent handle) {
   return with_event(handle, [](EventObject& event) {
     ++counters().synchronisations;
+    Driver* d = driver();
+    if (d != nullptr) d->host.refresh();  // a kernel may wait for what the host wrote
     if (const auto recording = event.recording()) recording->fence.wait();
-    if (Driver* d = driver()) d->host.refresh();
+    if (d != nullptr) d->host.refresh();
     return event.context->failure();
   });
 }

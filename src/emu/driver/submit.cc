@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emu/driver/api.h"
+#include "emu/driver/graph_memory.h"
 #include "emu/driver/launch.h"
 
 namespace sealane::emu {
@@ -79,8 +80,28 @@ CUresult perform(Driver&, ResolvedStream& stream, const HostOperation& h, Fence&
   return CUDA_SUCCESS;
 }
 
-CUresult perform(Driver& d, ResolvedStream& stream, const LaunchOperation& launch, Fence& fence) {
+// Decodes device code where it is to run, at its first launch there.
+CUresult find_code(Context& context, LaunchOperation& launch) {
+  if (!launch.module) return CUDA_SUCCESS;
+  std::shared_ptr<LoadedCode> loaded;
+  const CUresult there = launch.module->in(context, loaded);
+  if (there != CUDA_SUCCESS) return there;
+  const CUresult found = loaded->kernel(launch.kernel->name, launch.code);
+  if (found != CUDA_SUCCESS) return found;
+  const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+  if (threads > launch.code->threads_max) return CUDA_ERROR_INVALID_VALUE;
+  const unsigned shared = launch.code->shared_bytes + launch.shared_bytes;
+  if (shared > 227u << 10) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  const bool fits = blocks <= uint64_t{kSms} * resident_blocks_per_sm(threads, shared);
+  return launch.cooperative && !fits ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+CUresult perform(Driver& d, ResolvedStream& stream, const LaunchOperation& asked, Fence& fence) {
   const RealNs began = thread_ns();
+  LaunchOperation launch = asked;
+  const CUresult found = find_code(*stream.context, launch);
+  if (found != CUDA_SUCCESS) return found;
   const Model& model = config()->model;
   const bool cc = stream.context->sealed();
   Command command;
@@ -102,8 +123,8 @@ CUresult perform(Driver&, ResolvedStream& stream, const RecordOperation& record,
   const std::lock_guard lock(record.event->mutex);
   Command command;
   command.even_if_failed = true;
-  command.run = [recording] {
-    recording->at = thread_ns();
+  command.run = [recording, on = stream.stream.get()] {
+    recording->at = std::max(thread_ns(), on->ended_at());  // events of a stream are in order
     return CUDA_SUCCESS;
   };
   fence = stream.context->submit(stream.stream, std::move(command));
@@ -190,6 +211,39 @@ CUresult perform(Driver& d, ResolvedStream& stream, const MemoryOperations& ops,
     }
     return CUDA_SUCCESS;
   };
+  fence = stream.context->submit(stream.stream, std::move(command));
+  return CUDA_SUCCESS;
+}
+
+CUresult perform(Driver&, ResolvedStream& stream, const AllocOperation& alloc, Fence& fence) {
+  Command command;
+  command.run = [memory = alloc.memory] {
+    memory->set_allocated(true);
+    return CUDA_SUCCESS;
+  };
+  fence = stream.context->submit(stream.stream, std::move(command));
+  return CUDA_SUCCESS;
+}
+
+CUresult perform(Driver& d, ResolvedStream& stream, const FreeOperation& op, Fence& fence) {
+  Command command;
+  command.even_if_failed = true;
+  if (auto memory = GraphMemory::at(op.address)) {
+    command.run = [memory = std::move(memory)] {
+      memory->set_allocated(false);
+      return CUDA_SUCCESS;
+    };
+  } else {
+    Gpu* gpu = d.gpu_of(op.address);
+    const auto block = gpu != nullptr ? gpu->memory.retire(op.address) : std::nullopt;
+    if (!block) return CUDA_ERROR_INVALID_VALUE;
+    auto* const pool = static_cast<CUmemoryPool>(const_cast<void*>(block->pool));
+    command.run = [gpu, freed = *block, from = d.pools.find(pool)] {
+      if (from) from->used -= freed.bytes;
+      gpu->memory.recycle(freed);
+      return CUDA_SUCCESS;
+    };
+  }
   fence = stream.context->submit(stream.stream, std::move(command));
   return CUDA_SUCCESS;
 }

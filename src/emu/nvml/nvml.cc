@@ -3,68 +3,31 @@
 //
 // NVML of the emulated GPU: what serving engines ask to find out about devices, memory and CC mode.
 // Answers from the same configuration as the driver; memory in use is the driver's, if this process
-// has loaded it. Unknown functions do not exist, so a program's dlsym says so.
-
-#include "emu/abi/nvml.h"
+// has loaded it. What is not there is in unsupported.cc.
 
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
-#include "emu/abi/cuda_types.h"
-#include "emu/config/config.h"
+#include "emu/config/identity.h"
+#include "emu/nvml/answer.h"
 
-using sealane::emu::Config;
+using namespace sealane::emu;
+using namespace sealane::emu::nvml;
 
 namespace {
 
 std::atomic<int> users{0};
 
-const Config* ready() { return users.load() > 0 ? sealane::emu::config() : nullptr; }
+}  // namespace
 
-// Devices are numbered from 1 so that no handle is null.
-nvmlDevice_t handle_of(unsigned index) {
-  return reinterpret_cast<nvmlDevice_t>(static_cast<uintptr_t>(index) + 1);
-}
+const Config* sealane::emu::nvml::ready() { return users.load() > 0 ? config() : nullptr; }
 
-bool valid(const Config& config, nvmlDevice_t device) {
-  const auto number = reinterpret_cast<uintptr_t>(device);
-  return number >= 1 && number <= static_cast<uintptr_t>(config.gpus);
-}
-
-unsigned index_of(nvmlDevice_t device) {
-  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(device) - 1);
-}
-
-// work(const Config&) if initialised and `out` is there.
-template <typename Work>
-nvmlReturn_t with_system(const void* out, Work&& work) {
-  const Config* config = ready();
-  if (config == nullptr) return NVML_ERROR_UNINITIALIZED;
-  return out == nullptr ? NVML_ERROR_INVALID_ARGUMENT : work(*config);
-}
-
-template <typename Work>
-nvmlReturn_t with_device(nvmlDevice_t device, const void* out, Work&& work) {
-  return with_system(out, [&](const Config& config) {
-    return valid(config, device) ? work(config) : NVML_ERROR_INVALID_ARGUMENT;
-  });
-}
-
-nvmlReturn_t give_text(char* out, unsigned length, const char* text) {
-  if (std::strlen(text) + 1 > length) return NVML_ERROR_INSUFFICIENT_SIZE;
-  std::strcpy(out, text);
-  return NVML_SUCCESS;
-}
-
-void write_uuid(char (&out)[48], unsigned index) {
-  std::snprintf(out, sizeof out, "GPU-7365616c-616e-6520-656d-%010x%02x", 0x756c61u, 0x30u + index);
-}
-
-// Bytes of device memory this process has allocated, 0 if it has not loaded the driver.
-unsigned long long used_here(unsigned index, unsigned long long total) {
+// The driver may be loaded without its symbols being global.
+unsigned long long sealane::emu::nvml::used_here(unsigned index, unsigned long long total) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return 0;
   const auto used =
@@ -74,12 +37,8 @@ unsigned long long used_here(unsigned index, unsigned long long total) {
   return bytes < total ? bytes : total;
 }
 
-}  // namespace
-
-#define EMU_NVML extern "C" __attribute__((visibility("default"))) nvmlReturn_t
-
 EMU_NVML nvmlInitWithFlags(unsigned) {
-  if (sealane::emu::config() == nullptr) return NVML_ERROR_UNKNOWN;
+  if (config() == nullptr) return NVML_ERROR_UNKNOWN;
   ++users;
   return NVML_SUCCESS;
 }
@@ -97,19 +56,25 @@ EMU_NVML nvmlShutdown() {
 extern "C" __attribute__((visibility("default"))) const char* nvmlErrorString(nvmlReturn_t result) {
   switch (result) {
     case NVML_SUCCESS:
-      return "no error";
+      return "Success";
     case NVML_ERROR_UNINITIALIZED:
-      return "NVML is not initialised";
+      return "Uninitialized";
     case NVML_ERROR_INVALID_ARGUMENT:
-      return "an argument is invalid";
+      return "Invalid Argument";
     case NVML_ERROR_NOT_SUPPORTED:
-      return "not supported";
+      return "Not Supported";
+    case NVML_ERROR_NO_PERMISSION:
+      return "Insufficient Permissions";
     case NVML_ERROR_NOT_FOUND:
-      return "not found";
+      return "Not Found";
     case NVML_ERROR_INSUFFICIENT_SIZE:
-      return "the buffer is too small";
+      return "Insufficient Size";
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return "Function Not Found";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "Argument Version Mismatch";
     default:
-      return "unknown error";
+      return "Unknown Error";
   }
 }
 
@@ -158,9 +123,7 @@ EMU_NVML nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   return with_system(device, [&](const Config& config) {
     if (uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned i = 0; i < static_cast<unsigned>(config.gpus); ++i) {
-      char mine[48];
-      write_uuid(mine, i);
-      if (std::strcmp(mine, uuid) != 0) continue;
+      if (uuid_text(static_cast<int>(i)) != uuid) continue;
       *device = handle_of(i);
       return NVML_SUCCESS;
     }
@@ -182,6 +145,10 @@ EMU_NVML nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* device) 
   });
 }
 
+EMU_NVML nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* device) {
+  return nvmlDeviceGetHandleByPciBusId_v2(id, device);
+}
+
 EMU_NVML nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index) {
   return with_device(device, index, [&](const Config&) {
     *index = index_of(device);
@@ -197,9 +164,7 @@ EMU_NVML nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length) {
 
 EMU_NVML nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length) {
   return with_device(device, uuid, [&](const Config&) {
-    char text[48];
-    write_uuid(text, index_of(device));
-    return give_text(uuid, length, text);
+    return give_text(uuid, length, uuid_text(static_cast<int>(index_of(device))).c_str());
   });
 }
 
@@ -212,6 +177,21 @@ EMU_NVML nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci) {
     std::snprintf(pci->busId, sizeof pci->busId, "00000000:%02x:00.0", bus);
     return NVML_SUCCESS;
   });
+}
+
+// The first versions end before the long bus id.
+EMU_NVML nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t* pci) {
+  nvmlPciInfo_t whole;
+  const nvmlReturn_t result =
+      pci == nullptr ? NVML_ERROR_INVALID_ARGUMENT : nvmlDeviceGetPciInfo_v3(device, &whole);
+  if (result == NVML_SUCCESS) {
+    std::memcpy(static_cast<void*>(pci), &whole, offsetof(nvmlPciInfo_t, busId));
+  }
+  return result;
+}
+
+EMU_NVML nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* pci) {
+  return nvmlDeviceGetPciInfo_v2(device, pci);
 }
 
 EMU_NVML nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
@@ -231,10 +211,6 @@ EMU_NVML nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
   });
-}
-
-EMU_NVML nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t*) {
-  return with_device(device, device, [](const Config&) { return NVML_ERROR_NOT_SUPPORTED; });
 }
 
 EMU_NVML nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor) {

@@ -4,14 +4,13 @@
 // Copies and fills. The direction a program names decides which driver call is made; with
 // cudaMemcpyDefault the driver finds out from the pointers.
 
+#include "emu/runtime/copy_shape.h"
 #include "emu/runtime/registry.h"
 #include "emu/runtime/runtime.h"
 
 using namespace sealane::emu::runtime;
 
 namespace {
-
-constexpr auto kBadDirection = static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
 
 CUresult copy(const Calls& c, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   switch (kind) {
@@ -44,15 +43,6 @@ CUresult copy_async(const Calls& c, void* to, const void* from, size_t bytes, cu
   return kBadDirection;
 }
 
-bool types_of(cudaMemcpyKind kind, CUmemorytype& from, CUmemorytype& to) {
-  const bool host_source = kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice;
-  const bool host_target = kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
-  from = host_source ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-  to = host_target ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-  if (kind == cudaMemcpyDefault) from = to = CU_MEMORYTYPE_UNIFIED;
-  return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault;
-}
-
 struct Rows {
   void* to;
   size_t to_pitch;
@@ -82,48 +72,16 @@ cudaError_t copy_rows(Streams mode, const Rows& r, cudaMemcpyKind kind, bool asy
   });
 }
 
-// The source, target and extent of both kinds of 3D parameters.
-template <typename Parameters>
-CUDA_MEMCPY3D shape_of(const Parameters& p) {
-  CUDA_MEMCPY3D shape{};
-  shape.srcXInBytes = p.srcPos.x;
-  shape.srcY = p.srcPos.y;
-  shape.srcZ = p.srcPos.z;
-  shape.srcHost = p.srcPtr.ptr;
-  shape.srcDevice = address(p.srcPtr.ptr);
-  shape.srcPitch = p.srcPtr.pitch;
-  shape.srcHeight = p.srcPtr.ysize;
-  shape.dstXInBytes = p.dstPos.x;
-  shape.dstY = p.dstPos.y;
-  shape.dstZ = p.dstPos.z;
-  shape.dstHost = p.dstPtr.ptr;
-  shape.dstDevice = address(p.dstPtr.ptr);
-  shape.dstPitch = p.dstPtr.pitch;
-  shape.dstHeight = p.dstPtr.ysize;
-  shape.WidthInBytes = p.extent.width;
-  shape.Height = p.extent.height;
-  shape.Depth = p.extent.depth;
-  return shape;
-}
-
 template <typename Parameters>
 cudaError_t copy_block(Streams mode, const Parameters* p, cudaMemcpyKind kind, bool async,
                        cudaStream_t stream) {
   return with_context(mode, [&](const Calls& c) -> CUresult {
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (p->srcArray != nullptr || p->dstArray != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    CUDA_MEMCPY3D shape = shape_of(*p);
-    if (!types_of(kind, shape.srcMemoryType, shape.dstMemoryType)) return kBadDirection;
+    CUDA_MEMCPY3D shape;
+    const CUresult read = block_shape(*p, kind, shape);
+    if (read != CUDA_SUCCESS) return read;
     return async ? c.cuMemcpy3DAsync(&shape, stream) : c.cuMemcpy3D(&shape);
   });
-}
-
-CUresult symbol_range(const Calls& c, const void* symbol, size_t offset, size_t bytes, void*& out) {
-  const Variable variable = find_variable(c, symbol);
-  if (variable.address == nullptr) return static_cast<CUresult>(cudaErrorInvalidSymbol);
-  if (offset > variable.bytes || bytes > variable.bytes - offset) return CUDA_ERROR_INVALID_VALUE;
-  out = static_cast<char*>(variable.address) + offset;
-  return CUDA_SUCCESS;
 }
 
 }  // namespace

@@ -62,6 +62,8 @@ CUresult sealane::emu::runtime::fill_properties(const Calls& calls, cudaDevicePr
   p.sharedMemPerBlockOptin = size(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   p.maxBlocksPerMultiProcessor = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
   p.hostRegisterSupported = get(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
+  p.managedMemory = get(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+  p.concurrentManagedAccess = get(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
   p.memoryPoolsSupported = get(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
   return CUDA_SUCCESS;
 }
@@ -207,10 +209,21 @@ EMU_RUNTIME cudaDeviceCanAccessPeer(int* can, int device, int peer) {
       [&](const Calls& calls) { return calls.cuDeviceCanAccessPeer(can, device, peer); });
 }
 
-EMU_RUNTIME cudaDeviceEnablePeerAccess(int, unsigned) {
-  return note(cudaErrorPeerAccessUnsupported);
+EMU_RUNTIME cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return with_context(Streams::legacy, [&](const Calls& calls) {
+    CUcontext other = nullptr;
+    const CUresult found = primary_context(calls, peer, other);
+    return found == CUDA_SUCCESS ? calls.cuCtxEnablePeerAccess(other, flags) : found;
+  });
 }
-EMU_RUNTIME cudaDeviceDisablePeerAccess(int) { return note(cudaErrorPeerAccessNotEnabled); }
+
+EMU_RUNTIME cudaDeviceDisablePeerAccess(int peer) {
+  return with_context(Streams::legacy, [&](const Calls& calls) {
+    CUcontext other = nullptr;
+    const CUresult found = primary_context(calls, peer, other);
+    return found == CUDA_SUCCESS ? calls.cuCtxDisablePeerAccess(other) : found;
+  });
+}
 
 EMU_RUNTIME cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return with_driver(

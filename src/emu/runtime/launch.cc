@@ -3,6 +3,8 @@
 //
 // Kernel launches: the <<<>>> of nvcc's programs and the calls it turns into.
 
+#include <cstring>
+
 #include "emu/runtime/registry.h"
 #include "emu/runtime/runtime.h"
 
@@ -59,6 +61,23 @@ cudaError_t launch(Streams mode, const void* host_function, const Configuration&
   });
 }
 
+cudaError_t launch_configured(Streams mode, const cudaLaunchConfig_t* c, const void* function,
+                              void** arguments) {
+  if (c == nullptr || (c->numAttrs > 0 && c->attrs == nullptr)) return note(cudaErrorInvalidValue);
+  bool cooperative = false;
+  for (unsigned i = 0; i < c->numAttrs; ++i) {
+    unsigned values[3];
+    std::memcpy(values, &c->attrs[i].val, sizeof values);
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) cooperative = values[0] != 0;
+    const bool clusters = c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    if (clusters && uint64_t{values[0]} * values[1] * values[2] > 1) {
+      return note(cudaErrorNotSupported);
+    }
+  }
+  return launch(mode, function, {c->gridDim, c->blockDim, c->dynamicSmemBytes, c->stream},
+                arguments, cooperative);
+}
+
 // work(const Calls&, CUfunction)
 template <typename Work>
 cudaError_t with_function(const void* host_function, Work&& work) {
@@ -105,10 +124,7 @@ EMU_RUNTIME_TWINS(cudaLaunchCooperativeKernel, _ptsz,
                   launch(mode, function, {grid, block, shared_bytes, stream}, arguments, true))
 EMU_RUNTIME_TWINS(cudaLaunchKernelExC, _ptsz,
                   (const cudaLaunchConfig_t* c, const void* function, void** arguments),
-                  c == nullptr ? note(cudaErrorInvalidValue)
-                               : launch(mode, function,
-                                        {c->gridDim, c->blockDim, c->dynamicSmemBytes, c->stream},
-                                        arguments, false))
+                  launch_configured(mode, c, function, arguments))
 
 // nvcc 13's stubs ask for a handle once and launch by it. Ours is the host function itself.
 EMU_RUNTIME __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
@@ -130,6 +146,11 @@ EMU_RUNTIME cudaFuncGetAttributes(cudaFuncAttributes* out, const void* host_func
     *out = {};
     calls.cuFuncGetAttribute(&out->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                              function);
+    int bytes = 0;
+    calls.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    out->sharedSizeBytes = static_cast<size_t>(bytes);
+    calls.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+    out->localSizeBytes = static_cast<size_t>(bytes);
     calls.cuFuncGetAttribute(&out->numRegs, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     calls.cuFuncGetAttribute(&out->ptxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
     calls.cuFuncGetAttribute(&out->binaryVersion, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function);

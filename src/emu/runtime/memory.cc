@@ -14,15 +14,18 @@ CUdeviceptr* address_of(void** memory) { return reinterpret_cast<CUdeviceptr*>(m
 CUresult describe(const Calls& calls, cudaPointerAttributes& out, const void* memory) {
   CUpointer_attribute which[] = {
       CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER};
+      CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+      CU_POINTER_ATTRIBUTE_IS_MANAGED};
+  unsigned managed = 0;
   unsigned type = 0;
   int ordinal = -2;
   CUdeviceptr device = 0;
   void* host = nullptr;
-  void* data[] = {&type, &ordinal, &device, &host};
-  const CUresult result = calls.cuPointerGetAttributes(4, which, data, address(memory));
+  void* data[] = {&type, &ordinal, &device, &host, &managed};
+  const CUresult result = calls.cuPointerGetAttributes(5, which, data, address(memory));
   out = {};
   out.type = static_cast<cudaMemoryType>(type);  // the runtime's values are the driver's
+  if (managed != 0) out.type = cudaMemoryTypeManaged;
   out.device = ordinal;
   out.devicePointer = reinterpret_cast<void*>(device);
   out.hostPointer = type == 0 ? const_cast<void*>(memory) : host;

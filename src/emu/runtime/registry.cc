@@ -25,6 +25,7 @@ struct Function {
 };
 
 struct VariableEntry {
+  Binary* binary = nullptr;
   std::string name;
   size_t bytes = 0;
   std::map<int, void*> addresses;  // by device
@@ -39,6 +40,12 @@ struct Registry {
 Registry& registry() {
   static Registry& made = *new Registry;  // constructors of programs come before ours
   return made;
+}
+
+CUresult load_binary(const Calls& calls, Binary& binary) {
+  if (binary.library != nullptr) return CUDA_SUCCESS;
+  return calls.cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr,
+                                 nullptr, 0);
 }
 
 void tell_driver(const VariableEntry& variable, void* memory) {
@@ -58,10 +65,7 @@ CUfunction find_function(const Calls& calls, const void* host_function, CUresult
   Function& entry = found->second;
   result = CUDA_SUCCESS;
   if (entry.function != nullptr) return entry.function;
-  if (entry.binary->library == nullptr) {
-    result = calls.cuLibraryLoadData(&entry.binary->library, entry.binary->image, nullptr, nullptr,
-                                     0, nullptr, nullptr, 0);
-  }
+  result = load_binary(calls, *entry.binary);
   CUkernel kernel = nullptr;
   if (result == CUDA_SUCCESS) {
     result = calls.cuLibraryGetKernel(&kernel, entry.binary->library, entry.name.c_str());
@@ -76,6 +80,14 @@ const char* function_name(const void* host_function) {
   return found != registry().functions.end() ? found->second.name.c_str() : nullptr;
 }
 
+void* host_function_of(CUfunction function) {
+  const std::lock_guard lock(registry().mutex);
+  for (const auto& [host_function, entry] : registry().functions) {
+    if (entry.function == function) return const_cast<void*>(host_function);
+  }
+  return function;
+}
+
 Variable find_variable(const Calls& calls, const void* host_variable) {
   const std::lock_guard lock(registry().mutex);
   const auto found = registry().variables.find(host_variable);
@@ -86,6 +98,15 @@ Variable find_variable(const Calls& calls, const void* host_variable) {
   void*& memory = entry.addresses[device];
   if (memory == nullptr) {
     CUdeviceptr made = 0;
+    size_t bytes = 0;
+    // The program's device code has it; without any, a kernel that is a host function may.
+    if (load_binary(calls, *entry.binary) == CUDA_SUCCESS &&
+        calls.cuLibraryGetGlobal(&made, &bytes, entry.binary->library, entry.name.c_str()) ==
+            CUDA_SUCCESS) {
+      memory = reinterpret_cast<void*>(made);
+      tell_driver(entry, memory);
+      return {memory, entry.bytes};
+    }
     if (calls.cuMemAlloc(&made, entry.bytes) != CUDA_SUCCESS) return {};
     calls.cuMemsetD8(made, 0, entry.bytes);
     memory = reinterpret_cast<void*>(made);
@@ -116,10 +137,10 @@ EMU_REGISTER void __cudaRegisterFunction(void** binary, const char* host_functio
   registry().functions[host_function] = {reinterpret_cast<Binary*>(binary), name, nullptr};
 }
 
-EMU_REGISTER void __cudaRegisterVar(void**, char* host_variable, char*, const char* name, int,
-                                    size_t bytes, int, int) {
+EMU_REGISTER void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name,
+                                    int, size_t bytes, int, int) {
   const std::lock_guard lock(registry().mutex);
-  registry().variables[host_variable] = {name, bytes, {}};
+  registry().variables[host_variable] = {reinterpret_cast<Binary*>(binary), name, bytes, {}};
 }
 
 // Managed memory does not exist here: a program that uses such a variable finds a null pointer.

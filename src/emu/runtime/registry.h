@@ -15,6 +15,9 @@ namespace sealane::emu::runtime {
 CUfunction find_function(const Calls& calls, const void* host_function, CUresult& result);
 const char* function_name(const void* host_function);
 
+// The other way; a function of no host function's is itself.
+void* host_function_of(CUfunction function);
+
 struct Variable {
   void* address = nullptr;  // nullptr: no such variable, or no memory for it
   size_t bytes = 0;

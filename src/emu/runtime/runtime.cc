@@ -4,6 +4,7 @@
 #include "emu/runtime/runtime.h"
 
 #include <atomic>
+#include <cstdio>
 
 namespace sealane::emu::runtime {
 namespace {
@@ -14,8 +15,9 @@ thread_local int current_device = 0;
 constexpr int kDevicesMax = 64;
 std::atomic<CUcontext> primaries[kDevicesMax];
 
-// Retained once per device and kept: the runtime never lets go of a primary context by itself.
-CUresult primary_of(const Calls& calls, int device, CUcontext& out) {
+}  // namespace
+
+CUresult primary_context(const Calls& calls, int device, CUcontext& out) {
   if (device < 0 || device >= kDevicesMax) return CUDA_ERROR_INVALID_DEVICE;
   out = primaries[device].load();
   if (out != nullptr) return CUDA_SUCCESS;
@@ -23,8 +25,6 @@ CUresult primary_of(const Calls& calls, int device, CUcontext& out) {
   if (made == CUDA_SUCCESS) primaries[device].store(out);
   return made;
 }
-
-}  // namespace
 
 cudaError_t note(cudaError_t error) {
   // Asking whether something is ready is no failure.
@@ -46,10 +46,17 @@ cudaError_t enter(const Calls*& calls, Streams mode) {
   CUresult result = calls->cuCtxGetCurrent(&current);
   if (result == CUDA_SUCCESS && current == nullptr) {
     CUcontext primary = nullptr;
-    result = primary_of(*calls, current_device, primary);
+    result = primary_context(*calls, current_device, primary);
     if (result == CUDA_SUCCESS) result = calls->cuCtxSetCurrent(primary);
   }
   return static_cast<cudaError_t>(result);
+}
+
+int unsupported(const char* name) {
+  if (name != nullptr) {
+    std::fprintf(stderr, "sealane emulated GPU: %s is not supported (said once)\n", name);
+  }
+  return note(cudaErrorNotSupported);
 }
 
 int device_of_this_thread() { return current_device; }

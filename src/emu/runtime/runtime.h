@@ -29,11 +29,17 @@ enum class Streams : unsigned char { legacy, per_thread };
 cudaError_t note(cudaError_t error);
 inline cudaError_t note(CUresult result) { return note(static_cast<cudaError_t>(result)); }
 
+// What a call that is not there answers; with a name it is said on stderr.
+int unsupported(const char* name);
+
 // The driver, initialised; an error otherwise. Needs no context.
 cudaError_t start(const Calls*& calls, Streams mode = Streams::legacy);
 
 // The driver with a context current on this thread.
 cudaError_t enter(const Calls*& calls, Streams mode = Streams::legacy);
+
+// Of a device, made at first use and kept: the runtime never lets go of one by itself.
+CUresult primary_context(const Calls& calls, int device, CUcontext& out);
 
 int device_of_this_thread();
 void set_device_of_this_thread(int device);

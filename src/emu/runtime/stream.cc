@@ -66,6 +66,16 @@ EMU_RUNTIME_TWINS(cudaLaunchHostFunc, _ptsz,
                   (cudaStream_t stream, cudaHostFn_t function, void* data),
                   CALL(mode, cuLaunchHostFunc, stream, function, data))
 
+// The values of attributes are the driver's under another name.
+EMU_RUNTIME_TWINS(cudaStreamGetAttribute, _ptsz,
+                  (cudaStream_t stream, int attribute, CUlaunchAttributeValue* value),
+                  CALL(mode, cuStreamGetAttribute, stream, attribute, value))
+EMU_RUNTIME_TWINS(cudaStreamSetAttribute, _ptsz,
+                  (cudaStream_t stream, int attribute, const CUlaunchAttributeValue* value),
+                  CALL(mode, cuStreamSetAttribute, stream, attribute, value))
+EMU_RUNTIME_TWINS(cudaStreamCopyAttributes, _ptsz, (cudaStream_t to, cudaStream_t from),
+                  CALL(mode, cuStreamCopyAttributes, to, from))
+
 EMU_RUNTIME cudaEventCreate(cudaEvent_t* event) { return create_event(event, 0); }
 EMU_RUNTIME cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return create_event(event, flags);

@@ -86,3 +86,30 @@ EMU_RUNTIME_TWINS(cudaMemcpyBatchAsync, _ptsz,
                                  reinterpret_cast<CUmemcpyAttributes*>(attributes), starts,
                                  attribute_count, failed, stream);
                   }))
+
+EMU_RUNTIME_TWINS(cudaMemcpy3DBatchAsync, _ptsz,
+                  (size_t count, cudaMemcpy3DBatchOp* copies, size_t* failed,
+                   unsigned long long flags, cudaStream_t stream),
+                  with_context(mode, [&](const Calls& c) {
+                    const CUresult result = c.cuMemcpy3DBatchAsync(
+                        count, reinterpret_cast<CUDA_MEMCPY3D_BATCH_OP*>(copies), flags, stream);
+                    // Which one is not told.
+                    if (result != CUDA_SUCCESS && failed != nullptr) *failed = SIZE_MAX;
+                    return result;
+                  }))
+
+// Names from before CUDA 4, when a context belonged to a thread.
+EMU_RUNTIME cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+EMU_RUNTIME cudaThreadExit() { return cudaDeviceReset(); }
+EMU_RUNTIME cudaThreadGetLimit(size_t* value, cudaLimit limit) {
+  return cudaDeviceGetLimit(value, limit);
+}
+EMU_RUNTIME cudaThreadSetLimit(cudaLimit limit, size_t value) {
+  return cudaDeviceSetLimit(limit, value);
+}
+EMU_RUNTIME cudaThreadGetCacheConfig(cudaFuncCache* config) {
+  return cudaDeviceGetCacheConfig(config);
+}
+EMU_RUNTIME cudaThreadSetCacheConfig(cudaFuncCache config) {
+  return cudaDeviceSetCacheConfig(config);
+}

@@ -3,12 +3,12 @@
 
 #include "emu/truth/counters.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string_view>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "emu/config/config.h"
 #include "emu/device/pace.h"
@@ -30,6 +30,7 @@ std::string direction_json(const DirectionCounters& d) {
   field(out, "blocked_device_ns", static_cast<uint64_t>(device_ns_of(d.blocked_ns)));
   field(out, "messages", d.messages);
   field(out, "own_messages", d.own_messages);
+  field(out, "own_altered", d.own_altered);
   field(out, "sealed_bytes", d.sealed_bytes);
   field(out, "verified_bytes", d.verified_bytes);
   field(out, "positions", d.positions);
@@ -145,14 +146,10 @@ std::string counters_json() {
 void write_counters() {
   const Config* current = config();
   if (current == nullptr || current->stats.empty()) return;
-  const std::string json = counters_json();
-  std::FILE* file = std::fopen(current->stats.c_str(), "w");
-  const bool written =
-      file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (!written || !closed) {
+  const int error = write_output(current->stats, counters_json());
+  if (error != 0) {
     std::fprintf(stderr, "sealane emulated GPU: cannot write SEALANE_EMU_STATS=%s: %s\n",
-                 current->stats.c_str(), std::strerror(errno));
+                 current->stats.c_str(), std::strerror(error));
   }
 }
 

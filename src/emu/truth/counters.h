@@ -21,6 +21,7 @@ struct DirectionCounters {
   Counter blocked_ns{0};      // on the modelled clock, callers in copies of this direction
   Counter messages{0};        // on the bus, the driver's own included
   Counter own_messages{0};    // of the driver
+  Counter own_altered{0};     // of those, sealed properly but saying something else
   Counter sealed_bytes{0};    // plaintext bytes that crossed sealed
   Counter verified_bytes{0};  // of them, accepted by the other side
   Counter positions{0};       // IVs used

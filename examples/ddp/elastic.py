@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sealed training that survives its ranks: torchrun starts the group again, under new keys, from a checkpoint.
+
+    SEALANE_KEY_FILE=job.key torchrun --nproc_per_node 3 --max_restarts 5 examples/ddp/elastic.py run.pt
+"""
+
+import argparse
+import os
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import sealane.torch  # noqa: F401  adds the backend
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("checkpoint")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--every", type=int, default=5, help="steps between checkpoints")
+    parser.add_argument("--progress", help="directory: every rank keeps a file with its pid and step there")
+    parser.add_argument("--pause", type=float, default=0, help="seconds that a step takes beyond its work")
+    arguments = parser.parse_args()
+    report(arguments.progress, "joining")
+    dist.init_process_group("sealane", timeout=timedelta(seconds=60))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(100, 300), torch.nn.ReLU(), torch.nn.Linear(300, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    first = 0
+    if os.path.exists(arguments.checkpoint):
+        saved = torch.load(arguments.checkpoint)
+        first = saved["step"]
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+    parallel = DistributedDataParallel(model)
+    teacher = torch.randn(100, 10, generator=torch.Generator().manual_seed(42))
+    loss = torch.zeros(())
+    for step in range(first, arguments.steps):
+        report(arguments.progress, str(step))
+        time.sleep(arguments.pause)
+        data = torch.Generator().manual_seed(1000 * step + dist.get_rank())  # of the step, not of the process
+        inputs = torch.randn(64, 100, generator=data)
+        loss = (parallel(inputs) - inputs @ teacher).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if dist.get_rank() == 0 and (step + 1) % arguments.every == 0:
+            save(arguments.checkpoint, step + 1, model, optimizer)
+    if dist.get_rank() == 0:
+        weights = sum(parameter.double().sum().item() for parameter in model.parameters())
+        print(f"step {arguments.steps}; weights {weights:.9f}", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def save(path: str, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """A checkpoint is there or not, never half."""
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, path + ".new")
+    os.replace(path + ".new", path)
+
+
+def report(directory: str, where: str) -> None:
+    if directory:
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        path = os.path.join(directory, f"{attempt}-{os.environ['RANK']}")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()} {where}")
+        os.replace(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main()
