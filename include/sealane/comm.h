@@ -97,10 +97,10 @@ struct CommTraffic {
   uint64_t bytes = 0;
 };
 
-// Called when an operation has ended, on the communicator's thread; the text is empty on success.
+// Called when an operation has ended, on a thread of the Comm's; the text is empty on success.
 // Wrong arguments call back on the caller's thread, before the start_ function returns. A callback
-// may start operations, but not wait: neither for a Work nor by a blocking call (which throws a
-// usage error there), nor may it end the Comm. What it throws is dropped.
+// may start operations and wait for others than its own; it must not end the Comm. Callbacks of
+// several operations can run at the same time. What one throws is dropped.
 using WorkCallback = std::function<void(const std::string& error)>;
 
 class SEALANE_API Comm {

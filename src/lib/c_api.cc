@@ -121,6 +121,7 @@ void sealane_comm_options_init_sized(sealane_comm_options* options, size_t struc
   sealane_comm_options initial = {};
   initial.struct_bytes = struct_bytes;
   initial.rank = -1;
+  if (options == nullptr) return;
   std::memset(static_cast<void*>(options), 0, struct_bytes);
   std::memcpy(static_cast<void*>(options), &initial, std::min(struct_bytes, sizeof initial));
 }

@@ -7,6 +7,7 @@
 #include <future>
 #include <utility>
 
+#include "base/text.h"
 #include "live/comm/communicator.h"
 #include "seal/reduce.h"
 
@@ -41,6 +42,9 @@ size_t product(size_t a, size_t b) {
 
 // Buffers the core only reads are const in the interface; one type serves both inside.
 Buffer memory(const void* data, size_t count, DataType type) {
+  if (data == nullptr && count > 0) {
+    fail(usage_error(concat("a buffer is missing: NULL was given for ", count, " elements")));
+  }
   return Buffer({{static_cast<uint8_t*>(const_cast<void*>(data)), product(count, size_of(type))}});
 }
 
@@ -50,6 +54,9 @@ Buffer memory(const std::vector<Tensor>& tensors, DataType type) {
   size_t total = 0;
   for (const Tensor& tensor : tensors) {
     const size_t bytes = product(tensor.count, size_of(type));
+    if (tensor.data == nullptr && bytes > 0) {
+      fail(usage_error(concat("a tensor of ", tensor.count, " elements has no memory")));
+    }
     pieces.emplace_back(static_cast<uint8_t*>(tensor.data), bytes);
     if (__builtin_add_overflow(total, bytes, &total)) {
       fail(usage_error("more elements than memory can hold"));

@@ -9,8 +9,11 @@
 #include <gtest/gtest.h>
 #include <linux/aio_abi.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstring>
 
 #include "live/serve/guard_book.h"
 
@@ -58,7 +61,49 @@ TEST(UnseenWriters, WhereThereAreSomeDigestsGuard) {
   const DirectFile file;
   serve::GuardBook book(true);
   const auto guard = book.add({reinterpret_cast<uint64_t>(memory), kBytes});
-  book.arm(*guard);
+  book.arm(*guard, true);
+  EXPECT_EQ(guard->state.load(), serve::GuardBook::Entry::State::digest);
+  munmap(memory, kBytes);
+}
+
+// The kernel fills memory that such a socket was given, past the page tables.
+TEST(UnseenWriters, SocketsOfUnusualKindsCount) {
+  const int plain = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_FALSE(UnseenWriters().possible());
+  for (const int domain : {AF_XDP, AF_ALG}) {
+    const int file = socket(domain, domain == AF_XDP ? SOCK_RAW : SOCK_SEQPACKET, 0);
+    if (file < 0) continue;  // not for this process
+    EXPECT_TRUE(UnseenWriters().possible()) << domain;
+    close(file);
+  }
+  close(plain);
+}
+
+TEST(UnseenWriters, AreLookedForAgainAfterAGuardIsArmed) {
+  constexpr uint64_t kBytes = 1 << 16;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::memset(memory, 1, kBytes);
+  const Range range{reinterpret_cast<uint64_t>(memory), kBytes};
+  serve::GuardBook book(true);
+  book.arm(*book.add({range.address, 4096}), true);  // an answer that is soon too old
+  const DirectFile file;
+  const auto guard = book.add(range);
+  book.arm(*guard, true);
+  if (guard->state.load() == serve::GuardBook::Entry::State::pages) {
+    EXPECT_TRUE(book.written(*guard, range));
+  }
+  munmap(memory, kBytes);
+}
+
+// Memory that others may have given away before it came to us.
+TEST(UnseenWriters, OnlyMemoryOfOursIsGuardedByPages) {
+  constexpr uint64_t kBytes = 1 << 16;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  serve::GuardBook book(true);
+  const auto guard = book.add({reinterpret_cast<uint64_t>(memory), kBytes});
+  book.arm(*guard, false);
   EXPECT_EQ(guard->state.load(), serve::GuardBook::Entry::State::digest);
   munmap(memory, kBytes);
 }

@@ -204,7 +204,8 @@ TEST(Join, AWrongKeyIsRefusedByBoth) {
                                   });
   for (const Status& status : outcomes) {
     ASSERT_FALSE(status.ok());
-    EXPECT_NE(status.error().message.find("pre-shared keys differ"), std::string::npos)
+    EXPECT_NE(status.error().message.find("rank 0 and rank 1 have different keys"),
+              std::string::npos)
         << status.error().message;
   }
 }

@@ -20,6 +20,8 @@ namespace sealane {
 namespace {
 
 constexpr uint32_t kTcpStreamsMax = 8;
+constexpr size_t kWorkersKept = 2;   // one at work, one that calls back
+constexpr size_t kWorkersMax = 256;  // callbacks that wait for each other
 
 void warn_about_plain_mode() {
   std::fputs("sealane: warning: plain mode: nothing is encrypted or authenticated\n", stderr);
@@ -85,12 +87,18 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
 }
 
 Communicator::~Communicator() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  ending_ = true;
   changed_.notify_all();
-  if (worker_.joinable()) worker_.join();
+  // A callback that still runs may start more, and with it another thread.
+  while (!workers_.empty()) {
+    std::thread worker = std::move(workers_.back());
+    workers_.pop_back();
+    lock.unlock();
+    worker.join();
+    lock.lock();
+  }
+  for (std::thread& worker : ended_) worker.join();
 }
 
 // ---- fork(): the group stays with the parent ----
@@ -103,8 +111,10 @@ void Communicator::after_fork_in_child() {
   static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
   if (busy_) unfinished->push_back(std::move(runner_));
   runner_.reset();
-  // The thread is not here; what it waited for would wait for it.
-  new (&worker_) std::thread;
+  // The threads are not here; what they waited for would wait for them.
+  new (&workers_) std::vector<std::thread>;
+  new (&ended_) std::vector<std::thread>;
+  idle_ = 0;
   new (&changed_) std::condition_variable;
   for (Queued& queued : queue_) queued.promise.set_value(forked_error());
   queue_.clear();
@@ -113,9 +123,9 @@ void Communicator::after_fork_in_child() {
   mutex_.unlock();
 }
 
-// Handlers do not run for every kind of child, the number always differs.
+// Handlers do not run for every kind of child, and in another namespace its number can be the same.
 Status Communicator::check_process() const {
-  if (getpid() == process_) return {};
+  if (here_.alive() && getpid() == process_) return {};
   return forked_error();
 }
 
@@ -200,9 +210,6 @@ Status Communicator::run(Operation operation) {
   if (Status status = check(operation); !status) return status;
   {
     std::unique_lock lock(mutex_);
-    if (std::this_thread::get_id() == worker_.get_id()) {
-      return usage_error("a callback cannot wait for an operation: start it instead");
-    }
     if (busy_ || !queue_.empty()) {
       lock.unlock();
       return start(std::move(operation)).get();
@@ -213,6 +220,7 @@ Status Communicator::run(Operation operation) {
   {
     const std::lock_guard lock(mutex_);
     busy_ = false;
+    ensure_worker();
   }
   changed_.notify_all();
   return status;
@@ -229,26 +237,56 @@ std::shared_future<Status> Communicator::start(Operation operation, OnDone on_do
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(queued));
-    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+    ensure_worker();
   }
   changed_.notify_all();
   return future;
+}
+
+// Somebody is there for what is queued: all others may be in callbacks.
+void Communicator::ensure_worker() {
+  for (std::thread& worker : ended_) worker.join();
+  ended_.clear();
+  if (queue_.empty() || busy_) return;
+  while ((idle_ == 0 || workers_.size() < kWorkersKept) && workers_.size() < kWorkersMax) {
+    workers_.emplace_back([this] { work(); });
+    ++idle_;
+  }
+}
+
+// The calling one, which holds the lock and does nothing more.
+void Communicator::retire_worker() {
+  const auto mine = std::find_if(workers_.begin(), workers_.end(), [](const std::thread& worker) {
+    return worker.get_id() == std::this_thread::get_id();
+  });
+  if (mine == workers_.end()) return;  // somebody waits for it already
+  ended_.push_back(std::move(*mine));
+  workers_.erase(mine);
 }
 
 void Communicator::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return (!queue_.empty() && !busy_) || (ending_ && queue_.empty()); });
+    --idle_;
     if (queue_.empty()) return;
     Queued next = std::move(queue_.front());
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
     Status status = execute(std::move(next.operation));
-    call_back(next.on_done, status);
-    next.promise.set_value(std::move(status));
     lock.lock();
     busy_ = false;
+    if (next.on_done) {
+      ensure_worker();
+      lock.unlock();
+      changed_.notify_all();
+      call_back(next.on_done, status);
+      lock.lock();
+    }
+    next.promise.set_value(std::move(status));
+    if (idle_ >= kWorkersKept) return retire_worker();
+    ++idle_;
     changed_.notify_all();
   }
 }

@@ -4,9 +4,11 @@
 // A group as programs use it: operations in the order they were asked for, waited for or not.
 // Safe to use from several threads; but the order of operations must be the same on all ranks.
 //
-// An operation runs on the caller's thread when nothing is queued before it, and on the
-// communicator's own thread otherwise. That thread starts with the first asynchronous operation and
-// sleeps while there is none.
+// An operation runs on the caller's thread when nothing is queued before it, and on one of the
+// communicator's own threads otherwise. The first starts with the first asynchronous operation. A
+// thread that has finished an operation calls back, and if that waits (for another operation of
+// this group, say) the next thread goes on with the queue: there are two, and more only while that
+// many callbacks wait. They sleep while there is nothing to do.
 //
 // A group belongs to the process that joined it. A child made by fork() has neither its keys nor
 // its connections: there every operation is a usage error, and ending the communicator is safe.
@@ -22,11 +24,13 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "live/comm/fork_guard.h"
 #include "live/comm/options.h"
 #include "live/comm/runner.h"
+#include "seal/secret_memory.h"
 
 namespace sealane {
 
@@ -40,10 +44,10 @@ class Communicator final : private ForkSensitive {
 
   Status run(Operation operation);
 
-  // `on_done`, if given, is called before the future is ready: on the communicator's thread, or on
-  // the caller's, before start() returns, if the arguments are wrong. It may start() but neither
-  // run(), which is a usage error there, nor wait for a future or end the communicator. What it
-  // throws is logged and dropped.
+  // `on_done`, if given, is called before the future is ready: on a thread of the communicator's,
+  // or on the caller's, before start() returns, if the arguments are wrong. It may start(), run()
+  // and wait for any future but its own; it must not end the communicator. What it throws is logged
+  // and dropped. Callbacks of several operations can run at the same time.
   using OnDone = std::function<void(const Status&)>;
   std::shared_future<Status> start(Operation operation, OnDone on_done = {});
 
@@ -70,9 +74,12 @@ class Communicator final : private ForkSensitive {
   Status execute(Operation operation);
   Status copy(Operation& operation);
   void work();
+  void ensure_worker();
+  void retire_worker();
 
   JoinOptions options_;
   pid_t process_;                   // that joined
+  Secret<uint8_t> here_;            // gone in every child, also one with the same number
   std::unique_ptr<Runner> runner_;  // none in a group of one, or after a fork
 
   std::mutex mutex_;
@@ -80,8 +87,10 @@ class Communicator final : private ForkSensitive {
   std::deque<Queued> queue_;
   bool busy_ = false;  // somebody runs an operation
   bool ending_ = false;
-  std::thread worker_;
-  ForkGuard guard_;  // last: a fork must not find a half-made object
+  size_t idle_ = 0;  // workers that wait for something to do
+  std::vector<std::thread> workers_;
+  std::vector<std::thread> ended_;  // past their last lock, to be joined
+  ForkGuard guard_;                 // last: a fork must not find a half-made object
 };
 
 }  // namespace sealane

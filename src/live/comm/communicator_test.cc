@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <new>
 #include <stdexcept>
@@ -269,21 +270,33 @@ TEST(Collectives, AsynchronousOnesKeepTheirOrder) {
             "ok");
 }
 
-TEST(Collectives, ACallbackCanStartButNotWait) {
-  ThreadGroup group({});
-  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
-              auto first = contribution(comm.self().rank, 10), second = first;
-              Status waited;
-              std::promise<std::shared_future<Status>> nested;
-              auto outer = comm.start(all_reduce_of(first, first), [&](const Status&) {
-                waited = comm.run(all_reduce_of(first, first));
-                nested.set_value(comm.start(all_reduce_of(second, second)));
-              });
-              if (const Status& s = outer.get(); !s) return s;
-              if (const Status s = nested.get_future().get().get(); !s) return s;
-              if (second != expected_sum(2, 10)) return internal_error("wrong");
-              const bool refused = !waited && waited.error().kind == ErrorKind::usage;
-              return refused ? Status() : Status(internal_error("the callback waited"));
+// As a continuation in PyTorch does (powerSGD's, say): more than once, and in one another.
+TEST(Collectives, ACallbackCanWaitForOtherOperations) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::seconds(60);
+  ThreadGroup group(setup);
+  constexpr size_t kDepth = 20;
+  EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+              std::vector<std::vector<float>> data(2 * kDepth, contribution(comm.self().rank, 10));
+              std::vector<Status> waited(2 * kDepth);
+              std::function<void(size_t)> deeper = [&](size_t level) {
+                auto& started = data[2 * level];
+                auto& run = data[2 * level + 1];
+                waited[2 * level] = comm.start(all_reduce_of(started, started),
+                                               [&, level](const Status&) {
+                                                 if (level + 1 < kDepth) deeper(level + 1);
+                                               })
+                                        .get();
+                waited[2 * level + 1] = comm.run(all_reduce_of(run, run));
+              };
+              deeper(0);
+              for (const Status& status : waited) {
+                if (!status) return status;
+              }
+              for (const auto& values : data) {
+                if (values != expected_sum(2, 10)) return internal_error("wrong");
+              }
+              return {};
             })),
             "ok");
 }

@@ -76,7 +76,7 @@ std::optional<int> ControlLink::take_descriptor() {
   return descriptor;
 }
 
-void Control::send(uint32_t rank, Message type, Bytes payload, int pass_descriptor) {
+void Control::send(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor) {
   std::vector<uint8_t> message(1 + payload.size());
   message[0] = static_cast<uint8_t>(type);
   std::copy(payload.begin(), payload.end(), message.begin() + 1);
@@ -89,8 +89,12 @@ void Control::abort(const std::string& reason) {
   for (uint32_t rank = 0; rank < links_.size(); ++rank) {
     const auto& link = links_[rank];
     if (link == nullptr || link->gone() || !link->session().complete()) continue;
-    send(rank, Message::abort, as_bytes(std::string_view(reason).substr(0, kPeerTextMax)));
+    send(rank, ControlKind::abort, as_bytes(std::string_view(reason).substr(0, kPeerTextMax)));
   }
+}
+
+std::optional<std::vector<uint8_t>> Control::take_call(uint32_t rank) {
+  return std::exchange(calls_[rank], std::nullopt);
 }
 
 void Control::pump() {
@@ -99,7 +103,11 @@ void Control::pump() {
     if (link == nullptr) continue;
     link->pump();
     while (const auto message = link->poll_message()) {
-      const bool abort = !message->empty() && (*message)[0] == static_cast<uint8_t>(Message::abort);
+      if (!message->empty() && (*message)[0] == static_cast<uint8_t>(ControlKind::call)) {
+        calls_[rank].emplace(message->begin() + 1, message->end());
+      }
+      const bool abort =
+          !message->empty() && (*message)[0] == static_cast<uint8_t>(ControlKind::abort);
       if (!abort || aborted_) continue;
       const std::string reason = printable(as_text(Bytes(*message).subspan(1)), kPeerTextMax);
       aborted_ = peer_error(concat("rank ", rank, " gave up: ", reason));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -58,33 +59,37 @@ class ControlLink {
 };
 
 // First byte of a control message.
-enum class Message : uint8_t {
+enum class ControlKind : uint8_t {
   terms = 't',   // what both sides must agree on, as text
   outbox = 'o',  // a descriptor of shared memory comes along
   bell = 'b',    // a descriptor of an eventfd comes along
   cookie = 'c',  // what data connections must show
   ready = 'r',   // everything is in place
   abort = 'a',   // why the sender gave up
+  call = 'k',    // the call the sender waits in for this rank
 };
 
 class Control {
  public:
-  explicit Control(uint32_t size) : links_(size) {}
+  explicit Control(uint32_t size) : links_(size), calls_(size) {}
 
   std::unique_ptr<ControlLink>& link(uint32_t rank) { return links_[rank]; }
-  void send(uint32_t rank, Message type, Bytes payload, int pass_descriptor = -1);
+  void send(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor = -1);
 
   // Tells everybody once; later calls do nothing. A long reason is cut.
   void abort(const std::string& reason);
 
   // Looks at all connections; what is left afterwards are aborts and ranks that are gone.
   void pump();
+  // The latest call that a rank said it waits in, each once.
+  std::optional<std::vector<uint8_t>> take_call(uint32_t rank);
   // The first abort that was heard or link that was tampered with, naming the rank.
   const std::optional<Error>& aborted() const { return aborted_; }
   bool gone(uint32_t rank) const { return links_[rank] != nullptr && links_[rank]->gone(); }
 
  private:
   std::vector<std::unique_ptr<ControlLink>> links_;  // none for the own rank
+  std::vector<std::optional<std::vector<uint8_t>>> calls_;
   std::optional<Error> aborted_;
   bool told_ = false;
 };

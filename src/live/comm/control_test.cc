@@ -70,7 +70,7 @@ TEST_F(ControlPair, AReasonOfAnyLengthArrivesCut) {
 
 TEST_F(ControlPair, WhatAPeerSaysIsCutAndHasNoControlCharacters) {
   const std::string rude = "\x1b[31m\n" + std::string(500'000, 'y');
-  rank1_.send(0, Message::abort, as_bytes(rude));
+  rank1_.send(0, ControlKind::abort, as_bytes(rude));
   for (int i = 0; i < 100 && !rank0_.aborted(); ++i) {
     rank0_.pump();
     rank1_.pump();

@@ -20,6 +20,8 @@
 namespace sealane {
 namespace {
 
+constexpr std::string_view kKeyWord = "key=";
+
 // One boot of one kernel, and the namespace whose abstract sockets both can see.
 std::string host_id() {
   std::string boot;
@@ -71,6 +73,7 @@ Result<Socket> connected(Result<Socket> socket, Instant deadline) {
 std::string Endpoint::encode() const {
   std::string text = concat(host, " ", unix_name, " ", port);
   for (const std::string& address : addresses) text += " " + address;
+  if (!key_id.empty()) text += concat(" ", kKeyWord, key_id);
   return text;
 }
 
@@ -78,7 +81,13 @@ std::optional<Endpoint> Endpoint::decode(const std::string& text) {
   Endpoint endpoint;
   std::istringstream words(text);
   if (!(words >> endpoint.host >> endpoint.unix_name >> endpoint.port)) return std::nullopt;
-  for (std::string address; words >> address;) endpoint.addresses.push_back(address);
+  for (std::string word; words >> word;) {
+    if (word.starts_with(kKeyWord)) {
+      endpoint.key_id = word.substr(kKeyWord.size());
+    } else {
+      endpoint.addresses.push_back(word);
+    }
+  }
   return endpoint;
 }
 

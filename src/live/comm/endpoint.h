@@ -20,6 +20,7 @@ struct Endpoint {
   std::string unix_name;  // of an abstract socket
   uint16_t port = 0;
   std::vector<std::string> addresses;
+  std::string key_id;  // tells keys apart and nothing else of them; empty: none, or certificates
 
   std::string encode() const;
   static std::optional<Endpoint> decode(const std::string& text);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "transport/socket.h"
 
 namespace sealane {
 namespace {
@@ -40,6 +41,7 @@ void after_in_child() {
 }
 
 void register_once() {
+  Socket::register_fork_handlers();  // what ends in a child has no socket to close any more
   static const int failed = pthread_atfork(before, after_in_parent, after_in_child);
   SEALANE_CHECK(failed == 0, "out of memory");
 }

@@ -22,6 +22,7 @@
 #include "live/comm/attest_command.h"
 #include "live/comm/endpoint.h"
 #include "live/comm/key_file.h"
+#include "live/comm/key_ids.h"
 #include "live/comm/rendezvous.h"
 #include "live/comm/wire_plan.h"
 #include "transport/mixed_fabric.h"
@@ -32,6 +33,8 @@ namespace sealane {
 namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(20);
+constexpr Duration kAbsentLookInterval =
+    std::chrono::milliseconds(200);  // at ranks that are missing
 constexpr size_t kStrangersMax = 64;
 constexpr Duration kStrangerPatience = std::chrono::seconds(2);  // where others wait at the door
 constexpr uint8_t kHelloControl = 'C';
@@ -70,13 +73,17 @@ class Joiner {
   Result<Membership> run() {
     const Status status = steps();
     if (status) return std::move(result_);
-    result_.control->abort(status.error().message);
-    return status.error();
+    const Error error = root_cause(status.error());
+    result_.control->abort(error.message);
+    tell_others(error);
+    return error;
   }
 
  private:
   struct Peer {
     Endpoint endpoint;
+    std::string text;  // as it was left at the rendezvous
+    bool listened = false;
     bool local = false;
     Cookie cookie{};  // data connections from this peer must show it
     bool terms_agreed = false;
@@ -98,6 +105,32 @@ class Joiner {
 
   uint32_t size() const { return options_.self.size; }
   uint32_t rank() const { return options_.self.rank; }
+
+  // Those without a session cannot hear it by that; they may still be at the rendezvous.
+  void tell_others(const Error& error) {
+    if (!rendezvous_) return;
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      const auto& link = result_.control->link(peer);
+      const bool hears = link != nullptr && link->session().complete();
+      if (peer == rank() || hears || peers_[peer].text.empty()) continue;
+      rendezvous_->tell({options_.self.group, size(), peer}, peers_[peer].text, error.message);
+    }
+  }
+
+  // What a rank with a wrong key, or one that gave up earlier, set off (live/comm/key_ids.h).
+  Error root_cause(const Error& error) {
+    if (!rendezvous_ || error.kind == ErrorKind::usage) return error;
+    std::vector<std::string> ids;
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
+      ids.push_back(peers_[peer].endpoint.key_id);
+    }
+    if (const auto culprit = who_has_another_key(ids)) return *culprit;
+    // What this rank itself found wrong is the cause: others may have given up because of it.
+    if (error.kind == ErrorKind::crypto) return error;
+    const auto told = rendezvous_->word();
+    return told ? peer_error(*told) : error;
+  }
 
   template <typename Body>
   Status for_peers(Body body) {
@@ -126,7 +159,7 @@ class Joiner {
       return status;
     }
     const auto say_ready = [&](uint32_t peer) {
-      result_.control->send(peer, Message::ready, {});
+      result_.control->send(peer, ControlKind::ready, {});
       return Status();
     };
     if (Status status = for_peers(say_ready); !status) return status;
@@ -141,6 +174,7 @@ class Joiner {
     auto credentials = credentials_for(options_);
     if (!credentials) return credentials.error();
     credentials_.emplace(std::move(*credentials));
+    if (options_.mode == CommMode::sealed) key_id_ = key_id(*credentials_);
     SystemRandom random;
     result_.broadcast = Key::random(random);
     if (!options_.attest_command.empty() && options_.mode == CommMode::sealed) {
@@ -157,6 +191,7 @@ class Joiner {
     if (!listeners) return listeners.error();
     listeners_ = std::move(*listeners);
     if (!options_.host.empty()) listeners_.endpoint.host = options_.host;
+    listeners_.endpoint.key_id = key_id_;
     auto rendezvous = make_rendezvous(options_);
     if (!rendezvous) return rendezvous.error();
     rendezvous_ = std::move(*rendezvous);
@@ -177,6 +212,7 @@ class Joiner {
     auto endpoint = Endpoint::decode(text);
     if (!endpoint) return false;
     peers_[peer].endpoint = std::move(*endpoint);
+    peers_[peer].text = text;
     peers_[peer].local = peers_[peer].endpoint.host == listeners_.endpoint.host;
     return true;
   }
@@ -279,7 +315,7 @@ class Joiner {
       if (const auto& failure = link->failure()) return named(peer, *failure);
       if (!link->gone()) return {};
       while (const auto message = link->poll_message()) {
-        if (!message->empty() && (*message)[0] == static_cast<uint8_t>(Message::abort)) {
+        if (!message->empty() && (*message)[0] == static_cast<uint8_t>(ControlKind::abort)) {
           return handle(peer, *message);
         }
       }
@@ -368,7 +404,8 @@ class Joiner {
     ControlLink& link = *stranger.link;
     link.pump();
     const auto peer = link.session().peer();
-    const bool believed = peer && (stranger.same_user || link.session().authenticated());
+    const bool believed =
+        peer && (stranger.same_user || link.session().authenticated() || says_another_key(*peer));
     if (const auto& failure = link.failure()) {
       stranger.done = true;
       if (believed) return named(*peer, *failure);
@@ -387,6 +424,13 @@ class Joiner {
     }
     result_.control->link(*peer) = std::move(stranger.link);
     return {};
+  }
+
+  // At the rendezvous, too: then it is no stranger's attempt.
+  bool says_another_key(uint32_t peer) const {
+    if (peer >= size()) return false;
+    const std::string& key = peers_[peer].endpoint.key_id;
+    return !key.empty() && key != key_id_;
   }
 
   // ---- 3., 4. Terms and wires ----
@@ -417,14 +461,14 @@ class Joiner {
     }
     return for_peers([&](uint32_t peer) -> Status {
       result_.keys[peer] = result_.control->link(peer)->session().take_keys();
-      result_.control->send(peer, Message::terms, as_bytes(terms()));
+      result_.control->send(peer, ControlKind::terms, as_bytes(terms()));
       if (by_memory(peer)) {
-        result_.control->send(peer, Message::outbox, {}, peers_[rank()].outbox->descriptor());
+        result_.control->send(peer, ControlKind::outbox, {}, peers_[rank()].outbox->descriptor());
         if (mixed()) {
-          result_.control->send(peer, Message::bell, {}, peers_[rank()].bell.descriptor());
+          result_.control->send(peer, ControlKind::bell, {}, peers_[rank()].bell.descriptor());
         }
       } else if (peer > rank()) {
-        result_.control->send(peer, Message::cookie, peers_[peer].cookie);
+        result_.control->send(peer, ControlKind::cookie, peers_[peer].cookie);
       }
       return {};
     });
@@ -487,13 +531,13 @@ class Joiner {
     const Bytes payload = Bytes(message).subspan(1);
     const std::string text = printable(as_text(payload), kPeerTextMax);
     Peer& peer = peers_[from];
-    switch (static_cast<Message>(message[0])) {
-      case Message::terms:
+    switch (static_cast<ControlKind>(message[0])) {
+      case ControlKind::terms:
         peer.terms_agreed = text == terms();
         if (peer.terms_agreed) return {};
         return usage_error(concat("rank ", from, " wants ", text, ", this rank ", terms(),
                                   ": give all ranks the same options"));
-      case Message::outbox: {
+      case ControlKind::outbox: {
         const auto descriptor = result_.control->link(from)->take_descriptor();
         if (!descriptor) return peer_error(concat("rank ", from, " passed no shared memory"));
         auto segment = SharedSegment::adopt(*descriptor, ShmFabric::outbox_bytes(shm_shape()));
@@ -501,19 +545,21 @@ class Joiner {
         peer.outbox = std::move(*segment);
         return {};
       }
-      case Message::bell: {
+      case ControlKind::bell: {
         const auto descriptor = result_.control->link(from)->take_descriptor();
         if (!descriptor) return peer_error(concat("rank ", from, " passed no bell"));
         peer.bell = Socket(*descriptor);
         return {};
       }
-      case Message::cookie:
+      case ControlKind::cookie:
         if (payload.size() != kCookieBytes) return peer_error("malformed cookie");
         return open_data(from, payload);
-      case Message::ready:
+      case ControlKind::ready:
         peer.ready = true;
         return {};
-      case Message::abort:
+      case ControlKind::call:
+        return {};  // of a rank that is further than this one; it says so again
+      case ControlKind::abort:
         return peer_error(concat("rank ", from, " gave up: ", text));
     }
     return peer_error(concat("rank ", from, " sent an unknown message"));
@@ -552,9 +598,26 @@ class Joiner {
       const auto hear = [&](uint32_t peer) { return hear_peer(peer); };
       if (Status status = for_peers(hear); !status) return status;
       if (condition()) return {};
+      if (Status status = look_after_missing(); !status) return status;
       if (SteadyClock().now() > deadline_) return timed_out(what);
       wait_for_sockets(interests(), kSlice);
     }
+  }
+
+  // A rank that was killed before it said a word cannot be told from a stranger that hung up; but
+  // nobody listens at its address any more. One that never did is yet to come (see reach()).
+  Status look_after_missing() {
+    if (SteadyClock().now() < next_look_) return {};
+    next_look_ = SteadyClock().now() + kAbsentLookInterval;
+    if (const auto told = rendezvous_->word()) return peer_error(*told);
+    return for_peers([&](uint32_t peer) -> Status {
+      Peer& one = peers_[peer];
+      if (result_.control->link(peer) != nullptr || !one.local) return {};
+      const bool listens = Socket::connect_unix(one.endpoint.unix_name).ok();
+      if (!listens && one.listened) return left(peer);
+      one.listened = listens;
+      return {};
+    });
   }
 
   std::vector<Interest> interests() {
@@ -628,6 +691,7 @@ class Joiner {
   std::vector<Peer> peers_;
   std::vector<Stranger> strangers_;
   std::optional<Credentials> credentials_;
+  std::string key_id_;
   std::unique_ptr<Attestor> attestor_;
   Listeners listeners_;
   std::unique_ptr<Rendezvous> rendezvous_;
@@ -636,6 +700,7 @@ class Joiner {
   uint32_t streams_ = 1;
   bool hosts_apart_ = false;
   std::string refused_;
+  Instant next_look_{};
 };
 
 }  // namespace

@@ -13,10 +13,12 @@
 #include <array>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "live/comm/endpoint.h"
 #include "live/comm/group_fixture.h"
 #include "live/comm/rendezvous.h"
+#include "seal/find_in_memory_for_tests.h"
 
 namespace sealane {
 namespace {
@@ -47,7 +49,7 @@ TEST_F(RendezvousDirectory, WritesThroughNoLink) {
   const std::string victim = directory_.path() + "/victim";
   std::ofstream(victim) << "precious";
   mkdir(meet().c_str(), 0700);
-  ASSERT_EQ(symlink(victim.c_str(), (meet() + "/g.2.0.new").c_str()), 0);
+  ASSERT_EQ(symlink(victim.c_str(), (meet() + "/g.2.0.0.new").c_str()), 0);
   ASSERT_EQ(symlink(victim.c_str(), (meet() + "/g.2.0").c_str()), 0);
   EXPECT_FALSE(come(std::chrono::milliseconds(20)).ok());
   EXPECT_EQ(content(victim), "precious");
@@ -123,7 +125,7 @@ TEST(Join, AGroupThatNeedsMoreOpenFilesThanAreAllowedIsRefusedWithTheRemedy) {
   mkdir(meet.c_str(), 0700);
   for (uint32_t rank = 1; rank < setup.size; ++rank) {
     std::ofstream(concat(meet, "/test.500.", rank))
-        << Endpoint{"here", "nobody", 0, {}}.encode() << "\n";
+        << Endpoint{"here", "nobody", 0, {}, {}}.encode() << "\n";
   }
   const pid_t child = fork();
   if (child == 0) {
@@ -195,6 +197,190 @@ TEST(Join, SharedMemoryOpensNoPort) {
     EXPECT_EQ(endpoint_of_rank0(group).port != 0, transport == TransportKind::tcp);
     rank0.join();
   }
+}
+
+// ---- Ranks that will not meet end at once, and know why ----
+
+std::unique_ptr<Rendezvous> at(const std::string& where) {
+  JoinOptions options;
+  options.rendezvous = where;
+  return std::move(*make_rendezvous(options));
+}
+
+constexpr Duration kLong = std::chrono::minutes(10);  // nobody waits that long here
+
+// Rank 0 has met everybody and given up before rank 1, slow, looks for its address.
+TEST(Join, WhoGivesUpLeavesWordForThoseWhoHaveNotMetItYet) {
+  const TemporaryDirectory directory;
+  const std::string where = "file:" + directory.path() + "/meet";
+  const Instant deadline = SteadyClock().now() + kLong;
+  auto slow = at(where);
+  auto third = at(where);
+  const auto leave_address = [&](Rendezvous& rendezvous, uint32_t rank, const char* text) {
+    static_cast<void>(rendezvous.exchange({"g", 3, rank}, text, Instant()));
+  };
+  leave_address(*slow, 1, "address of 1");
+  leave_address(*third, 2, "address of 2");
+  {
+    auto first = at(where);
+    const auto met = first->exchange({"g", 3, 0}, "address of 0", deadline);
+    ASSERT_TRUE(met.ok());
+    first->tell({"g", 3, 1}, (*met)[1], "rank 2 left while joining");
+  }
+  const auto texts = slow->exchange({"g", 3, 1}, "address of 1", deadline);
+  ASSERT_FALSE(texts.ok());
+  EXPECT_EQ(texts.error().message, "rank 0 of 3 of group 'g' gave up: rank 2 left while joining");
+}
+
+TEST(Join, WordLeftForAnEarlierJobDoesNotCount) {
+  const TemporaryDirectory directory;
+  const std::string where = "file:" + directory.path() + "/meet";
+  auto crashed = at(where);
+  static_cast<void>(crashed->exchange({"g", 2, 0}, "old 0", Instant()));
+  crashed->tell({"g", 2, 1}, "old 1", "trouble");
+  const auto first = at(where);
+  const auto second = at(where);
+  std::thread rank0([&] {
+    EXPECT_TRUE(first->exchange({"g", 2, 0}, "new 0", SteadyClock().now() + kLong).ok());
+  });
+  EXPECT_TRUE(second->exchange({"g", 2, 1}, "new 1", SteadyClock().now() + kLong).ok());
+  rank0.join();
+}
+
+// What every rank of a group says when they were given different things.
+std::vector<std::string> complaints(ThreadGroup& group, const ThreadGroup::Adjust& adjust) {
+  std::vector<std::string> texts;
+  for (const Status& status : group.run(nothing, adjust)) {
+    texts.push_back(status ? "ok" : status.error().message);
+  }
+  return texts;
+}
+
+uint16_t free_port() { return Socket::listen_tcp("", 0)->port(); }
+
+TEST(Join, OtherNamesOrSizesEndAtOnceWithAHint) {
+  for (const bool tcp : {false, true}) {
+    for (const bool name : {false, true}) {
+      SCOPED_TRACE(concat(tcp ? "tcp" : "file", name ? ", name" : ", size"));
+      GroupSetup setup;
+      setup.timeout = kLong;
+      ThreadGroup group(setup);
+      const std::string meeting = concat("tcp:127.0.0.1:", free_port());
+      const auto texts = complaints(group, [&](JoinOptions& options) {
+        if (tcp) options.rendezvous = meeting;
+        if (options.self.rank == 0) return;
+        if (name) options.self.group = "other";
+        if (!name) options.self.size = 3;
+      });
+      for (const std::string& text : texts) {
+        EXPECT_NE(text.find("give all ranks the same group name and size"), std::string::npos)
+            << text;
+        EXPECT_NE(text.find("rank 0 of 2 of group 'test'"), std::string::npos) << text;
+        EXPECT_NE(text.find(name ? "rank 1 of 2 of group 'other'" : "rank 1 of 3 of group 'test'"),
+                  std::string::npos)
+            << text;
+      }
+    }
+  }
+}
+
+// It comes to the meeting place, and hangs up before the last rank is there.
+TEST(Join, ARankThatDiesAtTheMeetingPlaceIsNamed) {
+  const uint16_t port = free_port();
+  const std::string where = concat("tcp:127.0.0.1:", port);
+  std::thread guest([&] {
+    Socket victim;
+    const std::string text = "g 3\naddress of 2";
+    std::vector<uint8_t> frame(8 + text.size());
+    store_le<uint32_t>(frame.data(), 2);
+    store_le(frame.data() + 4, static_cast<uint32_t>(text.size()));
+    std::copy(text.begin(), text.end(), frame.begin() + 8);
+    while (victim.send(frame) <= 0) {
+      auto socket = Socket::connect_tcp("127.0.0.1", port);
+      if (!socket) continue;
+      victim = std::move(*socket);
+      wait_for_sockets({{victim.descriptor(), true}}, std::chrono::milliseconds(50));
+    }
+  });
+  const auto texts = at(where)->exchange({"g", 3, 0}, "own", SteadyClock().now() + kLong);
+  guest.join();
+  ASSERT_FALSE(texts.ok());
+  EXPECT_EQ(texts.error().message, "rank 2 left while joining");
+}
+
+TEST(Join, AWrongKeyIsBlamedOnItsHolderByAll) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const uint32_t culprit : {0u, 1u, 2u}) {
+      SCOPED_TRACE(concat("rank ", culprit));
+      GroupSetup setup;
+      setup.size = 3;
+      setup.timeout = kLong;
+      setup.transport = transport;
+      if (transport == TransportKind::tcp) setup.hosts = {"a", "b", "c"};
+      ThreadGroup group(setup);
+      const TemporaryDirectory elsewhere;
+      ASSERT_TRUE(write_key_file(elsewhere.path() + "/key").ok());
+      const auto texts = complaints(group, [&](JoinOptions& options) {
+        if (options.self.rank == culprit) options.key_file = elsewhere.path() + "/key";
+      });
+      for (const std::string& text : texts) {
+        EXPECT_NE(text.find(concat("rank ", culprit, " has another key than the others")),
+                  std::string::npos)
+            << text;
+      }
+    }
+  }
+}
+
+// ---- Key files ----
+
+TEST(KeyFile, OfAGroupIsReadIfThatGroupIsNamed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/key";
+  ASSERT_TRUE(write_key_file(path).ok());
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  const std::string group = concat(status.st_gid);
+  for (const mode_t mode : {0440, 0640}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    const auto refused = read_key_file(path);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("SEALANE_KEY_GROUP=" + group), std::string::npos)
+        << refused.error().message;
+    EXPECT_FALSE(read_key_file(path, concat(status.st_gid + 1)).ok());
+    EXPECT_TRUE(read_key_file(path, group).ok());
+  }
+  for (const mode_t mode : {0444, 0460, 0660, 0604}) {  // writable by the group, or anybody's
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_FALSE(read_key_file(path, group).ok());
+  }
+}
+
+// ---- What a joined rank keeps ----
+
+TEST(Join, LeavesTheGroupsKeyNowhereInMemory) {
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
+  GroupSetup setup;
+  ThreadGroup group(setup);
+  const pid_t rank1 = fork();
+  if (rank1 == 0) {
+    alarm(60);
+    std::optional<Needle> needle;
+    {
+      const auto key = read_key_file(group.key_file());
+      needle.emplace(key->secret());
+      if (needle->places().empty()) _exit(2);
+    }
+    auto comm = Communicator::create(group.options(1));
+    if (!comm) _exit(3);
+    _exit(needle->places().empty() ? 0 : 1);
+  }
+  const auto comm = Communicator::create(group.options(0));
+  EXPECT_TRUE(comm.ok());
+  int status = 0;
+  waitpid(rank1, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "live/comm/key_file.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "live/comm/key_source.h"
 #include "live/descriptor.h"
 
 namespace sealane {
@@ -39,38 +41,36 @@ int digit_value(char c) {
   return -1;
 }
 
-Result<Key> key_of_hex(std::string_view text, const std::string& path) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  std::array<uint8_t, Key::kBytes> bytes{};
-  bool good = text.size() == kDigits;
-  for (size_t i = 0; good && i < kDigits; ++i) {
-    const int value = digit_value(text[i]);
-    good = value >= 0;
-    bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | (value & 15));
-  }
-  if (!good) {
-    wipe(bytes);  // it may be most of a key
-    return usage_error(concat(path, " is no key file (one line of ", kDigits,
-                              " hexadecimal digits); make one with: sealane keygen FILE"));
-  }
-  auto key = Key::from_bytes(bytes);
-  wipe(bytes);
-  return key;
+bool is_group(gid_t group, const std::string& wanted) {
+  if (wanted.empty()) return false;
+  if (wanted == concat(group)) return true;
+  std::array<char, 4096> space;
+  struct group entry {};
+  struct group* found = nullptr;
+  return getgrnam_r(wanted.c_str(), &entry, space.data(), space.size(), &found) == 0 &&
+         found != nullptr && found->gr_gid == group;
 }
 
-// A secret counts if nobody but its owner can read it and the owner is this user, or root, who can
-// read everything anyway.
-Status check_private(const struct stat& status, const std::string& path) {
+// A secret counts if nobody but its owner can read it, or a group that was named, and the owner is
+// this user, or root, who can read everything anyway.
+Status check_private(const struct stat& status, const std::string& path, const std::string& group) {
   if (status.st_uid != geteuid() && status.st_uid != 0) {
     return usage_error(concat(path, " belongs to another user: whoever he is, he knows it"));
   }
   if ((status.st_mode & 077) == 0) return {};
+  if ((status.st_mode & 077) == 040) {  // group members may read, and nothing else
+    if (is_group(status.st_gid, group)) return {};
+    return usage_error(concat(path, " can be read by group ", status.st_gid,
+                              "; if that is meant (Kubernetes' fsGroup), set SEALANE_KEY_GROUP=",
+                              status.st_gid, ", else fix it with: chmod 600 ", path));
+  }
   return usage_error(
       concat(path, " can be read by others than its owner; fix it with: chmod 600 ", path));
 }
 
 // The descriptor is checked and read, not the name: nobody can swap the file in between.
-Result<std::string> read_private_file(const std::string& path, bool secret) {
+Result<std::string> read_private_file(const std::string& path, bool secret,
+                                      const std::string& group = {}) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
   if (!file.valid() || fstat(file.get(), &status) != 0) {
@@ -78,7 +78,7 @@ Result<std::string> read_private_file(const std::string& path, bool secret) {
   }
   if (!S_ISREG(status.st_mode)) return usage_error(path + " is no file");
   if (secret) {
-    if (Status mine = check_private(status, path); !mine) return mine.error();
+    if (Status mine = check_private(status, path, group); !mine) return mine.error();
   }
   if (static_cast<uint64_t>(status.st_size) > kFileBytesMax) {
     return usage_error(path + " is too long for what it is");
@@ -96,7 +96,35 @@ Result<std::string> read_private_file(const std::string& path, bool secret) {
   return text;
 }
 
+Result<Key> read_key(const JoinOptions& options) {
+  if (!options.key_command.empty()) {
+    if (options.key_file.empty()) return key_from_command(options.key_command);
+    return usage_error("SEALANE_KEY_CMD and SEALANE_KEY_FILE are both set: which is it?");
+  }
+  if (is_hub_resource(options.key_file)) return key_from_hub(options.key_file, options.key_hub);
+  return read_key_file(options.key_file, options.key_group);
+}
+
 }  // namespace
+
+Result<Key> parse_key(std::string_view text, const std::string& name) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  std::array<uint8_t, Key::kBytes> bytes{};
+  bool good = text.size() == kDigits;
+  for (size_t i = 0; good && i < kDigits; ++i) {
+    const int value = digit_value(text[i]);
+    good = value >= 0;
+    bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | (value & 15));
+  }
+  if (!good) {
+    wipe(bytes);  // it may be most of a key
+    return usage_error(concat(name, " is no key (one line of ", kDigits,
+                              " hexadecimal digits); make one with: sealane keygen FILE"));
+  }
+  auto key = Key::from_bytes(bytes);
+  wipe(bytes);
+  return key;
+}
 
 Status write_key_file(const std::string& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -116,19 +144,19 @@ Status write_key_file(const std::string& path) {
   return io_error("cannot write the key file " + path, error);
 }
 
-Result<Key> read_key_file(const std::string& path) {
+Result<Key> read_key_file(const std::string& path, const std::string& group) {
   if (path.empty()) {
     return usage_error(
         "no key given; make one with 'sealane keygen FILE', copy it to every host "
         "and set SEALANE_KEY_FILE=FILE");
   }
-  auto text = read_private_file(path, true);
+  auto text = read_private_file(path, true, group);
   if (!text && access(path.c_str(), F_OK) != 0) {
     return usage_error(concat(text.error().message, "; make it with: sealane keygen ", path,
                               ", and copy it to every host"));
   }
   if (!text) return text.error();
-  auto key = key_of_hex(*text, path);
+  auto key = parse_key(*text, path);
   wipe({reinterpret_cast<uint8_t*>(text->data()), text->size()});
   return key;
 }
@@ -136,7 +164,7 @@ Result<Key> read_key_file(const std::string& path) {
 Result<Credentials> read_credentials(const JoinOptions& options) {
   if (options.key != nullptr) return Credentials(PresharedKey{options.key->duplicate()});
   if (options.certificate_file.empty()) {
-    auto key = read_key_file(options.key_file);
+    auto key = read_key(options);
     if (!key) return key.error();
     return Credentials(PresharedKey{std::move(*key)});
   }
@@ -147,7 +175,7 @@ Result<Credentials> read_credentials(const JoinOptions& options) {
   }
   Certificates certificates;
   auto certificate = read_private_file(options.certificate_file, false);
-  auto private_key = read_private_file(options.private_key_file, true);
+  auto private_key = read_private_file(options.private_key_file, true, options.key_group);
   auto authorities = read_private_file(options.authorities_file, false);
   if (private_key) certificates.private_key = std::move(*private_key);  // which wipes it
   for (const auto* file : {&certificate, &private_key, &authorities}) {

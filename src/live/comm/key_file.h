@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "core/session/identity.h"
@@ -18,9 +19,15 @@ Status write_key_file(const std::string& path);
 
 // A usage error, with the command that helps, if the file is malformed, readable by others than its
 // owner, or owned by another user than this one and root; an io error if it cannot be read.
-Result<Key> read_key_file(const std::string& path);
+// `group`, if not empty, names a group (by name or number) whose members may read it, too: that is
+// how Kubernetes hands out secrets (fsGroup, mode 0440).
+Result<Key> read_key_file(const std::string& path, const std::string& group = {});
 
-// What the options name: the key itself, else certificates if there are any, else the key file.
+// What a key file holds. `name` is what an error calls it; it says nothing of the text.
+Result<Key> parse_key(std::string_view text, const std::string& name);
+
+// What the options name: the key itself, else certificates if there are any, else the command that
+// tells the key, else the key file or the broker's resource (live/comm/key_source.h).
 Result<Credentials> read_credentials(const JoinOptions& options);
 
 }  // namespace sealane

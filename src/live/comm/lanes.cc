@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "core/session/identity.h"
+#include "live/comm/call.h"
 
 namespace sealane {
 namespace {
@@ -29,6 +30,9 @@ Status check_expected(const RecordHeader& got, RecordHeader expected) {
   expected.epoch = got.epoch;
   expected.position = got.position;
   if (got == expected) return {};
+  const auto theirs = Call::of(got);
+  const auto own = Call::of(expected);
+  if (theirs && own && *theirs != *own) return peer_error(differ(*theirs, *own));
   return peer_error(concat("sent ", describe(got), " where ", describe(expected),
                            " was due: all ranks must make the same calls"));
 }
@@ -41,7 +45,8 @@ class SealedLanes final : public Lanes {
  public:
   SealedLanes(uint32_t rank, std::vector<std::optional<SessionKeys>> keys, Key broadcast,
               const Engine& engine, KeyLimits limits)
-      : everyone_(kBroadcastLane | rank, KeyChain(std::move(broadcast), engine), limits) {
+      : rank_(rank),
+        everyone_(kBroadcastLane | rank, KeyChain(std::move(broadcast), engine), limits) {
     for (uint32_t peer = 0; peer < keys.size(); ++peer) {
       auto& own = peers_.emplace_back();
       if (!keys[peer]) continue;
@@ -67,14 +72,15 @@ class SealedLanes final : public Lanes {
 
   Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
                      MutableBytes scratch, const Delivery& beside) override {
-    const MutableBytes out = scratch.first(expected.length);
     Peer& peer = *peers_[step.origin];
     RekeyingReceiveLane& lane = step.broadcast_lane ? peer.broadcast : peer.from;
-    const auto header = lane.open(record, out, beside);
-    if (!header) return of_origin(step.origin, header.error());
+    // There is room for any record of the group's size: one of another call is opened, and named.
+    const auto header = lane.open(record, scratch, beside);
+    if (!header)
+      return other_call(record, expected, scratch, of_origin(step.origin, header.error()));
     const Status fits = check_expected(*header, expected);
-    if (fits) return Bytes(out);
-    wipe(out);
+    if (fits) return Bytes(scratch.first(expected.length));
+    wipe(scratch);
     return of_origin(step.origin, fits.error());
   }
 
@@ -87,6 +93,28 @@ class SealedLanes final : public Lanes {
     RekeyingReceiveLane broadcast;
   };
 
+  // Calls that differ can put records of another lane on a wire. Such a record is never taken; but
+  // if its own lane finds it genuine, it tells what the other rank called.
+  Error other_call(Bytes record, const RecordHeader& expected, MutableBytes scratch,
+                   const Error& refusal) {
+    const auto claimed = RecordHeader::parse(record);
+    if (!claimed) return refusal;
+    for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
+      if (peers_[rank] == nullptr) continue;
+      const bool broadcast = claimed->lane == (kBroadcastLane | rank);
+      if (!broadcast && claimed->lane != pair_lane(rank, rank_)) continue;
+      const auto header =
+          (broadcast ? peers_[rank]->broadcast : peers_[rank]->from).open(record, scratch);
+      wipe(scratch);
+      const auto theirs = header ? Call::of(*header) : std::nullopt;
+      const auto own = Call::of(expected);
+      if (theirs && own && *theirs != *own)
+        return of_origin(rank, peer_error(differ(*theirs, *own)));
+    }
+    return refusal;
+  }
+
+  uint32_t rank_;
   RekeyingSendLane everyone_;
   std::vector<std::unique_ptr<Peer>> peers_;  // none for the own rank
 };

@@ -29,8 +29,8 @@ class Lanes {
                                MutableBytes slot) = 0;
 
   // The payload of `record`, verified, and that the record is the one `expected` describes. The
-  // bytes are in `scratch`, or still in the record if nothing protects them anyway. `beside` is
-  // carried out by the way.
+  // bytes are in `scratch`, which has room for the longest record of the group, or still in the
+  // record if nothing protects them anyway. `beside` is carried out by the way.
   virtual Result<Bytes> view(const Step& step, const RecordHeader& expected, Bytes record,
                              MutableBytes scratch, const Delivery& beside) = 0;
 };

@@ -91,6 +91,9 @@ Status fill_from_environment(JoinOptions& options) {
   };
   if (options.key == nullptr) {
     fill(options.key_file, "SEALANE_KEY_FILE");
+    fill(options.key_command, "SEALANE_KEY_CMD");
+    fill(options.key_hub, "SEALANE_HUB");
+    fill(options.key_group, "SEALANE_KEY_GROUP");
     fill(options.certificate_file, "SEALANE_CERT_FILE");
     fill(options.private_key_file, "SEALANE_CERT_KEY_FILE");
     fill(options.authorities_file, "SEALANE_CA_FILE");

@@ -48,6 +48,9 @@ struct JoinOptions {
   Duration timeout = std::chrono::minutes(5);
   std::shared_ptr<const Key> key;  // makes the credentials below and attestation unnecessary
   std::string key_file;
+  std::string key_command;  // that tells the key instead of a file
+  std::string key_hub;      // where the confidential data hub is, for key files named kbs:///...
+  std::string key_group;    // whose members may read the files of secrets, by name or number
   std::string certificate_file;
   std::string private_key_file;
   std::string authorities_file;

@@ -7,13 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
+#include "live/comm/endpoint.h"
 #include "live/descriptor.h"
 #include "transport/socket.h"
 
@@ -24,9 +29,41 @@ constexpr Duration kPause = std::chrono::milliseconds(2);
 constexpr size_t kTextBytesMax = 64_KiB;
 constexpr size_t kHeadBytes = 8;  // rank, length
 
-Error nobody_came(uint32_t rank, const std::string& where) {
+Error nobody_came(uint32_t rank, const std::string& where, const std::string& hint = {}) {
   return peer_error(concat("rank ", rank, " did not come to ", where,
-                           " in time: was it started, and with the same rendezvous?"));
+                           " in time: was it started, and with the same rendezvous?", hint));
+}
+
+std::string described(const Identity& self) {
+  return concat("rank ", self.rank, " of ", self.size, " of group '", self.group, "'");
+}
+
+Error differ(const Identity& theirs, const Identity& own, const std::string& where) {
+  return usage_error(concat(described(theirs), " and ", described(own), " wait at ", where,
+                            ": give all ranks the same group name and size"));
+}
+
+// "group.size.rank", as files are named.
+std::optional<Identity> identity_of(std::string_view name) {
+  Identity found;
+  for (uint32_t* part : {&found.rank, &found.size}) {
+    const size_t dot = name.rfind('.');
+    if (dot == std::string_view::npos) return std::nullopt;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + dot + 1, end, *part);
+    if (error != std::errc() || stop != end) return std::nullopt;
+    name = name.substr(0, dot);
+  }
+  found.group = name;
+  if (!check_identity(found)) return std::nullopt;
+  return found;
+}
+
+// Somebody on this host listens there, so it is no leftover.
+bool is_alive(const std::string& text, const std::string& own) {
+  const auto there = Endpoint::decode(text);
+  const auto here = Endpoint::decode(own);
+  return there && here && there->host == here->host && Socket::connect_unix(there->unix_name).ok();
 }
 
 // One file per rank in a directory all ranks see. Only this user may write there: others could put
@@ -39,33 +76,41 @@ class FileRendezvous final : public Rendezvous {
   Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                             Instant deadline) override {
     self_ = self;
+    own_ = own;
     if (Status status = enter(own, deadline); !status) return status.error();
     std::vector<std::string> all;
-    while (all.size() < self.size) {
+    for (uint64_t pass = 1; all.size() < self.size;) {
       const auto rank = static_cast<uint32_t>(all.size());
       if (auto text = again(rank)) {
         all.push_back(std::move(*text));
         continue;
       }
-      if (SteadyClock().now() > deadline) return nobody_came(rank, path_);
+      if (const auto told = word()) return peer_error(*told);
+      if (pass++ % kPassesPerLook == 0) {
+        if (Status status = look_around(); !status) return status.error();
+      }
+      if (SteadyClock().now() > deadline) return nobody_came(rank, path_, hint_);
       std::this_thread::sleep_for(kPause);
     }
     return all;
   }
 
-  std::optional<std::string> again(uint32_t rank) override {
-    const Descriptor file(openat(directory_.get(), name(rank).c_str(),
-                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat status {};
-    if (!file.valid() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      return std::nullopt;
-    }
-    std::string text(kTextBytesMax, '\0');
-    const ssize_t count = read(file.get(), text.data(), text.size());
-    const size_t end = text.find('\n');
-    if (count <= 0 || end >= static_cast<size_t>(count)) return std::nullopt;
-    text.resize(end);
-    return text;
+  std::optional<std::string> again(uint32_t rank) override { return line_of(name(rank), 0); }
+
+  void tell(const Identity& whom, const std::string& text, const std::string& reason) override {
+    const std::string note =
+        concat(text, "\n", described(self_), " gave up: ", printable(reason, kReasonMax), "\n");
+    static_cast<void>(place(name(whom) + kNote, note));
+  }
+
+  // A note that was meant for an earlier process with this rank's name counts for nothing.
+  std::optional<std::string> word() override {
+    const std::string note = name(self_) + kNote;
+    const auto meant_for = line_of(note, 0);
+    if (!meant_for || *meant_for != own_) return std::nullopt;
+    auto reason = line_of(note, 1);
+    if (reason) *reason = printable(*reason, 2 * kReasonMax);
+    return reason;
   }
 
   void leave_word() override { left_ = false; }
@@ -73,6 +118,7 @@ class FileRendezvous final : public Rendezvous {
   void finish() override {
     if (!left_) return;
     unlinkat(directory_.get(), name(self_.rank).c_str(), 0);
+    unlinkat(directory_.get(), (name(self_) + kNote).c_str(), 0);
     rmdir(path_.c_str());  // succeeds for the last one
     left_ = false;
   }
@@ -99,26 +145,95 @@ class FileRendezvous final : public Rendezvous {
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   }
 
-  // Written aside and renamed, so that nobody reads half of it. A file of that name is left from a
-  // job that crashed.
   bool leave(const std::string& own) {
-    const std::string aside = name(self_.rank) + ".new";
-    unlinkat(directory_.get(), aside.c_str(), 0);
-    const Descriptor file(openat(directory_.get(), aside.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    const std::string line = own + '\n';
-    left_ =
-        file.valid() &&
-        write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
-        renameat(directory_.get(), aside.c_str(), directory_.get(), name(self_.rank).c_str()) == 0;
+    left_ = place(name(self_), own + '\n');
     return left_;
   }
 
-  std::string name(uint32_t rank) const { return concat(self_.group, ".", self_.size, ".", rank); }
+  // Written aside and renamed, so that nobody reads half of it. A file of that name is left from a
+  // job that crashed.
+  bool place(const std::string& name_of_file, const std::string& text) {
+    const std::string aside = concat(name_of_file, ".", self_.rank, ".new");
+    unlinkat(directory_.get(), aside.c_str(), 0);
+    const Descriptor file(openat(directory_.get(), aside.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    return file.valid() &&
+           write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+           renameat(directory_.get(), aside.c_str(), directory_.get(), name_of_file.c_str()) == 0;
+  }
+
+  // That line of a file somebody left, if it is whole.
+  std::optional<std::string> line_of(const std::string& name_of_file, size_t number) const {
+    const Descriptor file(openat(directory_.get(), name_of_file.c_str(),
+                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (!file.valid() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      return std::nullopt;
+    }
+    std::string text(kTextBytesMax, '\0');
+    const ssize_t count = read(file.get(), text.data(), text.size());
+    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+    size_t begin = 0;
+    for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      if (number-- == 0) return text.substr(begin, end - begin);
+    }
+    return std::nullopt;
+  }
+
+  // Who else waits here. Another size of the same group is a mistake, at once; another group may
+  // be one that lives beside this one, unless for a while its ranks are just those missing here.
+  Status look_around() {
+    std::map<std::pair<std::string, uint32_t>, std::vector<Identity>> others;
+    std::vector<bool> here(self_.size);
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+      const auto found = identity_of(entry.path().filename().string());
+      if (!found) continue;
+      if (found->group == self_.group && found->size == self_.size) {
+        here[found->rank] = true;
+        continue;
+      }
+      const auto text = line_of(name(*found), 0);
+      if (!text || !is_alive(*text, own_)) continue;
+      hint_ = concat(" (", described(*found), " waits there)");
+      if (found->group == self_.group) return part_from({*found});
+      if (found->size == self_.size) others[{found->group, found->size}].push_back(*found);
+    }
+    for (const auto& [group, ranks] : others) {
+      const auto elsewhere = [&](const Identity& one) { return !here[one.rank]; };
+      const auto present = static_cast<size_t>(std::count(here.begin(), here.end(), true));
+      const bool just_those = std::all_of(ranks.begin(), ranks.end(), elsewhere) &&
+                              present + ranks.size() == self_.size;
+      if (just_those && ++looks_at_[group.first] >= kLooksAtAnotherGroup) return part_from(ranks);
+      if (!just_those) looks_at_[group.first] = 0;
+    }
+    return {};
+  }
+
+  Status part_from(const std::vector<Identity>& others) {
+    const Error error = differ(others.front(), self_, path_);
+    for (const Identity& other : others) {
+      if (const auto text = line_of(name(other), 0)) tell(other, *text, error.message);
+    }
+    return error;
+  }
+
+  static std::string name(const Identity& whose) {
+    return concat(whose.group, ".", whose.size, ".", whose.rank);
+  }
+  std::string name(uint32_t rank) const { return name({self_.group, self_.size, rank}); }
+
+  static constexpr const char* kNote = ".note";
+  static constexpr size_t kReasonMax = 256;
+  static constexpr uint64_t kPassesPerLook = 50;  // a tenth of a second
+  static constexpr int kLooksAtAnotherGroup = 30;
 
   std::string path_;
   Descriptor directory_{-1};
   Identity self_;
+  std::string own_;
+  std::string hint_;
+  std::map<std::string, int> looks_at_;
   bool left_ = false;  // the own file is there, and ours to remove
 };
 
@@ -174,6 +289,9 @@ class TcpRendezvous final : public Rendezvous {
     for (uint32_t heard = 1; heard < self.size;) {
       auto guest = listener->accept();
       if (!guest) {
+        if (const auto rank = who_left(guests)) {
+          return refuse_all(guests, peer_error(concat("rank ", *rank, " left while joining")));
+        }
         if (SteadyClock().now() > deadline) return nobody_came(missing(all), where());
         wait_for_sockets({{listener->descriptor(), false}}, kPause * 10);
         continue;
@@ -183,7 +301,13 @@ class TcpRendezvous final : public Rendezvous {
       // A stranger that connects and says nothing must not hold up the others for long.
       const Instant soon = std::min(deadline, SteadyClock().now() + std::chrono::seconds(2));
       if (!receive_text(*guest, rank, text, soon)) continue;
-      if (rank == 0 || rank >= self.size || guests[rank].valid()) continue;
+      const auto theirs = take_identity(text, rank);
+      if (theirs && (theirs->group != self.group || theirs->size != self.size)) {
+        const Error error = differ(*theirs, self, where());
+        send_text(*guest, kRefused, error.message, soon);
+        return refuse_all(guests, error);
+      }
+      if (!theirs || rank == 0 || rank >= self.size || guests[rank].valid()) continue;
       all[rank] = std::move(text);
       guests[rank] = std::move(*guest);
       ++heard;
@@ -197,13 +321,49 @@ class TcpRendezvous final : public Rendezvous {
     return all;
   }
 
+  // A guest says of which group it is before its address.
+  static std::string with_identity(const Identity& self, const std::string& text) {
+    return concat(self.group, " ", self.size, "\n", text);
+  }
+  static std::optional<Identity> take_identity(std::string& text, uint32_t rank) {
+    const size_t line = text.find('\n');
+    const size_t space = text.rfind(' ', line);
+    if (line == std::string::npos || space == std::string::npos) return std::nullopt;
+    Identity found;
+    found.group = text.substr(0, space);
+    found.rank = rank;
+    const char* end = text.data() + line;
+    const auto [stop, error] = std::from_chars(text.data() + space + 1, end, found.size);
+    if (error != std::errc() || stop != end || !check_identity(found)) return std::nullopt;
+    text.erase(0, line + 1);
+    return found;
+  }
+
+  // A guest waits for the answer; one that does not is gone.
+  static std::optional<uint32_t> who_left(const std::vector<Socket>& guests) {
+    for (uint32_t rank = 0; rank < guests.size(); ++rank) {
+      uint8_t byte = 0;
+      if (guests[rank].valid() && guests[rank].receive({&byte, 1}) < 0) return rank;
+    }
+    return std::nullopt;
+  }
+
+  static Error refuse_all(const std::vector<Socket>& guests, const Error& error) {
+    const Instant soon = SteadyClock().now() + std::chrono::seconds(1);
+    for (const Socket& guest : guests) {
+      if (guest.valid()) send_text(guest, kRefused, error.message, soon);
+    }
+    return error;
+  }
+
   Result<std::vector<std::string>> ask(const Identity& self, const std::string& own,
                                        Instant deadline) {
     while (SteadyClock().now() < deadline) {
       auto host = Socket::connect_tcp(host_, port_);
       if (!host) return host.error();
       wait_for_sockets({{host->descriptor(), true}}, kPause * 50);
-      if (host->connect_error() == 0 && send_text(*host, self.rank, own, deadline)) {
+      if (host->connect_error() == 0 &&
+          send_text(*host, self.rank, with_identity(self, own), deadline)) {
         return hear(*host, self, deadline);
       }
       std::this_thread::sleep_for(kPause * 10);  // rank 0 is not there yet
@@ -216,7 +376,9 @@ class TcpRendezvous final : public Rendezvous {
     std::vector<std::string> all(self.size);
     for (uint32_t expected = 0; expected < self.size; ++expected) {
       uint32_t rank = 0;
-      if (!receive_text(host, rank, all[expected], deadline) || rank != expected) {
+      const bool heard = receive_text(host, rank, all[expected], deadline);
+      if (heard && rank == kRefused) return usage_error(printable(all[expected], kTextShown));
+      if (!heard || rank != expected) {
         return peer_error(concat("the rendezvous at ", where(), " ended before all ranks met"));
       }
     }
@@ -229,6 +391,8 @@ class TcpRendezvous final : public Rendezvous {
     return rank;
   }
 
+  static constexpr uint32_t kRefused = ~uint32_t{0};  // in the place of a rank: why
+  static constexpr size_t kTextShown = 512;
   std::string host_;
   uint16_t port_;
 };
@@ -239,18 +403,44 @@ class StoreRendezvous final : public Rendezvous {
 
   Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                             Instant deadline) override {
-    if (Status status = store_.set(key(self, self.rank), own); !status) return status.error();
+    self_ = self;
+    if (Status status = store_.set(key(self, self.rank), sized(self, own)); !status) {
+      return status.error();
+    }
     std::vector<std::string> all;
     for (uint32_t rank = 0; rank < self.size; ++rank) {
       const Duration left = std::max(deadline - SteadyClock().now(), Duration(0));
       auto text = store_.get(key(self, rank), left);
       if (!text) return peer_error(concat("rank ", rank, ": ", text.error().message));
-      all.push_back(std::move(*text));
+      if (text->starts_with(kGaveUp)) {
+        return peer_error(concat(
+            "rank ", rank, " gave up: ", printable(std::string_view(*text).substr(1), kTextShown)));
+      }
+      const std::string prefix = sized(self, "");
+      if (!text->starts_with(prefix)) {
+        return usage_error(concat("rank ", rank, " of group '", self.group,
+                                  "' has another size than ", self.size,
+                                  ", or another version of Sealane: give all ranks the same"));
+      }
+      all.push_back(text->substr(prefix.size()));
     }
     return all;
   }
 
+  // In the place of the own address: who still waits for that finds it.
+  void tell(const Identity&, const std::string&, const std::string& reason) override {
+    if (std::exchange(told_, true)) return;
+    static_cast<void>(store_.set(key(self_, self_.rank), kGaveUp + reason));
+  }
+
  private:
+  static std::string sized(const Identity& self, const std::string& own) {
+    return concat(self.size, "\n", own);
+  }
+  static constexpr const char* kGaveUp = "!";
+  static constexpr size_t kTextShown = 256;
+  Identity self_;
+  bool told_ = false;
   static std::string key(const Identity& self, uint32_t rank) {
     return concat("sealane/", self.group, "/", rank);
   }

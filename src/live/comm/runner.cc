@@ -34,6 +34,10 @@ void relax() {
 #endif
 }
 
+bool is_message(Collective collective) {
+  return collective == Collective::send || collective == Collective::receive;
+}
+
 bool overlap(Bytes a, Bytes b) {
   return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
@@ -107,7 +111,8 @@ struct Runner::Running {
   uint32_t ranks;
   uint32_t rank;
   Fabric& fabric;
-  uint64_t number = 0;
+  Call call;
+  bool told = false;           // whom it waits for
   uint64_t sum_at = kNowhere;  // where in `out` the sum belongs that the last task left in scratch
   // What was verified last, on its way to the caller: the next record that is opened or sealed
   // takes it along (seal/delivery.h).
@@ -124,6 +129,7 @@ Runner::Runner(const JoinOptions& options, Membership membership, std::unique_pt
       communicator_(communicator_of(options.self.group)),
       sent_to_(options.self.size),
       received_from_(options.self.size),
+      awaiting_(options.self.size),
       scratch_(std::make_unique<Scratch>(options.record_bytes)) {}
 
 Runner::~Runner() = default;
@@ -171,16 +177,17 @@ Error Runner::fail(const Error& error) {
 }
 
 Status Runner::attempt(Operation& operation, uint64_t number) {
+  const Request asked = request(operation);
+  const Call call = call_of(operation, asked, number);
+  if (!is_message(operation.collective)) recent_[number % recent_.size()] = call;
   // Ranks that never wait must hear of trouble, too.
-  if (SteadyClock().now() - last_heard_ >= kLookInterval) {
-    if (Status status = hear_control(); !status) return status;
-  }
+  const bool look = SteadyClock().now() - last_heard_ >= kLookInterval;
+  if (Status status = look ? hear_control() : hear_calls(); !status) return status;
   operation.in.locate(in_windows_, options_.self.size);
   operation.out.locate(out_windows_, options_.self.size);
-  const Request asked = request(operation);
   Running running(operation, make_schedule(asked), options_.record_bytes, options_.self,
                   *group_.fabric);
-  running.number = number;
+  running.call = call;
   const Status status = carry_out(running);
   const Status arrived = finish(operation);
   return status ? arrived : status;
@@ -191,6 +198,19 @@ Status Runner::finish(const Operation& operation) const {
   const Status in = operation.in.finish();
   const Status out = operation.out.finish();
   return in ? out : in;
+}
+
+Call Runner::call_of(const Operation& operation, const Request& asked, uint64_t number) const {
+  Call call{number, operation.collective, operation.type, operation.op, 0, asked.bytes};
+  if (operation.collective == Collective::broadcast || operation.collective == Collective::reduce ||
+      operation.collective == Collective::send) {
+    call.root = operation.root;
+  }
+  if (operation.collective == Collective::receive) {
+    call.collective = Collective::send;
+    call.root = options_.self.rank;
+  }
+  return call;
 }
 
 uint64_t& Runner::counter(const Operation& operation) {
@@ -237,6 +257,7 @@ Status Runner::wait(Running& running) {
   if (Status status = check_peers(running); !status) return status;
   const auto peers = running.waiting_for();
   awaited_.store(peers.empty() ? kNobody : peers.front(), std::memory_order_relaxed);
+  tell_call(running, peers);
   if (peers.empty() || now - running.last_progress < options_.timeout) return {};
   return peer_error(
       concat("no progress for ",
@@ -264,7 +285,37 @@ Status Runner::hear_control() {
   last_heard_ = SteadyClock().now();
   group_.control->pump();
   if (const auto& aborted = group_.control->aborted()) return *aborted;
+  return hear_calls();
+}
+
+// ---- Calls that differ where no record tells: who waits says in what ----
+
+void Runner::tell_call(Running& running, const std::vector<uint32_t>& peers) {
+  if (running.told || is_message(running.operation.collective)) return;
+  running.told = true;
+  const std::vector<uint8_t> call = running.call.encode();
+  for (const uint32_t peer : peers) {
+    if (!group_.control->gone(peer)) group_.control->send(peer, ControlKind::call, call);
+  }
+}
+
+Status Runner::hear_calls() {
+  for (uint32_t peer = 0; peer < options_.self.size; ++peer) {
+    if (const auto heard = group_.control->take_call(peer)) {
+      awaiting_[peer] = Call::decode(*heard);
+      if (!awaiting_[peer]) return peer_error(concat("rank ", peer, " sent a malformed call"));
+    }
+    if (!awaiting_[peer] || awaiting_[peer]->number >= collectives_) continue;
+    const Call theirs = *std::exchange(awaiting_[peer], std::nullopt);
+    if (Status status = compare(peer, theirs); !status) return status;
+  }
   return {};
+}
+
+Status Runner::compare(uint32_t peer, const Call& theirs) {
+  const Call& own = recent_[theirs.number % recent_.size()];
+  if (own.number != theirs.number || own == theirs) return {};
+  return peer_error(concat("rank ", peer, " ", differ(theirs, own)));
 }
 
 // ---- One record of one step ----
@@ -274,10 +325,8 @@ RecordHeader Runner::header(const Running& running, const Task& task, uint32_t o
   RecordHeader header;
   header.length = task.bytes;
   header.communicator = communicator_;
-  header.operation = running.number;
+  running.call.write(header);
   header.phase = static_cast<uint8_t>(step.phase);
-  header.type = running.operation.type;
-  header.op = running.operation.op;
   header.chunk = task.number;
   header.origin = origin;
   return header;

@@ -6,6 +6,7 @@
 // told, and every later operation returns the same error. One thread at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "core/collective/execution.h"
 #include "core/collective/schedule.h"
 #include "live/comm/buffer.h"
+#include "live/comm/call.h"
 #include "live/comm/join.h"
 #include "live/comm/lanes.h"
 #include "live/comm/options.h"
@@ -64,6 +66,9 @@ class Runner {
   Status wait(Running& running);
   Status check_peers(Running& running);
   Status hear_control();
+  Status hear_calls();
+  Status compare(uint32_t peer, const Call& theirs);
+  void tell_call(Running& running, const std::vector<uint32_t>& peers);
   Status perform(Running& running, const Task& task);
   Status fold(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
   Status publish(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
@@ -77,6 +82,7 @@ class Runner {
   bool postpone(Running& running, const Delivery& delivery, Bytes incoming) const;
   static void settle(Running& running);
   uint64_t& counter(const Operation& operation);
+  Call call_of(const Operation& operation, const Request& asked, uint64_t number) const;
   RecordHeader header(const Running& running, const Task& task, uint32_t origin) const;
   Request request(const Operation& operation) const;
 
@@ -88,6 +94,9 @@ class Runner {
   uint64_t collectives_ = 0;
   std::vector<uint64_t> sent_to_;
   std::vector<uint64_t> received_from_;
+  // What ranks said they wait in and this one has not come to; the own calls, to compare with.
+  std::vector<std::optional<Call>> awaiting_;
+  std::array<Call, 64> recent_;
   std::optional<Error> failure_;
   std::atomic<uint64_t> records_made_ = 0;
   std::atomic<uint64_t> bytes_made_ = 0;

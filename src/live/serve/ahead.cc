@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/random.h"
 #include "core/predict/paper.h"
 #include "core/predict/tournament.h"
 #include "live/serve/events.h"
@@ -37,15 +36,21 @@ PipelineOptions pipeline_options(const AheadOptions& options, bool page_guards) 
   return made;
 }
 
-std::unique_ptr<SplitGcm> make_digest_key() {
-  SystemRandom random;
-  const Key key = Key::random(random);
-  return SplitGcm::make(key.secret());
+// What those that stopped had to tell.
+struct Past {
+  std::mutex mutex;
+  std::vector<Ahead::Stats> stats;
+};
+
+Past& past() {
+  static Past& made = *new Past;
+  return made;
 }
 
 }  // namespace
 
 std::atomic<Ahead*> Ahead::all_[kLanesMax];
+std::atomic<uint64_t> Ahead::made_{0};
 thread_local Ahead* Ahead::carrying_ = nullptr;
 
 Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options)
@@ -55,7 +60,6 @@ Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOpti
       source_(make_source(options.policy)),
       guards_(options.page_guards),
       memory_(options.slot_bytes_max, Staging::Locking::required, options.budget),
-      digest_key_(make_digest_key()),
       pipeline_(pipeline_options(options, guards_.guards_pages()), source_.get()),
       slots_(SlotPool::kSlotsMax),
       copies_(Pipeline::kFlightsMax) {
@@ -66,12 +70,9 @@ Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOpti
   stopped_ = true;  // nobody would find it
 }
 
-// --- the program's thread
-
-std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
+std::optional<FlightId> Ahead::claim(const Range& host, const void* source) {
   return attempt([&]() -> std::optional<FlightId> {
-    check_guards(host);
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (stopped_ || pipeline_.full()) return std::nullopt;
     const FlightId flight = pipeline_.handle_copy({.direction = Direction::to_device,
                                                    .lane = kLane,
@@ -79,13 +80,16 @@ std::optional<FlightId> Ahead::request(const Range& host, const void* source) {
                                                    .memory = MemoryKind::pinned},
                                                   now());
     copies_[flight] = {static_cast<const uint8_t*>(source), host};
-    // The program may change a source of which we have a snapshot as soon as it goes on.
-    if (reinterpret_cast<uint64_t>(source) != host.address) {
-      changed_.wait(lock, [&] { return !reads_for(host); });
-    }
     return flight;
   });
 }
+
+void Ahead::await_unread(const Range& host) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !reads_for(host); });
+}
+
+// --- the program's thread
 
 std::optional<FlightId> Ahead::request_out(const Range& host) {
   return attempt([&]() -> std::optional<FlightId> {
@@ -118,15 +122,23 @@ void Ahead::allocated(const Range& host) {
   });
 }
 
-void Ahead::freed(const Range& host) {
+void Ahead::forget(const Range& host) {
   attempt([&] {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     pipeline_.handle_freed(host, now());
     pump();
   });
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !reads_for(host); });
+}
+
+bool Ahead::reads(const Range& host) const {
+  const std::lock_guard lock(mutex_);
+  return reads_for(host);
+}
+
+void Ahead::freed(const Range& host) {
+  forget(host);
+  await_unread(host);
 }
 
 bool Ahead::reads_for(const Range& host) const {
@@ -156,10 +168,18 @@ void Ahead::ready(FlightId flight) {
   });
 }
 
-std::optional<Ahead::Turn> Ahead::next() {
-  return attempt([&]() -> std::optional<Turn> {
+bool Ahead::await_turn() {
+  return attempt([&] {
     std::unique_lock lock(mutex_);
     await_turn(lock, Patience::for_workers);
+    return !stopped_ && !turns_.empty();
+  });
+}
+
+std::optional<Ahead::Turn> Ahead::next() {
+  return attempt([&]() -> std::optional<Turn> {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) pump();
     if (stopped_ || turns_.empty()) return std::nullopt;
     const auto front = turns_.front();
     turns_.pop_front();
@@ -195,8 +215,9 @@ void Ahead::begin(const Turn& turn) {
   carrying_ = this;
   const std::lock_guard lock(mutex_);
   in_flight_ = turn;
-  done_ = 0;
-  strayed_ = false;
+  if (turn.flight == kNone) return messages_.end();
+  const auto source = reinterpret_cast<uint64_t>(copies_[turn.flight].source);
+  messages_.begin({source + turn.offset, turn.bytes}, turn.message_bytes);
 }
 
 void Ahead::end(const Turn& turn, bool succeeded) {
@@ -208,9 +229,11 @@ void Ahead::end(const Turn& turn, bool succeeded) {
       pipeline_.handle_published(kLane, first_position_ + turn.messages - 1, now());
     }
     // Messages the driver sealed in a way we could not follow.
-    while (turn.flight != kNone && done_ < turn.messages && wait_for_turn(lock))
-      pass_message(false);
+    while (turn.flight != kNone && !messages_.over() && wait_for_turn(lock)) {
+      pass_message(false, messages_.length());
+    }
     in_flight_.reset();
+    messages_.end();
     if (publication_) drop_published(false);
     if (stopped_) return;
     reconcile();
@@ -247,6 +270,10 @@ void Ahead::stop_locked() {
   }
   turns_.clear();
   memory_.close();
+  {
+    const std::lock_guard lock(past().mutex);
+    past().stats.push_back(stats_locked());
+  }
   for (auto& entry : all_) {  // its place is for another
     Ahead* self = this;
     if (entry.compare_exchange_strong(self, nullptr)) break;
@@ -254,7 +281,7 @@ void Ahead::stop_locked() {
   changed_.notify_all();
 }
 
-bool Ahead::stopped() {
+bool Ahead::stopped() const {
   const std::lock_guard lock(mutex_);
   return stopped_;
 }
@@ -264,13 +291,21 @@ bool Ahead::sealing() {
   return !sealing_.empty();
 }
 
+// One that stops meanwhile may be found twice, but is not missed.
 std::vector<Ahead::Stats> Ahead::stats_of_all() {
   std::vector<Stats> out;
   for (auto& entry : all_) {
     Ahead* ahead = entry.load(std::memory_order_acquire);
-    if (ahead == nullptr) break;
-    out.push_back(ahead->stats());
+    if (ahead != nullptr) out.push_back(ahead->stats());
   }
+  {
+    const std::lock_guard lock(past().mutex);
+    out.insert(out.end(), past().stats.begin(), past().stats.end());
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Stats& a, const Stats& b) { return a.number < b.number; });
+  const auto same = [](const Stats& a, const Stats& b) { return a.number == b.number; };
+  out.erase(std::unique(out.begin(), out.end(), same), out.end());
   return out;
 }
 

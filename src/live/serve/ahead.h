@@ -4,17 +4,19 @@
 // Seals ahead: drives core/pipeline for one lane to the device. The core decides what to seal when,
 // whose turn it is, and what to give up; this carries it out with real memory, guards and workers.
 //
-//   1. request()   the program's thread   the guards are looked at, a slot that fits is claimed
+//   1. check_guards() at the copy's turn  the guards are looked at, a slot that fits is claimed
+//      claim()        or in its call      (a copy of which there is a snapshot)
 //   2. next()      the lane's thread      whose turn is it? -> the lane hands that to the driver
 //   3. take()      the driver's thread    the driver seals a message: is its slot ready and right?
 //      give()
 //   4. jobs        the crew               seal ahead what the core asks for
 //
-// A slot answers a message only if key, IV and length are those it was sealed with, the message is
-// the one whose turn it is, and the driver names the place of the source it must name. Whatever
-// does not fit is sealed then and there: a wrong guess, or a wrong idea of the driver, costs time.
-// A driver that seals from a buffer of its own names no place we know; then the length must do, and
-// the message must come in one piece.
+// Nothing that was sealed early is published unless a guard says, when the stream has come to the
+// copy, that its source is as it was. Who wrote it, and how, does not matter.
+//
+// A slot answers a message only if key and IV are those it was sealed with and the message is the
+// copy's next one (core/copy/message_match.h). Whatever does not fit is sealed then and there: a
+// wrong guess, or a wrong idea of the driver, costs time.
 //
 // How long messages are is learnt from the driver (core/lane/message_size.h). Which thread it
 // seals on does not matter: a message is known by its key and IV, or by the place it names.
@@ -42,6 +44,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/copy/message_match.h"
 #include "core/lane/iv_follower.h"
 #include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
@@ -49,6 +52,7 @@
 #include "live/serve/crew.h"
 #include "live/serve/guard_book.h"
 #include "live/serve/memory.h"
+#include "live/serve/source_digest.h"
 #include "seal/split_gcm.h"
 
 namespace sealane::serve {
@@ -78,11 +82,7 @@ class Ahead {
     uint64_t message_bytes = kMessageBytes;
     uint32_t messages = 0;
 
-    // Where in the turn its message `index` begins, and how long it should be.
-    uint64_t start_of(uint32_t index) const { return index * message_bytes; }
-    uint64_t length_of(uint32_t index) const {
-      return std::min(message_bytes, bytes - start_of(index));
-    }
+    uint64_t start_of(uint64_t index) const { return index * message_bytes; }
   };
 
   // A message the driver is sealing. With a record: what it must become, update by update.
@@ -100,17 +100,29 @@ class Ahead {
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
-  // --- the program's thread
+  // Before claim(): nobody may write there any more until the copy is carried, or there is a
+  // snapshot of it.
+  void check_guards(const Range& host);
   // A copy to the device. `source` is where its bytes will stay until it is carried: the range
-  // itself, or a snapshot. Nothing: the lane is to carry it on its own.
-  std::optional<FlightId> request(const Range& host, const void* source);
+  // itself (at its turn) or a snapshot (in the program's call). Nothing: the lane is to carry it on
+  // its own.
+  std::optional<FlightId> claim(const Range& host, const void* source);
+  // Returns when nobody reads it to seal it ahead: the program may change what we have a snapshot
+  // of as soon as it goes on.
+  void await_unread(const Range& host);
+
+  // --- the program's thread
   std::optional<FlightId> request_out(const Range& host);  // a copy to the host
   void finish_out(FlightId flight, bool verified);         // it is over
   void allocated(const Range& host);
-  void freed(const Range& host);  // returns when nobody reads it any more
+  void forget(const Range& host);  // it is going away: nobody begins to read it
+  bool reads(const Range& host) const;
+  void freed(const Range& host);  // the same; returns when nobody reads it any more
 
   // --- the lane's thread
   void ready(FlightId flight);
+  // Until there is a turn, or no worker is at what would be next. True: there is.
+  bool await_turn();
   std::optional<Turn> next();
   std::optional<Instant> deadline();  // look() then, even if nothing else happens
   void look();
@@ -128,11 +140,12 @@ class Ahead {
   static Ahead* find(uint64_t key, const Iv& iv, const uint8_t* in);
 
   void stop();
-  bool stopped();
+  bool stopped() const;
   bool sealing();  // are workers at it?
 
   // For those who watch.
   struct Stats {
+    uint64_t number = 0;  // in the order they were made
     int device = 0;
     int lane = 0;
     Pipeline::Stats pipeline{};
@@ -144,10 +157,11 @@ class Ahead {
     std::vector<PredictorScore> predictors{};  // those it was chosen from
   };
   Stats stats();
-  static std::vector<Stats> stats_of_all();  // in the order they were made
+  // In the order they were made, also of those that have stopped.
+  static std::vector<Stats> stats_of_all();
 
  private:
-  using Digest = Tag;
+  using Digest = SourceDigest::Value;
   struct Slot {
     uint8_t* record = nullptr;  // nullptr: could not be sealed
     Range host;
@@ -157,7 +171,7 @@ class Ahead {
     GcmHash hash{};
     bool ahead = false;              // sealed before it was asked for
     bool no_room = false;            // that is why it could not be
-    std::optional<Digest> digest{};  // of what was sealed, where pages cannot be guarded
+    std::optional<Digest> digest{};  // of what was sealed, where nothing else can tell
   };
   struct Job {
     Ahead* owner = nullptr;
@@ -167,13 +181,12 @@ class Ahead {
     uint64_t key = 0;
     Iv iv{};
     GuardBook::Pointer guard{};
+    bool by_pages = false;  // nobody but the program's threads can write there
+    bool digested = false;  // by their bytes alone are messages known
   };
   struct Copy {
     const uint8_t* source = nullptr;
     Range host;
-    bool holds(const uint8_t* place) const {
-      return place >= source && place < source + host.bytes;
-    }
   };
   // How long to wait for something the lane can do.
   enum class Patience : uint8_t {
@@ -195,12 +208,13 @@ class Ahead {
     }
   }
 
-  void check_guards(const Range& host);
+  void look_at_guards(const Range& host);
   void check_pages(GuardBook::Entry& guard, const Range& host, std::vector<Range>& written);
   void check_digests(const Range& host, std::vector<Range>& written);
-  bool same_digest(const Slot& slot);
-  Digest digest(uint8_t* bytes, uint64_t count) const;
-  bool take_digest(const uint8_t* snapshot, Slot& slot);
+  bool same_digest(const Slot& slot) const;
+  bool stays_mapped(const Range& host) const;
+  bool has_bytes_of(std::unique_lock<std::mutex>& lock, const uint8_t* in, uint64_t bytes);
+  Stats stats_locked() const;
   void pump();
   void run(const Action& action);
   void start(const Seal& seal);
@@ -214,12 +228,11 @@ class Ahead {
   void drop(SlotId slot, bool exposed);
   void drop_published(bool exposed);
   void follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv);
-  bool is_next(const uint8_t* in, uint64_t bytes) const;
   bool expects(uint64_t key, const Iv& iv);
   bool expects(const uint8_t* in);
   void await_turn(std::unique_lock<std::mutex>& lock, Patience patience);
   bool wait_for_turn(std::unique_lock<std::mutex>& lock);
-  void pass_message(bool exposed);
+  void pass_message(bool exposed, uint64_t bytes);
   void learn_message_size();
   void reconcile();
   bool reads_for(const Range& host) const;
@@ -228,17 +241,19 @@ class Ahead {
   static Instant now() { return SteadyClock().now(); }
 
   static std::atomic<Ahead*> all_[kLanesMax];
+  static std::atomic<uint64_t> made_;
   static thread_local Ahead* carrying_;  // whose turn this thread has handed to the driver
 
   Crew& crew_;
   const RangeMap<HostBlock>& host_memory_;
   const AheadOptions options_;
+  const uint64_t number_ = made_.fetch_add(1);
   std::unique_ptr<GuessSource> source_;
   GuardBook guards_;
   Staging memory_;
-  std::unique_ptr<SplitGcm> digest_key_;
+  const SourceDigest digest_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   Pipeline pipeline_;
   std::vector<Slot> slots_;
@@ -254,9 +269,9 @@ class Ahead {
   std::optional<Turn> in_flight_;
   std::optional<Publish> publication_;  // the message whose turn it is
   uint64_t first_position_ = 0;         // of the turn
-  uint32_t done_ = 0;                   // messages of the turn that were sealed
+  MessageMatch messages_;               // those of the turn
   bool lost_ = false;                   // the channel went on in a way the law does not explain
-  bool strayed_ = false;                // a message of the turn was not as long as expected
+  bool hides_places_ = false;           // the driver seals from somewhere else
   MessageSize message_size_{kMessageBytes};
   std::optional<Instant> short_until_;  // of memory
   bool stopped_ = false;

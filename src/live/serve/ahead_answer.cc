@@ -35,7 +35,7 @@ bool Ahead::expects(uint64_t key, const Iv& iv) {
 }
 
 bool Ahead::expects(const uint8_t* in) {
-  return in_flight_->flight != kNone && copies_[in_flight_->flight].holds(in) && is_next(in, 0);
+  return messages_.owner_of({reinterpret_cast<uint64_t>(in), 0}) == MessageOwner::copy;
 }
 
 Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule,
@@ -44,11 +44,15 @@ Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& sc
     std::unique_lock lock(mutex_);
     if (stopped_) return {};
     follow(key, schedule, iv);
-    if (!in_flight_ || in_flight_->flight == kNone || !is_next(in, bytes)) return {};
-    if (!wait_for_turn(lock)) return {};
+    const MessageOwner owner = messages_.owner_of({reinterpret_cast<uint64_t>(in), bytes});
+    if (!in_flight_ || owner == MessageOwner::driver || !wait_for_turn(lock)) return {};
     Taken taken{.ours = true};
-    taken.first = done_ == 0 && copies_[in_flight_->flight].holds(in);
+    const bool placed = owner == MessageOwner::copy;
+    taken.first = messages_.done() == 0 && placed;
+    hides_places_ = hides_places_ || !placed;
     if (publication_->slot == kNone) return taken;
+    if (!placed && !has_bytes_of(lock, in, bytes)) return {};
+    if (stopped_) return {};
     const Slot& slot = slots_[publication_->slot];
     const bool fits = slot.record != nullptr && slot.key == key && slot.iv == iv &&
                       bytes <= slot.host.bytes && !lost_;
@@ -64,6 +68,20 @@ Ahead::Taken Ahead::take(uint64_t key, const std::shared_ptr<const SplitGcm>& sc
   });
 }
 
+// Is this message what the slot whose turn it is was sealed from? It may be one of the driver's
+// own, which must not carry a byte of the program's. Without the lock: the slot stays while its
+// message is being sealed.
+bool Ahead::has_bytes_of(std::unique_lock<std::mutex>& lock, const uint8_t* in, uint64_t bytes) {
+  const Slot slot = slots_[publication_->slot];
+  if (!slot.digest || slot.host.bytes != bytes) return false;
+  lock.unlock();
+  const uint64_t began = pace().begin();
+  const bool same = digest_.of(in, bytes) == *slot.digest;
+  pace().end(Pace::host_copy, bytes, began);
+  lock.lock();
+  return same;
+}
+
 void Ahead::follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule, const Iv& iv) {
   const bool known = follower_.started();
   const auto steps = follower_.observe(iv);
@@ -72,17 +90,6 @@ void Ahead::follow(uint64_t key, const std::shared_ptr<const SplitGcm>& schedule
   if (!known) followed_ = first_position_;
   key_ = key;
   schedule_ = schedule;
-}
-
-// Is it the turn's next message, as far as place or length tell? Who names the place may send the
-// message in pieces. By its length alone a message is known only if it comes in one, and if all
-// before it were as long as expected: else it may be from somewhere else.
-bool Ahead::is_next(const uint8_t* in, uint64_t bytes) const {
-  const Turn& turn = *in_flight_;
-  if (done_ >= turn.messages) return false;
-  const Copy& copy = copies_[turn.flight];
-  if (copy.holds(in)) return in == copy.source + turn.offset + turn.start_of(done_);
-  return !strayed_ && bytes == turn.length_of(done_);
 }
 
 // Until the core has something for the lane to do. Only workers can be what it waits for, so this
@@ -111,7 +118,7 @@ bool Ahead::wait_for_turn(std::unique_lock<std::mutex>& lock) {
   const Publish* next = std::get_if<Publish>(&turns_.front());
   const Turn& turn = *in_flight_;
   const bool mine = next != nullptr && next->flight == turn.flight &&
-                    turn.start_of(next->message) == turn.offset + turn.start_of(done_);
+                    turn.start_of(next->message) == turn.offset + messages_.start();
   if (!mine) {
     stop_locked();  // following() promised it: the books are wrong
     return false;
@@ -129,10 +136,9 @@ void Ahead::give(const Taken& taken, uint64_t bytes) {
     const bool exposed = taken.record != nullptr && taken.used == taken.record_bytes;
     if (stopped_) return drop_published(exposed);
     if (taken.first) message_size_.observe(bytes, in_flight_->bytes);
-    strayed_ = strayed_ || bytes != in_flight_->length_of(done_);
     if (exposed) ++answered_;
     if (exposed && taken.foreseen) ++answered_ahead_;
-    pass_message(exposed);
+    pass_message(exposed, bytes);
   });
 }
 
@@ -142,11 +148,11 @@ void Ahead::learn_message_size() {
 }
 
 // The message is the driver's now.
-void Ahead::pass_message(bool exposed) {
+void Ahead::pass_message(bool exposed, uint64_t bytes) {
   const Publish done = *publication_;
   drop_published(exposed);
   pipeline_.handle_published(kLane, done.position, now());
-  ++done_;
+  messages_.advance(bytes);
   pump();
 }
 

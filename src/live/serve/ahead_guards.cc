@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Has the source of what was sealed ahead been written since? Asked in the request, message by
-// message: of a range that was written in one place the others' slots are still right.
+// Has the source of what was sealed ahead been written since? Asked when the copy's turn has come
+// (of a snapshot: when it is made), message by message: of a range that was written in one place
+// the others' slots are still right.
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 
 #include "live/serve/ahead.h"
 #include "live/serve/pace.h"
@@ -12,6 +14,10 @@
 namespace sealane::serve {
 
 void Ahead::check_guards(const Range& host) {
+  attempt([&] { look_at_guards(host); });
+}
+
+void Ahead::look_at_guards(const Range& host) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
@@ -57,8 +63,10 @@ void Ahead::check_digests(const Range& host, std::vector<Range>& written) {
     std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
                  [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
   }
-  for (const Slot& slot : compared) {
-    if (!same_digest(slot)) written.push_back(slot.host);
+  std::vector<uint8_t> same(compared.size());
+  crew_.each(compared.size(), [&](size_t i) { same[i] = same_digest(compared[i]) ? 1 : 0; });
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (same[i] == 0) written.push_back(compared[i].host);
   }
 }
 
@@ -66,7 +74,7 @@ void Ahead::check_digests(const Range& host, std::vector<Range>& written) {
 // the core has given it up.
 bool Ahead::arm_guard(const Job& job) {
   if (!job.guard) return true;
-  guards_.arm(*job.guard);
+  guards_.arm(*job.guard, job.by_pages);
   if (job.guard->state.load() != GuardBook::Entry::State::digest) return true;
   const std::lock_guard lock(mutex_);
   if (stopped_) return false;
@@ -77,35 +85,29 @@ bool Ahead::arm_guard(const Job& job) {
   return !pipeline_.slots()[job.seal.slot].orphan;
 }
 
-bool Ahead::take_digest(const uint8_t* snapshot, Slot& slot) {
-  auto* scratch = static_cast<uint8_t*>(memory_.take(slot.host.bytes));
-  if (scratch == nullptr) return false;
-  std::memcpy(scratch, snapshot, slot.host.bytes);
-  const uint64_t began = pace().begin();
-  slot.digest = digest(scratch, slot.host.bytes);
-  pace().end(Pace::aead_fast, slot.host.bytes, began);
-  memory_.give(scratch);
-  return true;
+// Pinned memory cannot go while somebody reads it: freeing it waits. Other memory may.
+bool Ahead::stays_mapped(const Range& host) const {
+  const auto block = host_memory_.find(host.address);
+  return block && !block->what.registered && block->range.contains(host);
 }
 
-bool Ahead::same_digest(const Slot& slot) {
+bool Ahead::same_digest(const Slot& slot) const {
   const uint64_t began = pace().begin();
-  auto* copy = static_cast<uint8_t*>(memory_.take(slot.host.bytes));
-  if (copy == nullptr) return false;
-  const bool same =
-      read_memory(reinterpret_cast<const void*>(slot.host.address), copy, slot.host.bytes) &&
-      constant_time_equal(digest(copy, slot.host.bytes), *slot.digest);
-  memory_.give(copy);
-  pace().end(Pace::aead_fast, slot.host.bytes, began);
-  return same;
-}
-
-// GCM's hash under a key of this process. Never leaves it, so the IV may stay the same. Overwrites
-// what it has read.
-Ahead::Digest Ahead::digest(uint8_t* bytes, uint64_t count) const {
-  const Iv iv{};
-  const GcmHash hash = digest_key_->open_part(iv, 0, bytes, bytes, count);
-  return digest_key_->tag(iv, hash, 0, count);
+  const auto* const source = reinterpret_cast<const uint8_t*>(slot.host.address);
+  Digest now;
+  if (stays_mapped(slot.host)) {
+    now = digest_.of(source, slot.host.bytes);
+  } else {
+    std::array<uint8_t, 16 * SourceDigest::kBlockBytes> piece;
+    for (uint64_t at = 0; at < slot.host.bytes; at += piece.size()) {
+      const uint64_t here = std::min<uint64_t>(piece.size(), slot.host.bytes - at);
+      if (!read_memory(source + at, piece.data(), here)) return false;
+      digest_.add(now, piece.data(), here);
+    }
+    wipe(piece);
+  }
+  pace().end(Pace::host_copy, slot.host.bytes, began);
+  return now == *slot.digest;
 }
 
 }  // namespace sealane::serve

@@ -23,7 +23,7 @@ constexpr Duration kShortFor{250'000'000};
 // Not between the last message of a turn and its end: counters are compared first, and nothing new
 // may be on its way then.
 void Ahead::pump() {
-  if (in_flight_ && in_flight_->flight != kNone && done_ >= in_flight_->messages) return;
+  if (in_flight_ && in_flight_->flight != kNone && messages_.over()) return;
   if (short_until_ && now() >= *short_until_) {
     short_until_.reset();
     pipeline_.handle_room(options_.slot_bytes_max);
@@ -75,11 +75,13 @@ void Ahead::start(const Seal& seal) {
     const auto block = host_memory_.find(seal.host.address);
     const bool ours = block && block->what.ours && block->range.contains(seal.host);
     if (ours) job->source = reinterpret_cast<const uint8_t*>(seal.host.address);
+    job->by_pages = ours;
     for (const GuardBook::Pointer& guard : guards_.find(seal.host)) {
       if (guard->range.contains(seal.host)) job->guard = guard;
     }
   }
   job->key = key_;
+  job->digested = hides_places_;
   if (follower_.started()) {
     job->schedule = schedule_;
     job->iv = follower_.predict(seal.position - followed_);
@@ -113,20 +115,19 @@ void Ahead::fill(Job& job, Slot& slot) {
   auto* record = static_cast<uint8_t*>(memory_.take(host.bytes));
   slot.no_room = record == nullptr;
   if (slot.no_room) return;
-  const bool digested = job.guard && job.guard->state.load() == GuardBook::Entry::State::digest;
+  const bool digested =
+      job.digested || (job.guard && job.guard->state.load() == GuardBook::Entry::State::digest);
   const uint8_t* from = job.source;
   if (from == nullptr || digested) {
     const uint64_t began = pace().begin();
-    if (!read_memory(reinterpret_cast<const void*>(host.address), record, host.bytes)) {
+    const void* const source = from != nullptr ? from : reinterpret_cast<const void*>(host.address);
+    if (!read_memory(source, record, host.bytes)) {
       memory_.give(record);
       return;
     }
+    if (digested) slot.digest = digest_.of(record, host.bytes);
     pace().end(Pace::host_copy, host.bytes, began);
     from = record;
-  }
-  if (digested && !take_digest(record, slot)) {
-    memory_.give(record);
-    return;
   }
   slot.hash = seal_in_parts(job, from, record);
   slot.record = record;

@@ -11,8 +11,13 @@ namespace sealane::serve {
 
 Ahead::Stats Ahead::stats() {
   const std::lock_guard lock(mutex_);
+  return stats_locked();
+}
+
+Ahead::Stats Ahead::stats_locked() const {
   const auto scores = source_->scores();
-  return {.device = options_.device,
+  return {.number = number_,
+          .device = options_.device,
           .lane = options_.lane,
           .pipeline = pipeline_.stats(),
           .answered = answered_,

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "core/order/gathering.h"
+#include "core/copy/gathering.h"
 #include "live/serve/gpu_driver.h"
 
 namespace sealane::serve {

@@ -53,7 +53,6 @@ enum class Answer : uint8_t {
   parallel,  // ours, several threads
   worker,    // ours, by a worker: asked for, but sealed before its turn came
   slot,      // sealed ahead: before it was asked for
-  deferred,  // put aside, opened later
 };
 
 // Which `call`, for those who follow the program's objects; a `wait` says what was waited for.

@@ -31,8 +31,9 @@ class FakeDriver final : public GpuDriver {
   std::vector<uint8_t> device = std::vector<uint8_t>(1 << 20);
   bool memory_operations = true;
   int contexts_max = 18;
-  Code next_copy = kSuccess;  // what the next copies return
-  bool lanes_fail = false;    // a failed copy takes its context with it
+  std::vector<ContextHandle> failed_contexts;  // that were made to fail
+  Code next_copy = kSuccess;                   // what the next copies return
+  bool lanes_fail = false;                     // a failed copy takes its context with it
   // What copies in the n-th context that was made return, from 1.
   void break_context(uintptr_t number, Code code) {
     const std::lock_guard lock(mutex_);
@@ -172,6 +173,11 @@ class FakeDriver final : public GpuDriver {
     return kSuccess;
   }
   Code synchronise(ContextHandle) override { return kSuccess; }
+  Code fail_context(ContextHandle context, uint64_t) override {
+    const std::lock_guard lock(mutex_);
+    failed_contexts.push_back(context);
+    return kSuccess;
+  }
   Code set_word_there(ContextHandle, uint64_t address, uint32_t value) override {
     const std::lock_guard lock(mutex_);
     words_[address] = value;

@@ -73,6 +73,9 @@ class GpuDriver {
   virtual Code wait_word(StreamHandle stream, uint64_t address, uint32_t value) = 0;
   virtual Code run_on_host(StreamHandle stream, void (*function)(void*), void* data) = 0;
   virtual Code synchronise(ContextHandle context) = 0;
+  // Makes a context of the program's fail, as it would have if a message of its own had been
+  // forged: nothing that is in its streams runs any more. Success: it has failed.
+  virtual Code fail_context(ContextHandle context, uint64_t device_address) = 0;
   // The same as set_word(), from a new stream in a context of the program. A last resort: it could
   // share a hardware queue with work that waits for the word.
   virtual Code set_word_there(ContextHandle context, uint64_t address, uint32_t value) = 0;

@@ -35,7 +35,7 @@ void GuardBook::disarm(const Range& range) {
   if (find_pages(range).empty()) static_cast<void>(guards_->disarm(range));
 }
 
-void GuardBook::arm(Entry& entry) {
+void GuardBook::arm(Entry& entry, bool by_pages) {
   std::call_once(entry.once, [&] {
     const std::lock_guard arming(arming_);
     if (guards_) {
@@ -44,7 +44,8 @@ void GuardBook::arm(Entry& entry) {
         if (armed && check(*other, other->range)) other->broken.store(true);
       }
     }
-    const bool armed = guards_ && !unseen_.possible() && guards_->arm(entry.range);
+    const bool armed = by_pages && guards_ && !unseen_.possible() && guards_->arm(entry.range);
+    entry.armed_at = SteadyClock().now();
     entry.state.store(armed ? Entry::State::pages : Entry::State::digest);
   });
 }
@@ -55,7 +56,8 @@ std::vector<GuardBook::Pointer> GuardBook::find_pages(const Range& range) {
 }
 
 bool GuardBook::check(Entry& entry, const Range& part) {
-  if (entry.broken.load()) return true;
+  // Who could write unseen may have come before the guard: he is looked for after it.
+  if (entry.broken.load() || unseen_.possible_since(entry.armed_at)) return true;
   const auto written = guards_->written(part);
   return !written || *written;  // who cannot tell must assume it
 }

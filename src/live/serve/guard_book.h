@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The guards of what was sealed ahead: has this range been written since it was read? Page guards
-// where the memory and the kernel allow them and nobody can write past the page tables; elsewhere
-// the caller compares digests.
+// for memory that this process alone can have given away (the runtime allocated it), where the
+// kernel allows them and nobody can write past the page tables; elsewhere the caller compares
+// digests.
 //
 // A guard is added when a plan is made and armed by the first worker that is about to read, so a
 // plan that is given up before costs nothing. Two guards may share a page at their edges: arming
@@ -31,6 +32,7 @@ class GuardBook {
     explicit Entry(const Range& guarded) : range(guarded) {}
     const Range range;
     std::once_flag once;
+    Instant armed_at{};  // set before `state`
     std::atomic<State> state{State::waiting};
     std::atomic<bool> told{false};    // the core knows how it is guarded
     std::atomic<bool> broken{false};  // seen written before somebody else armed a shared page
@@ -44,8 +46,9 @@ class GuardBook {
   // Forgets it. True: its pages are still protected; disarm() when there is time for it.
   bool remove(const Range& range);
   void disarm(const Range& range);
-  // Before the first byte is read. Afterwards `state` tells how it is guarded.
-  void arm(Entry& entry);
+  // Before the first byte is read. Afterwards `state` tells how it is guarded: by pages only if
+  // `by_pages` may do.
+  void arm(Entry& entry, bool by_pages);
   // Page guards only: has `part` of it been written since?
   bool written(Entry& entry, const Range& part);
   // The guards that have a page in a range.

@@ -4,8 +4,7 @@
 #include "live/serve/messages.h"
 
 #include <algorithm>
-#include <list>
-#include <mutex>
+#include <atomic>
 #include <utility>
 
 #include "live/serve/pace.h"
@@ -18,7 +17,6 @@ namespace {
 constexpr uint64_t kPartBytesMin = 32_KiB;
 constexpr uint64_t kSplitBytesMin = 96_KiB;
 constexpr uint64_t kPartsMax = 64;
-constexpr size_t kKeysMax = 64;  // both directions of every context there is room for
 
 constexpr uint64_t blocks_of(uint64_t bytes) {
   return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
@@ -41,13 +39,13 @@ void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Dire
 
 void Message::begin(const Iv& iv) {
   finish_turn();
+  retire_keys();
   iv_ = iv;
   hash_ = {};
   additional_bytes_ = 0;
   bytes_ = 0;
   written_ = nullptr;
   in_one_piece_ = true;
-  kept_ = false;
   updates_ = 0;
   answer_ = Answer::engine;
   source_ = 0;
@@ -86,7 +84,7 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
 void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
   note_update(in, out, bytes);
   if (bytes != 0 && answer_ahead(in, out, bytes, crew)) return;
-  if (!keep(in, out, bytes, crew)) blocks(in, out, bytes, crew);
+  blocks(in, out, bytes, crew);
 }
 
 void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
@@ -174,38 +172,23 @@ void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* 
   }
 }
 
-// Puts bytes aside that may be opened later. Not without workers, who would open them.
-bool Message::keep(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
-  DeferredReads* const reads = DeferredReads::get();
-  if (direction_ != Direction::to_host || bytes == 0 || crew == nullptr) return false;
-  if (reads == nullptr || reads->idle()) return false;
-  const bool goes_on = bytes_ == 0 || (kept_ && in_one_piece_);
-  if (!goes_on || !reads->keep({reinterpret_cast<uint64_t>(out), bytes})) {
-    if (kept_) open_kept(*reads, crew);
-    return false;
-  }
-  copy_over(in, out, bytes, crew);
-  kept_ = true;
-  bytes_ += bytes;
-  answer_ = Answer::deferred;
-  return true;
-}
-
-// The rest of the message must be opened now, and so must what was put aside.
-void Message::open_kept(DeferredReads& reads, Crew* crew) {
-  kept_ = false;
-  answer_ = Answer::engine;
-  const uint64_t bytes = std::exchange(bytes_, 0);
-  reads.recant({reinterpret_cast<uint64_t>(written_), bytes});
-  blocks(written_, const_cast<uint8_t*>(written_), bytes, crew);
-}
-
-void Message::promise(const Tag& tag) {
-  if (DeferredReads* const reads = DeferredReads::get()) {
-    reads->promise(
-        {key_, iv_, hash_, additional_bytes_, const_cast<uint8_t*>(written_), bytes_, tag});
-  }
-  if (watched()) tell();
+void Message::go_on_from(Message& other) {
+  other.leave_slot();  // a slot answers one message
+  finish_turn();
+  key_ = other.key_;
+  key_number_ = other.key_number_;
+  direction_ = other.direction_;
+  iv_ = other.iv_;
+  hash_ = other.hash_;
+  block_ = other.block_;
+  keystream_ = other.keystream_;
+  additional_bytes_ = other.additional_bytes_;
+  bytes_ = other.bytes_;
+  in_one_piece_ = false;  // what was written is the other's
+  updates_ = other.updates_;
+  began_ = other.began_;
+  answer_ = other.answer_;
+  source_ = other.source_;
 }
 
 void Message::finish_turn() {
@@ -302,34 +285,33 @@ void Message::tell() const {
   report(event);
 }
 
-KnownKey know_key(std::span<const uint8_t, Key::kBytes> key) {
-  struct Entry {
-    Key key;
-    KnownKey known;
-  };
-  static std::mutex& mutex = *new std::mutex;
-  static auto& entries = *new std::list<Entry>;  // latest first
-  static uint64_t numbers = 0;
-  const std::lock_guard lock(mutex);
-  for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
-    if (!constant_time_equal(entry->key.secret(), key)) continue;
-    entries.splice(entries.begin(), entries, entry);
-    return entry->known;
-  }
-  auto secret = Key::from_bytes(key);
-  KnownKey known{std::shared_ptr<const SplitGcm>(SplitGcm::make(key)), ++numbers};
-  entries.push_front({std::move(*secret), known});
-  if (entries.size() > kKeysMax) entries.pop_back();
-  Event event;
-  event.kind = EventKind::key;
-  event.key = known.number;
-  report(event);
-  return known;
-}
-
 InFlight& copy_in_flight() {
   thread_local InFlight mine;
   return mine;
+}
+
+namespace {
+
+std::atomic<int> refusing{0};  // openings under way
+thread_local bool refusing_here = false;
+alignas(64) uint8_t refused_place[64];
+
+}  // namespace
+
+RefusedOpening::RefusedOpening() {
+  refusing_here = true;
+  refusing.fetch_add(1);
+}
+
+RefusedOpening::~RefusedOpening() {
+  refusing.fetch_sub(1);
+  refusing_here = false;
+}
+
+uint8_t* RefusedOpening::place() { return refused_place; }
+
+bool is_refused(const uint8_t* out) {
+  return refusing.load(std::memory_order_relaxed) != 0 && (refusing_here || out == refused_place);
 }
 
 }  // namespace sealane::serve

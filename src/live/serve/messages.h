@@ -27,8 +27,6 @@
 //
 // Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
 // meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
-// Where reads can be trapped (deferred_reads.h) its bytes are put aside instead, as they are, and
-// the tag is compared later.
 //
 // Threads: a Message belongs to one thread at a time, as EVP contexts do. The rest is thread-safe.
 #pragma once
@@ -41,8 +39,8 @@
 #include "core/copy.h"
 #include "live/serve/ahead.h"
 #include "live/serve/crew.h"
-#include "live/serve/deferred_reads.h"
 #include "live/serve/events.h"
+#include "live/serve/known_keys.h"
 #include "seal/split_gcm.h"
 
 namespace sealane::serve {
@@ -64,10 +62,9 @@ class Message {
   // `crew` null: on this thread alone.
   void update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
-  Tag tag(bool answered);              // ends the message; all zero if libcrypto did it
-  void refuse();                       // the tag was wrong: wipes what was written
-  bool kept() const { return kept_; }  // to be opened later: ends with promise()
-  void promise(const Tag& tag);        // this is the tag it must have
+  Tag tag(bool answered);           // ends the message; all zero if libcrypto did it
+  void refuse();                    // the tag was wrong: wipes what was written
+  void go_on_from(Message& other);  // as far as that is; each goes on alone
 
   uint64_t bytes() const { return bytes_; }
 
@@ -76,8 +73,6 @@ class Message {
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
   void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew);
-  bool keep(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
-  void open_kept(DeferredReads& reads, Crew* crew);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
   bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
   void open_slot(const uint8_t* in, uint64_t bytes);
@@ -99,7 +94,6 @@ class Message {
   uint64_t bytes_ = 0;
   const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
   bool in_one_piece_ = true;
-  bool kept_ = false;
   uint16_t updates_ = 0;
   Instant began_{};
   Answer answer_ = Answer::engine;
@@ -109,18 +103,23 @@ class Message {
   bool from_slot_ = false;  // all bytes so far; their hash is not in hash_
 };
 
-// The schedules of the keys lately seen. nullptr if this CPU has no engine for it.
-struct KnownKey {
-  std::shared_ptr<const SplitGcm> schedule;
-  uint64_t number = 0;
-};
-KnownKey know_key(std::span<const uint8_t, Key::kBytes> key);
-
 // The copy this thread has handed to the driver, 0 if none.
 struct InFlight {
   uint64_t id = 0;
   Range host;
 };
 InFlight& copy_in_flight();
+
+// What a driver opens to this memory, or on this thread, is refused as if it had been forged: how a
+// context is made to fail. One byte of the device's is enough.
+class RefusedOpening {
+ public:
+  RefusedOpening();
+  ~RefusedOpening();
+  RefusedOpening(const RefusedOpening&) = delete;
+  RefusedOpening& operator=(const RefusedOpening&) = delete;
+  static uint8_t* place();  // where the copy is to go
+};
+bool is_refused(const uint8_t* out);
 
 }  // namespace sealane::serve

@@ -38,7 +38,7 @@ uint64_t megabytes(Lookup lookup, const char* name, uint64_t usual) {
 
 void switch_off(Options& options) {
   options.engine = options.async = options.parallel = options.coalesce = false;
-  options.registration = options.pinned = options.defer = false;
+  options.registration = options.pinned = false;
   options.speculate = Speculate::off;
 }
 
@@ -68,8 +68,6 @@ bool switch_on(Options& options, std::string_view part) {
     options.pinned = true;
   } else if (part == "speculate") {
     options.speculate = Speculate::on;
-  } else if (part == "defer") {
-    options.defer = true;
   } else if (part == "default") {
     switch_defaults_on(options);
   } else {
@@ -86,7 +84,7 @@ void read_enable(Options& options, std::string_view list) {
     if (!switch_on(options, part)) {
       std::fprintf(stderr,
                    "sealane: SEALANE_ENABLE knows engine, async, parallel, coalesce, speculate, "
-                   "register, pinned, defer, default, none: not %.*s\n",
+                   "register, pinned, default, none: not %.*s\n",
                    static_cast<int>(part.size()), part.data());
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
@@ -99,13 +97,16 @@ void read_policy(Options& options, std::string_view name) {
     read_enable(options, "none");
   } else if (name == "parallel") {
     read_enable(options, "engine,async,parallel,coalesce,register");
-  } else if (name == "pipellm" || name == "sealane") {
+  } else if (name == "sealane") {
+    read_enable(options, "default");
+  } else if (name == "pipellm" || name == "speculate") {
     read_enable(options, "engine,async,parallel,register,speculate");
     options.paper = name == "pipellm";
     options.coalesce = !options.paper;
   } else {
     std::fprintf(stderr,
-                 "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane: not %.*s\n",
+                 "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane, speculate: "
+                 "not %.*s\n",
                  static_cast<int>(name.size()), name.data());
   }
 }
@@ -114,7 +115,7 @@ void read_policy(Options& options, std::string_view name) {
 
 const Policy* Options::speculation() const {
   if (!engine || !async || !parallel || speculate == Speculate::off) return nullptr;
-  static const Policy* const ours = find_policy("sealane");
+  static const Policy* const ours = find_policy("speculate");
   static const Policy* const papers = find_policy("pipellm");
   return paper ? papers : ours;
 }
@@ -131,7 +132,6 @@ Options read_options(Lookup lookup) {
   const uint64_t pause = number(lookup, "SEALANE_METRICS_SECONDS").value_or(5);
   options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
-  options.stripes = static_cast<unsigned>(number(lookup, "SEALANE_STRIPES").value_or(1));
   options.staging_bytes_max = megabytes(lookup, "SEALANE_STAGING_MB", options.staging_bytes_max);
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
   options.slot_bytes_max = megabytes(lookup, "SEALANE_SLOT_MB", options.slot_bytes_max);

@@ -25,19 +25,16 @@ struct Options {
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   Speculate speculate = Speculate::by_cost;  // bulk copies are sealed before they are asked for
-  bool defer = false;       //   copies to the host are opened after the synchronising call
-  bool paper = false;       // SEALANE_POLICY=pipellm: by the paper's rules
+  bool paper = false;                        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;  // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's
   uint64_t metrics_seconds = 5;  // SEALANE_METRICS_SECONDS: between two files of --metrics
   unsigned workers = 0;          // SEALANE_WORKERS; 0: from the cores
-  unsigned stripes = 1;          // SEALANE_STRIPES: contexts a large copy may travel over
   uint64_t staging_bytes_max = uint64_t{256}
                                << 20;  // SEALANE_STAGING_MB: snapshots of pageable sources
 
   const Policy* speculation() const;  // by whose rules; nullptr: nothing is sealed ahead
-  bool defers() const { return engine && async && parallel && defer; }
 };
 
 using Lookup = const char* (*)(const char* name);  // getenv's signature

@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// A copy call of the program, from what it asks for to what is in its stream:
+//
+//   1. describe    which stream, which memory; what must be read in the call is read
+//   2. put         the machine decides; its steps are done
+//   3. let_go      the copies are the lanes'
 
 #include "live/serve/runtime.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
+#include <exception>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -17,7 +20,6 @@
 namespace sealane::serve {
 namespace {
 
-constexpr size_t kRunMax = 64;
 constexpr uint64_t kMovePart = 128_KiB;
 constexpr unsigned kWorkersMax = 64;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
@@ -28,11 +30,35 @@ unsigned fixed_workers() {
   return pace().dilation != nullptr && pace().dilation() > 0 ? kModelledWorkers : 0;
 }
 
-bool is_default(StreamHandle stream) {
-  return reinterpret_cast<uintptr_t>(stream) <= kPerThreadStream;
+CopiesOptions copies_options(const SpeculationChoice& speculation) {
+  CopiesOptions made;
+  made.async = options().async;
+  if (speculation.policy != nullptr) {
+    made.bulk_bytes_min = speculation.policy->bulk_bytes_min;
+    made.threads.bulk = speculation.policy->by_cost ? kBulkThreads : 1;  // the paper has one
+  }
+  if (options().coalesce) made.costs = crossing_costs();
+  return made;
 }
 
-bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream) <= kLegacyStream; }
+uint64_t number_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+Route route_of(CopyVerdict verdict) {
+  switch (verdict) {
+    case CopyVerdict::carried:
+      return Route::carried;
+    case CopyVerdict::passed_capture:
+      return Route::passed_capture;
+    case CopyVerdict::passed_pageable:
+      return Route::passed_pageable;
+    case CopyVerdict::passed_aside:
+      return Route::passed_aside;
+    case CopyVerdict::passed:
+    case CopyVerdict::refused:
+      break;
+  }
+  return Route::passed;
+}
 
 }  // namespace
 
@@ -47,138 +73,96 @@ Runtime::Runtime(GpuDriver& driver)
       crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
       staging_(options().staging_bytes_max),
       speculation_(choose_speculation(options(), crew_.size())),
-      reads_(start_reads()),
-      unsettled_(driver) {
-  SEALANE_LOG(info, "sealing ahead %s", describe(speculation_).c_str());
+      under_way_(copies_options(speculation_)) {
+  SEALANE_LOG(info, "sealing ahead %s", serve::describe(speculation_).c_str());
 }
 
-// Gives the event back to its pool with the last who looks at it.
-struct Runtime::Lease final : EventLease {
-  Lease(Runtime& from, ContextHandle of) : owner(from), context(of) {}
-  ~Lease() override { owner.give_event(context, event); }
-  Runtime& owner;
-  const ContextHandle context;
-};
-
 // This is somebody else's process: nothing is thrown into it.
-Route Runtime::copy(const CopyAsked& asked) {
+Route Runtime::copy_together(std::span<const CopyAsked> batch) {
   try {
-    return offer(asked);
+    Call call;
+    call.asked = batch;
+    return offer(call);
   } catch (const std::exception& problem) {
     step_aside(problem.what());
     return Route::passed_aside;
   }
 }
 
-Route Runtime::offer(const CopyAsked& asked) {
+Route Runtime::offer(Call& call) {
+  if (!options().async) return Route::passed;
+  if (any_capturing()) return Route::passed_capture;
+  if (aside_.load(std::memory_order_relaxed)) return Route::passed_aside;
   const std::shared_lock carrying(carrying_);
-  Carriage carriage;
-  const Route route = prepare(asked, {}, carriage);
-  if (route != Route::carried) return route;
-  const std::lock_guard lock(carriage.stream->mutex);
-  if (put_into_stream(asked, carriage) != kSuccess) {
-    give_back(carriage);
-    return Route::passed;
+  Route route = describe(call);
+  if (route == Route::carried) {
+    for (const CopyCall& each : call.calls) open_missing(each);
+    const std::lock_guard one_at_a_time(call.stream->mutex);
+    route = put(call);
   }
-  plan(asked, carriage.stream->device, *carriage.lane, carriage.request);
-  carriage.lane->ask(std::move(carriage.request));
+  if (route != Route::carried) give_back_all(call);
+  return route;
+}
+
+// --- 1. what it asks for
+
+Route Runtime::describe(Call& call) {
+  call.stream = stream(call.asked.front().stream);
+  if (!call.stream) return Route::passed_memory;
+  call.calls.reserve(call.asked.size());
+  call.held.reserve(call.asked.size());
+  for (const CopyAsked& asked : call.asked) {
+    CopyCall& made = call.calls.emplace_back();
+    HeldCopy& held = call.held.emplace_back();
+    held.stream = call.stream;
+    if (const Route route = describe(asked, made, held); route != Route::carried) return route;
+  }
   return Route::carried;
 }
 
-Route Runtime::prepare(const CopyAsked& asked, Choice choice, Carriage& out) {
-  if (!options().async) return Route::passed;
-  if (captures_.load(std::memory_order_relaxed) != 0) return Route::passed_capture;
-  const Range device_range{asked.device_address, asked.bytes};
+Route Runtime::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
   const auto block = device_memory_.find(asked.device_address);
-  if (!block || !block->range.contains(device_range)) return Route::passed_memory;
-  out.stream = stream(asked.stream);
-  if (!out.stream || out.stream->device != block->what.device) return Route::passed_memory;
-  if (room_.load(std::memory_order_relaxed) != Room::open) return Route::passed_aside;
-  const int device = out.stream->device;
-  if (sealed_ahead(asked, device)) {
-    const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-    out.lane = bulk_lane(device, host, asked.device_address, out.place);
-  }
-  if (out.lane == nullptr) {
-    if (choice.neighbour == kNowhere) choice.neighbour = neighbour_of(asked, *out.stream);
-    out.lane = lane(device, asked.direction, asked.device_address, choice, out.place);
-  }
-  if (out.lane == nullptr) return Route::passed_aside;
-  out.request.id = asked.id;
-  out.request.device_address = asked.device_address;
-  out.request.bytes = asked.bytes;
-  out.request.context = out.stream->context;
-  return take_host_side(asked, out.request);
+  const Range device{asked.device_address, asked.bytes};
+  if (!block || !block->range.contains(device)) return Route::passed_memory;
+  if (held.stream->device != block->what.device) return Route::passed_memory;
+  out.direction = asked.direction;
+  out.stream = held.stream->key;
+  out.context = number_of(held.stream->context);
+  out.device = static_cast<uint32_t>(held.stream->device);
+  out.device_address = asked.device_address;
+  out.host = {number_of(asked.host), asked.bytes};
+  out.legacy = held.stream->legacy;
+  out.read_now = asked.read_now;
+  held.id = asked.id;
+  held.device_address = asked.device_address;
+  held.bytes = asked.bytes;
+  return take_memory(asked, out, held);
 }
 
-// The lane that has the copy before, if this one continues it.
-size_t Runtime::neighbour_of(const CopyAsked& asked, Stream& stream) {
-  if (!options().coalesce || asked.bytes > kTogetherMax) return kNowhere;
-  const std::lock_guard lock(stream.mutex);
-  if (stream.run.empty() || stream.touched.load(std::memory_order_relaxed)) return kNowhere;
-  const Copied& before = stream.run.back();
-  const bool continues =
-      before.direction == asked.direction && before.device.end() == asked.device_address;
-  return continues ? static_cast<size_t>(before.word - stream.words) : kNowhere;
-}
-
-void Runtime::give_back(const Carriage& carriage) {
-  if (carriage.request.staged) staging_.give(carriage.request.host);
-  if (carriage.request.read != kNoRead) reads_->cancel(carriage.request.read);
-}
-
-// A pinned source or destination is the program's to keep still. A pageable source may change as
-// soon as the call returns; a pageable destination must be filled before it does.
-Route Runtime::take_host_side(const CopyAsked& asked, LaneRequest& request) {
-  const auto block = host_memory_.find(reinterpret_cast<uint64_t>(asked.host));
-  const Range range{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  const bool pinned = block && block->range.contains(range);
-  if (asked.read_now) {
-    if (asked.direction == Direction::to_host) return Route::passed;
-    request.staged = true;
-    request.host = snapshot(asked.host, asked.bytes);
-    return request.host != nullptr ? Route::carried : Route::passed_too_large;
-  }
-  if (pinned && !block->what.registered) {
-    request.host = asked.host;
-    request.drivers = !block->what.ours;
-    if (reads_ != nullptr && block->what.ours && asked.direction == Direction::to_host) {
-      request.read = reads_->begin(range, request.host);
-      if (request.read != kNoRead) request.deliver = asked.host;
-    }
+// What a snapshot is made of is read here, in the call. Memory of which only a part is pinned may
+// be a destination of ours still.
+Route Runtime::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
+  const auto block = host_memory_.find(out.host.address);
+  const bool pinned = block && block->range.contains(out.host);
+  if (pinned) out.memory = block->what.registered ? HostKind::registered : HostKind::pinned;
+  const auto side = under_way_.copies.host_side(out);
+  if (!side) return asked.read_now ? Route::passed : Route::passed_pageable;
+  held.host = static_cast<uint8_t*>(asked.host);
+  if (*side == HostSide::in_place) {
+    held.drivers = !block->what.ours;
     return Route::carried;
   }
-  // The program can unmap memory it registered: we do not touch it behind its back.
-  request.staged = true;
-  if (pinned) {
-    request.host = staging_.take(asked.bytes);
-    (asked.direction == Direction::to_device ? request.fetch : request.deliver) = asked.host;
-  } else if (asked.direction == Direction::to_device) {
-    // Partly pinned: a copy of ours may still be writing there.
-    if (block || host_memory_.find(range.end() - 1)) drain(range);
-    request.host = snapshot(asked.host, asked.bytes);
+  held.staged = true;
+  if (*side == HostSide::at_turn) {
+    held.program = asked.host;
+    held.host = static_cast<uint8_t*>(staging_.take(asked.bytes));
   } else {
-    return Route::passed_pageable;
+    const bool partly = !pinned && (block || host_memory_.find(out.host.end() - 1));
+    if (partly) drain(out.host);
+    held.host = static_cast<uint8_t*>(snapshot(asked.host, asked.bytes));
   }
-  return request.host != nullptr ? Route::carried : Route::passed_too_large;
-}
-
-bool Runtime::departs(const LaneRequest& request) {
-  // What would trap the driver's thread anyway is opened by all workers first.
-  if (reads_ != nullptr && request.read == kNoRead) {
-    reads_->settle({reinterpret_cast<uint64_t>(request.host), request.bytes});
-  }
-  return request.fetch == nullptr || move(read_memory, request.fetch, request.host, request.bytes);
-}
-
-void Runtime::landed(const LaneRequest& request) {
-  if (request.read != kNoRead) {
-    return reads_->land(request.read, {request.context, request.observer, request.flight});
-  }
-  if (request.deliver == nullptr) return;
-  if (!move(write_memory, request.host, request.deliver, request.bytes)) {
-    SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
-  }
+  out.ours = number_of(held.host);
+  return held.host != nullptr ? Route::carried : Route::passed_too_large;
 }
 
 void* Runtime::snapshot(const void* from, uint64_t bytes) {
@@ -205,218 +189,160 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
   return whole.load();
 }
 
-Code Runtime::put_into_stream(const CopyAsked& asked, Carriage& carriage) {
-  Stream& stream = *carriage.stream;
-  Code code = follow(asked.stream, stream);
-  if (code != kSuccess) return code;
-  order(asked, stream.run, carriage);
-  carriage.request.after = stream.before;
-  code = put_gate(asked.stream, carriage);
-  if (code == kSuccess) {
-    stream.run.push_back(trace_of(asked, carriage));
-    stream.touched.store(false, std::memory_order_relaxed);
-  }
-  return code;
+void Runtime::give_back(const HeldCopy& copy) {
+  if (copy.staged && copy.host != nullptr) staging_.give(copy.host);
 }
 
-// Behind what is in the stream: with the copies before it, if nothing came between.
-Code Runtime::follow(StreamHandle handle, Stream& stream) {
-  const bool adjacent = stream.before && !stream.legacy && stream.run.size() < kRunMax &&
-                        !stream.touched.load(std::memory_order_relaxed) &&
-                        stream.legacy_epoch == legacy_epoch_.load(std::memory_order_relaxed);
-  std::erase_if(stream.run, [](const Copied& other) { return other.ticket->finished(); });
-  return adjacent ? kSuccess : begin_run(handle, stream);
+// What the machine has got is not among them any more.
+void Runtime::give_back_all(const Call& call) {
+  for (const HeldCopy& copy : call.held) give_back(copy);
 }
 
-// Which copies of its run it must not overtake.
-void Runtime::order(const CopyAsked& asked, std::span<const Copied> run, Carriage& carriage) {
-  const Range device{asked.device_address, asked.bytes};
-  const Range host{reinterpret_cast<uint64_t>(asked.host), asked.bytes};
-  const GateWord* const word = &carriage.stream->words[carriage.place];
-  const Copied* last_of_lane = nullptr;
-  auto& behind = carriage.request.behind;
-  for (const Copied& other : run) {
-    const bool same_way = other.direction == asked.direction;
-    const bool both_read_host = same_way && asked.direction == Direction::to_device;
-    const bool both_read_device = same_way && asked.direction == Direction::to_host;
-    const bool apart = (both_read_device || !device.overlaps(other.device)) &&
-                       (both_read_host || !host.overlaps(other.host));
-    if (other.word == word) {
-      last_of_lane = &other;
-    } else if (!apart) {
-      behind.push_back(other.ticket);
+// --- 2. into the stream
+
+Route Runtime::put(Call& call) {
+  look_at_guards(call);
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    tell_touched(*call.stream);
+    under_way_.copies.handle_copies(call.calls, call.plan, SteadyClock().now());
+    if (call.plan.verdict != CopyVerdict::carried) return route_of(call.plan.verdict);
+    for (size_t i = 0; i < call.held.size(); ++i) {
+      under_way_.held[call.plan.copies[i]] = std::move(call.held[i]);
     }
+    call.held.clear();
   }
-  // A lane's word only grows: what one lane has of a stream it carries in order.
-  if (last_of_lane != nullptr) behind.push_back(last_of_lane->ticket);
-  carriage.request.ticket = std::make_shared<Ticket>();
+  for (; call.plan.done < call.plan.steps.size(); ++call.plan.done) {
+    if (perform(call, call.plan.steps[call.plan.done]) == kSuccess) continue;
+    refuse(call);
+    return Route::passed;
+  }
+  await_unread(call);
+  let_go(call);
+  return Route::carried;
 }
 
-Runtime::Copied Runtime::trace_of(const CopyAsked& asked, const Carriage& carriage) {
-  return {{asked.device_address, asked.bytes},
-          {reinterpret_cast<uint64_t>(asked.host), asked.bytes},
-          asked.direction,
-          &carriage.stream->words[carriage.place],
-          carriage.request.ticket};
+// A hook notes what goes into a stream in a word; the machine learns of it when it matters.
+void Runtime::tell_touched(Stream& stream) {
+  const uint64_t epoch = legacy_epoch_.load(std::memory_order_relaxed);
+  if (std::exchange(under_way_.legacy_epoch, epoch) != epoch) {
+    under_way_.copies.handle_work(0, true);
+  }
+  if (stream.touched.exchange(false, std::memory_order_relaxed)) {
+    under_way_.copies.handle_work(stream.key, stream.legacy);
+  }
 }
 
-// What is in the stream now has to be done before the copies that follow.
-Code Runtime::begin_run(StreamHandle handle, Stream& stream) {
-  const auto lease = take_event(stream.context);
-  if (!lease) return kNotSupported;
-  const Code code = driver_.record(lease->event, handle);
-  if (code != kSuccess) return code;
-  if (stream.legacy) legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-  stream.legacy_epoch = legacy_epoch_.load(std::memory_order_relaxed);
-  stream.before = lease;
-  stream.run.clear();
-  return kSuccess;
+Code Runtime::perform(const Call& call, const CallStep& step) try {
+  if (const auto* event = std::get_if<RecordEvent>(&step)) return record(call, *event);
+  if (const auto* gate = std::get_if<PutGate>(&step)) return put_gate(call, *gate);
+  return kSuccess;  // snapshots are there already
+} catch (const std::exception&) {
+  return kNotSupported;
 }
 
-Code Runtime::put_gate(StreamHandle stream, Carriage& carriage) {
-  GateWord& word = carriage.stream->words[carriage.place];
-  LaneRequest& request = carriage.request;
+Code Runtime::put_gate(const Call& call, const PutGate& gate) {
+  const StreamHandle handle = call.asked.front().stream;
+  StreamGates& gates = call.stream->gates[CopyThreads::place_of(gate.thread)];
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    if (word.address == 0 && !carriage.lane->take_word(word)) return kNotSupported;
-    const Code code = driver_.wait_word(stream, word.address, word.value + 1);
-    if (code == kSuccess) {
-      request.gate_word = word.address;
-      request.gate_value = ++word.value;
+    if (gates.lane == nullptr) {
+      Lane* const lane = lane_at(gate.thread);
+      if (!lane->take_word(gates.word)) return kNotSupported;
+      gates.lane = lane;
+      gates.behind = gates.word.value + 1 - gate.value;
     }
+    const uint32_t value = gate.value + gates.behind;
+    const Code code = driver_.wait_word(handle, gates.word.address, value);
+    if (code == kSuccess) gates.word.value = value;
     if (code != kNotSupported) return code;
     memory_operations_.store(false);
   }
-  auto* held = new std::shared_ptr<Ticket>(request.ticket);
+  auto* held = new std::shared_ptr<Ticket>(std::make_shared<Ticket>());
+  {
+    const std::lock_guard lock(call.stream->gates_mutex);
+    gates.tickets.emplace_back(gate.value, *held);
+  }
   const auto wait = [](void* data) {
     auto* ticket = static_cast<std::shared_ptr<Ticket>*>(data);
     (*ticket)->wait();
     delete ticket;
   };
-  const Code code = driver_.run_on_host(stream, wait, held);
-  if (code != kSuccess) delete held;
+  const Code code = driver_.run_on_host(handle, wait, held);
+  if (code == kSuccess) return code;
+  delete held;
+  const std::lock_guard lock(call.stream->gates_mutex);
+  gates.tickets.pop_back();
   return code;
 }
 
-// No part of a copy that failed is delivered. Nobody has freed the memory: that waits for us.
-void Runtime::failed(const LaneRequest& request, Direction direction, Code code) {
-  if (direction == Direction::to_host && !request.staged) {
-    wipe({static_cast<uint8_t*>(request.host), request.bytes});
+// Some step could not be done: what has no gate is not ours, the rest goes.
+void Runtime::refuse(Call& call) {
+  std::vector<CopyId> carried;
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    under_way_.copies.handle_refused(call.plan, SteadyClock().now());
+    for (const CopyId copy : call.plan.copies) {
+      if (under_way_.copies.under_way(copy)) {
+        carried.push_back(copy);
+        continue;
+      }
+      const auto held = under_way_.held.find(copy);
+      call.held.push_back(std::move(held->second));
+      under_way_.held.erase(held);
+    }
+    under_way_.changed.notify_all();
   }
-  fail(request.context, code);
+  wake(carried);
 }
 
-void Runtime::carried(const LaneRequest& request, Code code) {
-  const bool put_off = request.read != kNoRead && code == kSuccess;
-  if (request.read != kNoRead && !put_off) reads_->cancel(request.read);
-  if (request.observer != nullptr && !put_off) {
-    request.observer->finish_out(request.flight, code == kSuccess);
+// --- 3. theirs
+
+void Runtime::let_go(const Call& call) {
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    under_way_.copies.handle_put(call.plan);
   }
-  if (request.staged) staging_.give(request.host);
+  wake(call.plan.copies);
 }
 
-void Runtime::fail(ContextHandle context, Code code) {
-  const std::lock_guard lock(failed_mutex_);
-  failed_.emplace(context, code);  // the first error stands
-  any_failed_.store(true);
+// A lane may have begun, or even be done, with copies of its own accord.
+void Runtime::wake(std::span<const CopyId> copies) {
+  std::vector<std::pair<Lane*, std::vector<CopyId>>> lanes;
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    for (const CopyId copy : copies) {
+      if (!under_way_.copies.under_way(copy)) continue;
+      Lane* const lane = lanes_[under_way_.copies.thread_of(copy)].get();
+      auto of = std::find_if(lanes.begin(), lanes.end(),
+                             [&](const auto& entry) { return entry.first == lane; });
+      if (of == lanes.end()) of = lanes.insert(of, {lane, {}});
+      of->second.push_back(copy);
+    }
+  }
+  for (const auto& [lane, of] : lanes) lane->wake(of);
+}
+
+// --- what lanes have done here
+
+bool Runtime::fetch(const HeldCopy& copy) {
+  return move(read_memory, copy.program, copy.host, copy.bytes);
+}
+
+void Runtime::deliver(const HeldCopy& copy) {
+  if (!move(write_memory, copy.host, copy.program, copy.bytes)) {
+    SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
+  }
 }
 
 Code Runtime::failure_of(ContextHandle context) {
-  const std::lock_guard lock(failed_mutex_);
-  const auto found = failed_.find(context);
-  return found != failed_.end() ? found->second : kSuccess;
+  const std::lock_guard lock(under_way_.mutex);
+  return under_way_.copies.failure_of(number_of(context));
 }
 
-void Runtime::touch(StreamHandle handle) {
-  if (is_legacy(handle)) {
-    legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  if (const StreamPointer state = known_stream(handle)) {
-    state->touched.store(true, std::memory_order_relaxed);
-  }
-}
-
-void Runtime::set_capturing(StreamHandle handle, bool now) {
-  ContextHandle context = nullptr;
-  if (is_default(handle)) driver_.context_of(handle, context);
-  const std::lock_guard lock(captures_mutex_);
-  if (now) {
-    capturing_.insert(key_of(handle, context));
-  } else {
-    capturing_.erase(key_of(handle, context));
-  }
-  captures_.store(capturing_.size());
-}
-
-uint64_t Runtime::key_of(StreamHandle stream, ContextHandle context) const {
-  if (!is_default(stream)) return reinterpret_cast<uint64_t>(stream);
-  uint64_t key = reinterpret_cast<uint64_t>(context) ^ 0x5ea1;
-  if (!is_legacy(stream)) key ^= static_cast<uint64_t>(pthread_self()) << 1 | 1;
-  return key;
-}
-
-Runtime::StreamPointer Runtime::known_stream(StreamHandle handle) {
-  ContextHandle context = nullptr;
-  if (is_default(handle) && driver_.context_of(handle, context) != kSuccess) return nullptr;
-  const std::shared_lock lock(streams_mutex_);
-  const auto found = streams_.find(key_of(handle, context));
-  return found != streams_.end() ? found->second : nullptr;
-}
-
-Runtime::StreamPointer Runtime::stream(StreamHandle handle) {
-  if (StreamPointer known = known_stream(handle)) return known;
-  auto made = std::make_shared<Stream>();
-  made->legacy = is_legacy(handle);
-  if (driver_.context_of(handle, made->context) != kSuccess) return nullptr;
-  if (driver_.device_of(made->context, made->device) != kSuccess) return nullptr;
-  const std::unique_lock lock(streams_mutex_);
-  return streams_.emplace(key_of(handle, made->context), std::move(made)).first->second;
-}
-
-void Runtime::forget_stream(StreamHandle handle) {
-  set_capturing(handle, false);
-  StreamPointer gone;
-  {
-    const std::unique_lock lock(streams_mutex_);
-    const auto found = streams_.find(reinterpret_cast<uint64_t>(handle));
-    if (found == streams_.end()) return;
-    gone = std::move(found->second);
-    streams_.erase(found);
-  }
-  const std::lock_guard lock(lanes_mutex_);
-  for (size_t place = 0; place < kLanesPerDevice; ++place) {
-    const size_t at = kLanesPerDevice * static_cast<size_t>(gone->device) + place;
-    if (gone->words[place].address == 0 || at >= lanes_.size() || !lanes_[at]) continue;
-    lanes_[at]->give_word(gone->words[place]);
-  }
-}
-
-void Runtime::unsettle(StreamHandle handle) {
-  ContextHandle context = nullptr;
-  if (driver_.context_of(handle, context) != kSuccess) return;
-  const auto lease = take_event(context);
-  if (!lease || driver_.record(lease->event, handle) != kSuccess) return;
-  unsettled_.add(key_of(handle, context), context, lease);
-}
-
-std::shared_ptr<Runtime::Lease> Runtime::take_event(ContextHandle context) {
-  auto lease = std::make_shared<Lease>(*this, context);
-  {
-    const std::lock_guard lock(events_mutex_);
-    auto& free = events_[context];
-    if (!free.empty()) {
-      lease->event = free.back();
-      free.pop_back();
-      return lease;
-    }
-  }
-  return driver_.make_event(context, lease->event) == kSuccess ? lease : nullptr;
-}
-
-void Runtime::give_event(ContextHandle context, EventHandle event) {
-  if (event == nullptr) return;
-  const std::lock_guard lock(events_mutex_);
-  events_[context].push_back(event);
+bool Runtime::may_run(ContextHandle context) {
+  if (!any_failed()) return true;
+  const std::lock_guard lock(under_way_.mutex);
+  return under_way_.copies.may_run(number_of(context));
 }
 
 }  // namespace sealane::serve

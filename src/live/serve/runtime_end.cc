@@ -3,84 +3,86 @@
 //
 // How the runtime waits, lets go, and ends.
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 
+#include "base/log.h"
 #include "live/serve/runtime.h"
+#include "live/serve/thread.h"
 
 namespace sealane::serve {
 namespace {
 
-template <typename Visit>
-void each_lane(std::mutex& mutex, const std::vector<std::unique_ptr<Lane>>& lanes, Visit&& visit) {
-  size_t count = 0;
-  {
-    const std::lock_guard lock(mutex);
-    count = lanes.size();
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// A context of the program's is made to fail on a thread of its own: in a driver whose streams
+// share one queue it could wait for the very gate that is to open behind it.
+class Failing {
+ public:
+  Failing(GpuDriver& driver, ContextHandle context, uint64_t device_address)
+      : driver_(driver), context_(context), device_address_(device_address) {}
+
+  void work() {
+    const std::shared_ptr<Failing> keep = std::move(self_);
+    driver_.enter_thread();
+    const Code code = driver_.fail_context(context_, device_address_);
+    if (code != kSuccess) SEALANE_LOG(warn, "a context could not be made to fail: %d", code);
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    changed_.notify_all();
   }
-  for (size_t i = 0; i < count; ++i) {
-    Lane* lane = nullptr;
-    {
-      const std::lock_guard lock(mutex);
-      lane = lanes[i].get();
+
+  static void run(const std::shared_ptr<Failing>& one) {
+    one->self_ = one;
+    if (!start_thread<&Failing::work>("sealane-fail", one.get())) one->work();
+    std::unique_lock lock(one->mutex_);
+    if (!one->changed_.wait_for(lock, kPatience, [&] { return one->done_; })) {
+      SEALANE_LOG(warn, "a context has no queue in which it could be made to fail");
     }
-    if (lane != nullptr) visit(*lane);
   }
-}
+
+ private:
+  GpuDriver& driver_;
+  const ContextHandle context_;
+  const uint64_t device_address_;
+  std::shared_ptr<Failing> self_;  // until the thread is done with it
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+};
 
 }  // namespace
 
 void Runtime::drain() {
-  each_lane(lanes_mutex_, lanes_, [](Lane& lane) {
-    if (!lane.idle()) lane.drain([](const LaneRequest&) { return true; });
-  });
-  if (reads_ != nullptr) reads_->settle();
+  std::unique_lock lock(under_way_.mutex);
+  under_way_.changed.wait(lock, [&] { return under_way_.copies.idle(); });
 }
 
+// Those who seal ahead go last: a copy that has just arrived is what they would begin with.
 void Runtime::drain(Range range) {
-  each_lane(lanes_mutex_, lanes_, [&](Lane& lane) {
-    if (lane.idle()) return;
-    lane.drain([&](const LaneRequest& request) {
-      const Range host{reinterpret_cast<uint64_t>(request.host), request.bytes};
-      const Range device{request.device_address, request.bytes};
-      const Range fetch{reinterpret_cast<uint64_t>(request.fetch), request.bytes};
-      const Range deliver{reinterpret_cast<uint64_t>(request.deliver), request.bytes};
-      return range.overlaps(host) || range.overlaps(device) || range.overlaps(fetch) ||
-             range.overlaps(deliver);
-    });
-  });
-  if (reads_ != nullptr) reads_->freed(range);
-  std::vector<Ahead*> aheads;
-  {
-    const std::lock_guard lock(lanes_mutex_);
-    aheads = aheads_;
-  }
-  for (Ahead* ahead : aheads) ahead->freed(range);
-}
-
-void Runtime::forget_context(ContextHandle context) {
-  {
-    const std::unique_lock lock(streams_mutex_);
-    std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
-  }
-  unsettled_.forget(context);
-  device_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
-  host_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
-  {
-    const std::lock_guard lock(events_mutex_);
-    events_.erase(context);  // the driver destroyed them
-  }
-  Room full = Room::full;
-  room_.compare_exchange_strong(full, Room::open);
-  room_for_more_.store(true);
-  const std::lock_guard lock(failed_mutex_);
-  failed_.erase(context);
-  any_failed_.store(!failed_.empty());
+  std::unique_lock lock(under_way_.mutex);
+  do {
+    under_way_.changed.wait(lock, [&] { return !under_way_.copies.touched(range); });
+    if (aheads_.empty()) return;
+    const std::vector<Ahead*> aheads = aheads_;
+    lock.unlock();
+    for (Ahead* ahead : aheads) ahead->freed(range);
+    lock.lock();
+  } while (under_way_.copies.busy(range));
 }
 
 // Nobody may wait for a word of a context that goes: first everything of the program's runs out.
 bool Runtime::give_up_contexts() {
-  Room open = Room::open;
-  if (!room_.compare_exchange_strong(open, Room::full)) return false;
+  std::set<const Lane*> leaving;
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    for (const auto& lane : lanes_) {
+      if (lane) leaving.insert(lane.get());
+    }
+    if (leaving.empty()) return false;
+    under_way_.copies.handle_threads_gone();
+  }
   { const std::unique_lock nobody_asks(carrying_); }
   drain();
   std::set<ContextHandle> contexts;
@@ -93,52 +95,38 @@ bool Runtime::give_up_contexts() {
     const std::shared_lock lock(streams_mutex_);
     for (const auto& [key, stream] : streams_) {
       const std::lock_guard held(stream->mutex);
-      for (GateWord& word : stream->words) word = {};
-      stream->before = nullptr;
+      for (StreamGates& gates : stream->gates) {
+        if (!leaving.contains(gates.lane)) continue;
+        gates.lane = nullptr;
+        gates.word = {};
+      }
     }
   }
-  const std::lock_guard lock(lanes_mutex_);
-  bool gave = false;
-  for (auto& lane : lanes_) {
-    if (!lane) continue;
-    if (lane->ahead() != nullptr) lane->ahead()->stop();
-    lane->close();
-    retired_.push_back(std::move(lane));
-    gave = true;
+  std::vector<std::unique_ptr<Lane>> gone;
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    for (auto& lane : lanes_) {
+      if (leaving.contains(lane.get())) gone.push_back(std::move(lane));
+    }
   }
-  return gave;
+  for (auto& lane : gone) {
+    if (lane->door() != nullptr) lane->door()->ahead().stop();
+    lane->close();
+    const std::lock_guard lock(under_way_.mutex);
+    retired_.push_back(std::move(lane));
+  }
+  return true;
 }
 
-// --- copies to the host that are opened later
-
-DeferredReads* Runtime::start_reads() {
-  if (!options().defers()) return nullptr;
-  const auto started = DeferredReads::start(crew_, *this, options().staging_bytes_max);
-  if (started) return *started;
-  std::fprintf(stderr, "sealane: defer is not used: %s\n", started.error().message.c_str());
-  return nullptr;
-}
-
-void Runtime::refused(const ReadOwnerData& whose, const Range& destination, const char* why) {
-  fail(whose.context, kForged);
-  std::fprintf(stderr, "sealane: a copy of %llu bytes to the host failed, they are zeros now: %s\n",
-               static_cast<unsigned long long>(destination.bytes), why);
-}
-
-void Runtime::delivered(const ReadOwnerData& whose, bool verified) {
-  if (whose.observer != nullptr) whose.observer->finish_out(whose.flight, verified);
-}
-
-void Runtime::before_fork() {
-  if (DeferredReads* reads = DeferredReads::get()) reads->hold();
-}
-
-void Runtime::after_fork() {
-  if (DeferredReads* reads = DeferredReads::get()) reads->release();
+// What stands behind a copy that failed must not run: not one of the program's own contexts has
+// failed, but one of ours. So the driver is made to fail the program's before the gate opens. It is
+// known to every call by then, and copies behind it are refused, whether that succeeds or not.
+void Runtime::fail_context(ContextHandle context, uint64_t device_address) {
+  Failing::run(std::make_shared<Failing>(driver_, context, device_address));
 }
 
 void Runtime::step_aside(const char* why) {
-  if (room_.exchange(Room::never) == Room::never) return;
+  if (aside_.exchange(true)) return;
   std::fprintf(stderr, "sealane: stepping aside, copies are the driver's again: %s\n", why);
 }
 

@@ -28,6 +28,25 @@ TEST_F(RuntimeTest, ACopyGoesBehindWhatIsBeforeItAndTheStreamWaitsForIt) {
   EXPECT_EQ(driver_.device[99], 3);
 }
 
+// Two threads use one stream. What the one puts there it finds there, whatever the other does.
+TEST_F(RuntimeTest, ACopyWaitsForWhatItsThreadPutThereThoughAnotherCopiedMeanwhile) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, stream_);
+    std::thread([&] { EXPECT_EQ(in(200, 100), Route::carried); }).join();
+    driver_.obstruct(stream_);
+  }
+  EXPECT_EQ(in(400, 100), Route::carried);
+  runtime_->drain({FakeDriver::kDeviceBase + 200, 100});
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  EXPECT_EQ(driver_.device[400], 0) << "went before what its thread had put into the stream";
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[400], 3);
+}
+
 TEST_F(RuntimeTest, APageableSourceMayChangeAtOnce) {
   std::vector<uint8_t> pageable(3 << 10, 8);
   driver_.obstruct(stream_);
@@ -87,6 +106,8 @@ TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
   runtime_->drain();
   EXPECT_TRUE(runtime_->any_failed());
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  EXPECT_EQ(driver_.failed_contexts, std::vector{FakeDriver::program()})
+      << "work behind it runs on";
   runtime_->forget_context(FakeDriver::program());
   EXPECT_FALSE(runtime_->any_failed());
 }
@@ -124,6 +145,24 @@ TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
   }
   EXPECT_TRUE(driver_.done(stream_)) << "the program would wait for ever";
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+}
+
+// What a copy sets when it is done must not be another stream's by then.
+TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_EQ(in(300, 100), Route::carried);  // on the other lane
+  runtime_->forget_stream(stream_);
+  const StreamHandle other = FakeDriver::stream(8192);
+  for (uint64_t at = 1000; at < 2000; at += 200) {
+    EXPECT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + at, host_ + at, 100,
+                              other, ++id_}),
+              Route::carried);
+    runtime_->drain({address(host_ + at), 100});
+  }
+  driver_.lift();
+  runtime_->drain();
+  EXPECT_TRUE(driver_.done(other)) << "its words were set back";
 }
 
 TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {

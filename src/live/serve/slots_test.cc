@@ -82,11 +82,12 @@ class Driver {
   }
 
   void copy(size_t buffer) {
-    const auto flight = ahead_->request(range(buffer), buffers_[buffer]);
+    ahead_->check_guards(range(buffer));
+    const auto flight = ahead_->claim(range(buffer), buffers_[buffer]);
     ASSERT_TRUE(flight);
     ahead_->ready(*flight);
     for (uint64_t carried = 0; carried < kBytes;) {
-      const auto turn = ahead_->next();
+      const auto turn = ahead_->await_turn() ? ahead_->next() : std::nullopt;
       if (!turn) {
         std::this_thread::yield();
         continue;

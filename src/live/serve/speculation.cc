@@ -38,7 +38,7 @@ SpeculationChoice choose_speculation(const Options& options, unsigned threads) {
     return choice;
   }
   const Costs costs = measure_costs(threads);
-  choice.digests = !options.page_guards || !can_guard_pages();
+  choice.digests = !options.pinned || !options.page_guards || !can_guard_pages();
   choice.outlook = speculation_outlook(costs, choice.digests, link_ns_per_byte());
   const bool possible = !policy->by_cost || costs.copy_ns_per_byte < costs.seal_ns_per_byte;
   choice.why = Why::no_gain;

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Are bulk copies sealed ahead in this process? Asked for, excluded, or else decided by what a
-// core, a guard and the workers can do here. Decided once, when the runtime starts: the first
-// pinned allocation must know, because only memory of ours can be guarded.
+// core, a guard and the workers can do here. Decided once, when the runtime starts.
 #pragma once
 
 #include <cstdint>

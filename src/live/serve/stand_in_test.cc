@@ -80,6 +80,7 @@ class SealingDriver final : public GpuDriver {
   Code wait_word(StreamHandle, uint64_t, uint32_t) override { return kNotSupported; }
   Code run_on_host(StreamHandle, void (*)(void*), void*) override { return kNotSupported; }
   Code synchronise(ContextHandle) override { return kNotSupported; }
+  Code fail_context(ContextHandle, uint64_t) override { return kSuccess; }
   Code set_word_there(ContextHandle, uint64_t, uint32_t) override { return kNotSupported; }
 
  private:

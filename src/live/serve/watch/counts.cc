@@ -61,8 +61,6 @@ std::string_view to_string(Answer answer) {
       return "worker";
     case Answer::slot:
       return "slot";
-    case Answer::deferred:
-      return "deferred";
   }
   return "unknown";
 }

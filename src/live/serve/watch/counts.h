@@ -15,7 +15,7 @@
 namespace sealane::serve {
 
 constexpr size_t kRoutes = static_cast<size_t>(Route::passed_aside) + 1;
-constexpr size_t kAnswers = static_cast<size_t>(Answer::deferred) + 1;
+constexpr size_t kAnswers = static_cast<size_t>(Answer::slot) + 1;
 constexpr Direction kDirections[] = {Direction::to_device, Direction::to_host};
 std::string_view to_string(Route route);
 std::string_view to_string(Answer answer);

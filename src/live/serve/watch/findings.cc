@@ -113,14 +113,6 @@ Check guards(const Findings& f) {
   return out;
 }
 
-Check traps(const Findings& f) {
-  Check out{State::unknown, "reads of destinations can be trapped", "no copies to the host"};
-  if (f.to_host.copies == 0) return out;
-  out.found = f.trap_refusal.empty() ? "by this process" : f.trap_refusal;
-  out.state = f.trap_refusal.empty() ? State::holds : State::differs;
-  return out;
-}
-
 Check unchanged(const Findings& f) {
   Check out{State::unknown, "sources are the same at their next copy", "none came twice"};
   const uint64_t asked = f.sources_changed + f.sources_unchanged;
@@ -147,8 +139,8 @@ Check predictable(const Findings& f) {
 }  // namespace
 
 std::vector<Check> check(const Findings& f) {
-  return {seen(f),         iv_law(f),   message_size(f), source(f),    thread(f),      shape(f),
-          own_messages(f), rotation(f), guards(f),       unchanged(f), predictable(f), traps(f)};
+  return {seen(f),         iv_law(f),   message_size(f), source(f),    thread(f),     shape(f),
+          own_messages(f), rotation(f), guards(f),       unchanged(f), predictable(f)};
 }
 
 std::vector<Outlook> outlook(const Findings& f, const StockCosts& costs) {
@@ -186,20 +178,20 @@ std::vector<Outlook> outlook(const Findings& f, const StockCosts& costs) {
 std::string verdict(const Findings& f) {
   if (bytes_of(f) == 0) return "No copies between host and device were seen: nothing to win.";
   if (messages_of(f) == 0) {
-    return "The driver sealed nothing that Sealane could see. Either confidential mode is off, or\n"
-           "the driver does not seal in libcrypto: engine, parallel and speculate cannot help\n"
+    return "The driver sealed nothing that Sealane could see. Either confidential mode is off, or "
+           "the driver does not seal in libcrypto: engine, parallel and speculate cannot help "
            "here, async can.";
   }
   if (!sees_everything(f)) {
-    return "Part of the data is sealed where Sealane cannot see it. What it sees it can seal\n"
+    return "Part of the data is sealed where Sealane cannot see it. What it sees it can seal "
            "faster; try: sealane run --enable engine,async --verify 1000";
   }
   std::string out =
-      "Sealane can work here: engine, async and parallel answer whatever the driver asks, by the\n"
-      "key, IV and bytes it names. Next: sealane run --enable engine --verify 1000, then add\n"
+      "Sealane can work here: engine, async and parallel answer whatever the driver asks, by the "
+      "key, IV and bytes it names. Next: sealane run --enable engine --verify 1000, then add "
       "async and parallel, one by one.";
   if (f.ivs_broken > 0) {
-    out += "\nThe IVs do not follow the law that speculation needs: leave it off.";
+    out += " The IVs do not follow the law that speculation needs: leave it off.";
   }
   return out;
 }

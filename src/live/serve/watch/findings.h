@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "live/serve/watch/stock_costs.h"
 
 namespace sealane::serve {
@@ -55,7 +56,6 @@ struct Findings {
   uint64_t unguardable_bytes = 0;
   uint64_t unguardable_pinned_bytes = 0;  // of them: memory that --enable pinned would replace
   std::string guard_refusal;
-  std::string trap_refusal;  // why reads cannot be trapped here; empty: they can
   uint64_t sources_unchanged = 0;
   uint64_t sources_changed = 0;
   std::string predictor;    // that led at the end
@@ -87,5 +87,8 @@ std::vector<Outlook> outlook(const Findings& found, const StockCosts& costs);
 
 std::string verdict(const Findings& found);
 std::string findings_page(const Findings& found, const StockCosts& costs);
+
+// The same for programs: "observed" of --stats.
+void write_findings(JsonWriter& json, const Findings& found, const StockCosts& costs);
 
 }  // namespace sealane::serve

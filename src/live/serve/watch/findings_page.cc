@@ -8,6 +8,8 @@
 namespace sealane::serve {
 namespace {
 
+constexpr size_t kFoundAt = 57;  // where what was found begins (cli/trial_text.cc reads it there)
+
 std::string_view mark(Check::State state) {
   switch (state) {
     case Check::State::holds:
@@ -20,6 +22,20 @@ std::string_view mark(Check::State state) {
       return "?       ";
   }
   return "?";
+}
+
+std::string_view to_string(Check::State state) {
+  switch (state) {
+    case Check::State::holds:
+      return "holds";
+    case Check::State::differs:
+      return "differs";
+    case Check::State::fails:
+      return "fails";
+    case Check::State::unknown:
+      break;
+  }
+  return "unknown";
 }
 
 std::string way_line(const char* name, const Findings::Way& way) {
@@ -44,13 +60,15 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
 
   out += "\nWhat Sealane would like to rely on\n";
   for (const Check& one : check(f)) {
-    out += concat("  ", padded(std::string(mark(one.state)), 11), padded(one.what, 44), one.found,
-                  "\n");
+    out += concat("  ", padded(std::string(mark(one.state)), 11), padded(one.what, 44),
+                  wrapped(one.found, kFoundAt));
   }
 
-  out += "\nWhat it would have saved, at most (ESTIMATED from the above";
-  if (f.emulated) out += concat(" and platform ", costs.from);
-  out += concat(", ", f.workers, f.workers == 1 ? " worker)\n" : " workers)\n");
+  const std::string model = f.emulated ? concat(" and platform ", costs.from) : "";
+  out += concat("\n",
+                wrapped(concat("What it would have saved, at most (ESTIMATED from the above", model,
+                               ", ", f.workers, f.workers == 1 ? " worker)" : " workers)"),
+                        0));
   out += "  with                     callers wait   sealing in the way of data\n";
   for (const Outlook& one : outlook(f, costs)) {
     // The ellipsis is one column wide and three bytes long.
@@ -59,10 +77,27 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
                   indented(time_text(one.sealing_s), 20), "\n");
   }
   out += "  A program that is bound by its kernels gains less.\n";
-  if (!f.speculation.empty()) out += concat("  speculate by default: ", f.speculation, "\n");
-  if (f.unguardable_bytes > 0) out += concat("  note: no guard: ", f.guard_refusal, "\n");
-  for (const std::string& note : f.notes) out += concat("  note: ", note, "\n");
-  return concat(out, "\nVerdict\n", verdict(f), "\n");
+  const auto remark = [&](const char* about, const std::string& words) {
+    out += concat("  ", wrapped(concat(about, words), 2));
+  };
+  if (!f.speculation.empty()) remark("speculate by default: ", f.speculation);
+  if (f.unguardable_bytes > 0) remark("note: no guard: ", f.guard_refusal);
+  for (const std::string& note : f.notes) remark("note: ", note);
+  return concat(out, "\nVerdict\n", wrapped(verdict(f), 0));
+}
+
+void write_findings(JsonWriter& json, const Findings& found, const StockCosts& costs) {
+  json.begin_object("observed").begin_array("checks");
+  for (const Check& one : check(found)) {
+    json.begin_object().field("state", to_string(one.state)).field("what", one.what);
+    json.field("found", one.found).end_object();
+  }
+  json.end_array().begin_array("outlook");
+  for (const Outlook& one : outlook(found, costs)) {
+    json.begin_object().field("parts", one.parts).field("callers_wait_s", one.callers_wait_s);
+    json.field("sealing_s", one.sealing_s).end_object();
+  }
+  json.end_array().field("verdict", verdict(found)).end_object();
 }
 
 }  // namespace sealane::serve

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "live/serve/thread.h"
 #include "live/serve/watch/output.h"
@@ -46,7 +47,7 @@ void Metrics::finish() noexcept {
 
 void Metrics::write(bool running) {
   if (!stats_.has_seen_anything()) return;
-  const int error_number = replace_file(path_, metrics_text(stats_, process_, running));
+  const int error_number = write_output(path_, metrics_text(stats_, process_, running));
   if (error_number != 0 && !complained_) complain(path_, error_number);
   complained_ = complained_ || error_number != 0;
 }

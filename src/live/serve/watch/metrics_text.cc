@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every metric, family by family, in the order of docs/watching.md.
+// Every metric, family by family. A help text stands alone and is what docs/watching.md says, to
+// the letter (a test prints the table that belongs there).
 
 #include <algorithm>
 
@@ -97,7 +98,7 @@ void Page::of_copies() {
                    return counts_.copies_by(direction, route).count;
                  });
   by_kind<Route>(
-      "sealane_copy_bytes_total", "Bytes of these copies.", "route", kRoutes,
+      "sealane_copy_bytes_total", "Bytes of copies between host and device.", "route", kRoutes,
       [&](Direction direction, Route route) { return counts_.copies_by(direction, route).bytes; });
   by_direction(
       "sealane_copy_blocked_seconds_total", "Time callers spent in copy calls.",
@@ -109,7 +110,7 @@ void Page::of_copies() {
                });
   by_direction("sealane_copy_errors_total", "Copies that failed.",
                [&](Direction direction) { return counts_.copies_of(direction).failed; });
-  by_direction("sealane_lane_busy_seconds_total", "Time lanes spent carrying copies.",
+  by_direction("sealane_lane_busy_seconds_total", "Time copy threads spent carrying copies.",
                [&](Direction direction) {
                  return stats_.seconds(counts_.carried[static_cast<size_t>(direction)].ns);
                });
@@ -123,27 +124,29 @@ void Page::of_messages() {
       "sealane_messages_total", "AEAD messages of the driver, by who answered.", "answer", kAnswers,
       [&](Direction direction, Answer answer) { return tally(direction, answer).count; });
   by_kind<Answer>(
-      "sealane_message_bytes_total", "Bytes of these messages.", "answer", kAnswers,
+      "sealane_message_bytes_total", "Bytes of AEAD messages of the driver.", "answer", kAnswers,
       [&](Direction direction, Answer answer) { return tally(direction, answer).bytes; });
-  by_kind<Answer>("sealane_message_busy_seconds_total", "Time the driver spent on them.", "answer",
-                  kAnswers, [&](Direction direction, Answer answer) {
+  by_kind<Answer>("sealane_message_busy_seconds_total",
+                  "Time the driver's threads spent on AEAD messages.", "answer", kAnswers,
+                  [&](Direction direction, Answer answer) {
                     return stats_.seconds(tally(direction, answer).ns);
                   });
 }
 
 void Page::of_waits_and_threads(const MetricsOf& process) {
   one("sealane_waits_total", Exposition::counter, "Synchronising calls.", counts_.waits.count);
-  one("sealane_wait_blocked_seconds_total", Exposition::counter, "Time callers spent in them.",
-      stats_.seconds(counts_.waits.ns));
+  one("sealane_wait_blocked_seconds_total", Exposition::counter,
+      "Time callers spent in synchronising calls.", stats_.seconds(counts_.waits.ns));
   one("sealane_workers", Exposition::gauge, "Threads that seal and open.",
       uint64_t{process.workers});
   const std::pair<const char*, const Tally*> work[] = {
       {"part", &counts_.parts}, {"requested", &counts_.sealed[0]}, {"ahead", &counts_.sealed[1]}};
   out_.family("sealane_worker_bytes_total", Exposition::counter, "Bytes workers sealed or opened.");
   for (const auto& [name, tally] : work) out_.sample({{"work", name}}, tally->bytes);
-  out_.family("sealane_worker_busy_seconds_total", Exposition::counter, "Time they spent on that.");
+  out_.family("sealane_worker_busy_seconds_total", Exposition::counter,
+              "Time workers spent sealing and opening.");
   for (const auto& [name, tally] : work) out_.sample({{"work", name}}, stats_.seconds(tally->ns));
-  one("sealane_cpu_seconds_total", Exposition::counter, "CPU time of workers and lanes.",
+  one("sealane_cpu_seconds_total", Exposition::counter, "CPU time of workers and copy threads.",
       static_cast<double>(counts_.cpu_ns) / 1e9);
   one("sealane_keys_total", Exposition::counter, "Keys seen: channels and rotations.",
       counts_.keys);
@@ -153,27 +156,29 @@ void Page::of_lanes() {
   using Lane = const LaneCounts&;
   using Now = const Ahead::Stats&;
   by_lane("sealane_speculation_requests_total", Exposition::counter,
-          "Bulk copies to the device, where they are sealed ahead.",
+          "Bulk copies to the device on lanes that seal ahead.",
           [](Lane lane, Now) { return lane.pipeline.requests; });
   by_lane("sealane_speculation_hits_total", Exposition::counter,
-          "Those that were foreseen and not changed.",
+          "Bulk copies that were foreseen and unchanged.",
           [](Lane lane, Now) { return lane.pipeline.hits; });
-  by_lane("sealane_speculation_misses_total", Exposition::counter, "Those that were not.",
+  by_lane("sealane_speculation_misses_total", Exposition::counter,
+          "Bulk copies that were not foreseen, or had changed.",
           [](Lane lane, Now) { return lane.misses(); });
-  by_lane("sealane_speculation_guesses_total", Exposition::counter, "Copies that were foreseen.",
+  by_lane("sealane_speculation_guesses_total", Exposition::counter,
+          "Copies that were planned before they were asked for.",
           [](Lane lane, Now) { return lane.pipeline.guesses; });
   by_lane("sealane_speculation_messages_total", Exposition::counter, "Messages of bulk copies.",
           [](Lane lane, Now) { return lane.pipeline.messages; });
   by_lane("sealane_speculation_messages_ahead_total", Exposition::counter,
-          "Those that were sealed before they were asked for.",
+          "Messages of bulk copies sealed before they were asked for.",
           [](Lane lane, Now) { return lane.messages_ahead; });
-  by_lane("sealane_speculation_pads_total", Exposition::counter, "Messages that carry nothing.",
-          [](Lane lane, Now) { return lane.pipeline.padded; });
+  by_lane("sealane_speculation_pads_total", Exposition::counter,
+          "Messages sent that carry nothing.", [](Lane lane, Now) { return lane.pipeline.padded; });
   by_lane("sealane_speculation_holds_total", Exposition::counter,
-          "Times a copy waited for the one that was expected before it.",
+          "Times a copy waited for the one expected before it.",
           [](Lane lane, Now) { return lane.pipeline.held; });
   out_.family("sealane_speculation_voided_slots_total", Exposition::counter,
-              "Messages sealed ahead for nothing, by why.");
+              "Slots wiped without being used, by why.");
   for (size_t i = 0; i < lanes_.size(); ++i) {
     for (size_t why = 0; why < kVoidReasons; ++why) {
       out_.sample({{"lane", concat(lanes_[i].lane)},
@@ -182,9 +187,10 @@ void Page::of_lanes() {
                   counts_.lanes[i].pipeline.voided_for[why]);
     }
   }
-  by_lane("sealane_speculation_slot_bytes", Exposition::gauge, "What is sealed ahead now.",
+  by_lane("sealane_speculation_slot_bytes", Exposition::gauge, "Bytes in slots now.",
           [](Lane, Now now) { return now.slot_bytes; });
-  by_lane("sealane_speculation_slot_peak_bytes", Exposition::gauge, "The most there ever was.",
+  by_lane("sealane_speculation_slot_peak_bytes", Exposition::gauge,
+          "The most bytes there ever were in slots.",
           [](Lane, Now now) { return now.slot_bytes_peak; });
 }
 
@@ -213,9 +219,10 @@ void Page::of_predictors() {
                 uint64_t{1});
   }
   each("sealane_predictor_hits_total", Exposition::counter,
-       "Copies to the device that were among its next few guesses.",
+       "Copies that were among the next four guesses of this predictor.",
        [](const Ahead::Stats&, const PredictorScore& score) { return score.hits; });
-  each("sealane_predictor_misses_total", Exposition::counter, "Those that were not.",
+  each("sealane_predictor_misses_total", Exposition::counter,
+       "Copies that were not among its next four guesses.",
        [](const Ahead::Stats&, const PredictorScore& score) { return score.misses; });
 }
 

@@ -79,7 +79,6 @@ Findings Observer::findings() const {
     }
   }
   out.guard_refusal = sources_.refusal();
-  if (options_.why_no_traps != nullptr) out.trap_refusal = options_.why_no_traps();
   if (options_.speculation != nullptr) out.speculation = options_.speculation(options_.workers);
   out.predictor = predictors_.leader();
   if (is_paced()) {

@@ -36,7 +36,6 @@ struct ObserverOptions {
   double (*dilation)() = nullptr;  // as in StatsOptions; not null on the emulated GPU
   unsigned workers = 1;
   double (*measure_engine)() = nullptr;  // GB/s of our engine on one core; asked once, at the end
-  std::string (*why_no_traps)() = nullptr;                 // Findings::trap_refusal; the same
   std::string (*speculation)(unsigned workers) = nullptr;  // Findings::speculation; the same
 };
 
@@ -49,6 +48,7 @@ class Observer final : public EventSink {
   void finish() noexcept override;
 
   Findings findings() const;
+  void write(JsonWriter& json) const { write_findings(json, findings(), options_.costs); }
 
  private:
   // A message that came by.

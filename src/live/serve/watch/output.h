@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files written from inside somebody else's program: plain system calls, no stdio of the program's.
-// A file that cannot be written is one line on stderr, once, and is then left alone.
+// Files written from inside somebody else's program (by base/output_file.h): plain system calls, no
+// stdio of the program's. A file that cannot be written is one line on stderr, once, and is then
+// left alone.
 //
 // StreamFile is not synchronised; the functions are.
 #pragma once
@@ -11,16 +12,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/output_file.h"
+
 namespace sealane::serve {
 
 // "%p" in a file's name is the process's number, so that each process of a job has its own.
 std::string output_path(std::string_view pattern);
 
-// All of it or nothing: written beside `path`, then renamed. Returns an errno, 0 if it is done, and
-// says nothing.
-int replace_file(const std::string& path, std::string_view text);
-
-// The same, with the line on stderr.
+// All of it or nothing; with the line on stderr if it cannot be.
 bool write_whole(const std::string& path, std::string_view text);
 void complain(const std::string& path, int error_number);  // that line
 
@@ -34,10 +33,10 @@ class StreamFile {
   explicit StreamFile(std::string path) : path_(std::move(path)) {}
   StreamFile(const StreamFile&) = delete;
   StreamFile& operator=(const StreamFile&) = delete;
-  ~StreamFile();
 
   void append(std::string_view text);
-  // Writes everything and `tail` behind it. What is appended later takes the tail's place.
+  // Writes everything and `tail` behind it. What is appended later takes the tail's place, or is
+  // left out where nothing can be taken back.
   void finish(std::string_view tail);
 
  private:
@@ -49,7 +48,7 @@ class StreamFile {
   const std::string path_;
   std::string buffer_;
   uint64_t written_ = 0;
-  int file_ = -1;
+  OutputStream file_;
   bool failed_ = false;
 };
 

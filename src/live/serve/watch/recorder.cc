@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "base/text.h"
@@ -272,7 +273,10 @@ void Recorder::launch_took(uint64_t launch, uint64_t ns) {
   const auto waiting = std::find_if(held_.begin(), held_.end(),
                                     [&](const Line& one) { return one.launch == launch; });
   if (launch == 0 || waiting == held_.end()) return;
-  waiting->text += concat(ns);
+  // Beyond all measure: a driver's clock that said "before it began".
+  const bool possible = ns <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!possible) ++untimed_launches_;
+  waiting->text += concat(possible ? ns : 0);
   waiting->launch = 0;
   waiting->text += waiting->rest;
   waiting->rest.clear();

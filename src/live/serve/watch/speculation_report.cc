@@ -90,13 +90,16 @@ std::string speculation_lines(const Counts& whole, const std::optional<Counts>& 
     const LaneCounts& counts = whole.lanes[i];
     const Ahead::Stats& lane = lanes[i];
     if (counts.pipeline.requests == 0) continue;
-    out += concat("  sealing ahead on lane ", lane.lane, " of GPU ", lane.device, ": ",
-                  hits_text(counts), "\n");
-    if (profiled) out += concat("    profiled: ", hits_text(profiled->lanes[i]), "\n");
-    out += concat("    ", lane.leader.empty() ? "no predictor" : lane.leader, " leads; ",
+    const auto add = [&](size_t indent, const std::string& words) {
+      out += std::string(indent, ' ') + wrapped(words, indent);
+    };
+    add(2, concat("sealing ahead on lane ", lane.lane, " of GPU ", lane.device, ": ",
+                  hits_text(counts)));
+    if (profiled) add(4, concat("profiled: ", hits_text(profiled->lanes[i])));
+    add(4, concat(lane.leader.empty() ? "no predictor" : lane.leader, " leads; ",
                   voided_text(counts.pipeline), ", ", grouped(counts.pipeline.padded), " pads, ",
                   grouped(counts.pipeline.held), " holds, at most ",
-                  bytes_text(lane.slot_bytes_peak), " in slots\n");
+                  bytes_text(lane.slot_bytes_peak), " in slots"));
   }
   return out;
 }

@@ -29,6 +29,8 @@
 
 namespace sealane::serve {
 
+class Observer;
+
 struct StatsOptions {
   std::string path;     // of the JSON file; empty: none
   bool summary = true;  // lines on stderr
@@ -36,6 +38,7 @@ struct StatsOptions {
   double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
   std::vector<Ahead::Stats> (*lanes)() = nullptr;  // those that seal ahead, asked when it is told
   SpeculationChoice speculation{};
+  const Observer* observer = nullptr;  // whose findings are told, too
 };
 
 class Stats final : public EventSink {
@@ -51,6 +54,9 @@ class Stats final : public EventSink {
   std::string summary() const;
   std::vector<Ahead::Stats> lanes() const;  // those that seal ahead, as of now
   double seconds(uint64_t real_ns) const;   // device time
+  // Are times those of a real or a modelled GPU? Those of an emulated one that runs as fast as it
+  // can are nobody's, and not to be put beside an estimate.
+  bool is_timed() const { return options_.dilation == nullptr || options_.dilation() > 0; }
   bool has_seen_anything() const { return first_ns_.load(std::memory_order_relaxed) != 0; }
 
  private:

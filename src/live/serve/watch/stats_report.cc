@@ -5,6 +5,7 @@
 
 #include "base/figures.h"
 #include "base/json_writer.h"
+#include "live/serve/watch/observer.h"
 #include "live/serve/watch/speculation_report.h"
 #include "live/serve/watch/stats.h"
 
@@ -39,7 +40,8 @@ std::string Stats::json() const {
   json.field("decision", to_string(options_.speculation.why));
   json.field("why", describe(options_.speculation)).end_object().end_object();
   json.begin_object("stock_estimate").field("platform", options_.costs.from);
-  json.field("method", kMethod).end_object();
+  json.field("method", kMethod).field("comparable", is_timed()).end_object();
+  if (options_.observer != nullptr) options_.observer->write(json);
   json.begin_array("notes");
   for (const auto& note : notes_) {
     if (note != nullptr) json.element(note.load());
@@ -120,14 +122,17 @@ std::string Stats::copy_line(const Counts& counts, Direction direction) const {
       indented(grouped(all.count), 9), indented(bytes_text(all.bytes), 12),
       indented(percent_of(static_cast<double>(carried.bytes), static_cast<double>(all.bytes)), 10),
       indented(time_text(seconds(all.ns)), 16),
-      indented(time_text(static_cast<double>(stock_ns) / 1e9), 18), "\n");
+      indented(is_timed() ? time_text(static_cast<double>(stock_ns) / 1e9) : "-", 18), "\n");
 }
 
 std::string Stats::summary() const {
   const Counts whole = counts();
   std::string out = concat("sealane: ", time_text(seconds(whole.elapsed_ns)),
                            " from the first GPU call to the last");
-  if (options_.dilation != nullptr && options_.dilation() > 0) out += " (device time)";
+  if (options_.dilation != nullptr) {
+    out += is_timed() ? " (device time)"
+                      : "\n  (emulated at full speed: times say nothing; --platform P paces it)";
+  }
   out += "\n  direction     copies       bytes   carried  callers waited  stock, estimated\n";
   for (const Direction direction : kDirections) out += copy_line(whole, direction);
   if (const auto range = profiled()) {
@@ -135,7 +140,7 @@ std::string Stats::summary() const {
     for (const Direction direction : kDirections) out += copy_line(*range, direction);
   }
   if (options_.speculation.why != SpeculationChoice::Why::excluded) {
-    out += concat("  sealing ahead ", describe(options_.speculation), "\n");
+    out += concat("  ", wrapped(concat("sealing ahead ", describe(options_.speculation)), 4));
   }
   out += speculation_lines(whole, profiled(), lanes());
   out += concat("  waiting calls ", grouped(whole.waits.count), ", ",
@@ -150,7 +155,7 @@ std::string Stats::summary() const {
       whole.copies_of(Direction::to_device).failed + whole.copies_of(Direction::to_host).failed;
   if (failed > 0) out += concat("  failed copies ", grouped(failed), "\n");
   for (const auto& note : notes_) {
-    if (note != nullptr) out += concat("  note: ", note.load(), "\n");
+    if (note != nullptr) out += concat("  ", wrapped(concat("note: ", note.load()), 4));
   }
   return out;
 }

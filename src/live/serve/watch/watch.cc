@@ -15,8 +15,8 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "live/read_trap.h"
 #include "live/serve/watch/chrome_trace.h"
+#include "live/serve/watch/last_signals.h"
 #include "live/serve/watch/metrics.h"
 #include "live/serve/watch/observer.h"
 #include "live/serve/watch/recorder.h"
@@ -71,12 +71,12 @@ double unix_time_s() {
 }
 
 // One who counts for both who tell.
-void start_counting(Lookup lookup, const WatchContext& context) {
+void start_counting(Lookup lookup, const WatchContext& context, const Observer* observer) {
   const std::string stats = path_in(lookup, "SEALANE_STATS");
   const std::string metrics = path_in(lookup, "SEALANE_METRICS");
   if (stats.empty() && metrics.empty()) return;
   auto& counts = *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation,
-                             &Ahead::stats_of_all, context.speculation});
+                             &Ahead::stats_of_all, context.speculation, observer});
   add_sink(counts);
   if (metrics.empty()) return;
   auto& told = *new Metrics(counts, metrics_path(metrics),
@@ -90,11 +90,6 @@ std::string speculation_by_default(unsigned workers) {
   return describe(choose_speculation(Options(), workers));
 }
 
-std::string why_no_traps() {
-  const auto trap = ReadTrap::open();
-  return trap ? std::string() : trap.error().message;
-}
-
 }  // namespace
 
 bool is_watching_asked(Lookup lookup) {
@@ -104,17 +99,20 @@ bool is_watching_asked(Lookup lookup) {
 }
 
 void start_watching(Lookup lookup, const WatchContext& context) {
-  start_counting(lookup, context);
+  Observer* observer = nullptr;
+  if (is_set(lookup, "SEALANE_OBSERVE")) {
+    observer = new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine,
+                             &speculation_by_default});
+  }
+  start_counting(lookup, context, observer);
   if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
     add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));
   }
   if (const std::string path = path_in(lookup, "SEALANE_RECORD"); !path.empty()) {
     add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
   }
-  if (is_set(lookup, "SEALANE_OBSERVE")) {
-    add_sink(*new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine,
-                            &why_no_traps, &speculation_by_default}));
-  }
+  if (observer != nullptr) add_sink(*observer);
+  watch_for_last_signals();
 }
 
 }  // namespace sealane::serve

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that SIGINT, SIGTERM or SIGHUP ends still tells what was seen: statistics, the page of
+// --observe, the ends of files. Only where the program leaves such a signal to the system; one with
+// a handler of its own, before or after us, keeps it and ends as it wants to.
+//
+// The handler does nothing but wake a thread of ours, for the thread it interrupts may hold any
+// lock; that thread tells, puts the system's own handling back and sends the signal again, so the
+// program dies of it as it would have. Children of a fork die at once.
+//
+// Concurrency: the functions from any thread.
+#pragma once
+
+namespace sealane::serve {
+
+// Once, when somebody watches. Without a thread, signals stay as they are.
+void watch_for_last_signals();
+
+// What every sink has to say, once: at the end of the process or before a signal ends it. Whoever
+// comes second waits for the first.
+void tell_everything();
+
+}  // namespace sealane::serve
