@@ -61,8 +61,8 @@ struct WireShape {
   uint32_t record_bytes = 0;     // of a whole record
 
   // A slot starts with the record's size, placed so that the payload of a record whose header has
-  // 48 bytes is aligned to a cache line.
-  static constexpr uint32_t kRecordAt = 16;
+  // 56 bytes is aligned to a cache line.
+  static constexpr uint32_t kRecordAt = 8;
   uint32_t slot_bytes() const { return (kRecordAt + record_bytes + 63) / 64 * 64; }
 };
 

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -63,13 +66,62 @@ void prepare_tcp(int descriptor) {
 
 }  // namespace
 
-Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+// All that are open, so that a child can close them. Never destroyed: static ones may end later.
+class SocketsOfProcess {
+ public:
+  static SocketsOfProcess& all() {
+    static SocketsOfProcess& only = *new SocketsOfProcess;
+    return only;
+  }
+
+  void add(Socket* socket) {
+    const std::lock_guard lock(mutex_);
+    sockets_.insert(socket);
+  }
+  void close_and_remove(Socket* socket) {
+    const std::lock_guard lock(mutex_);
+    sockets_.erase(socket);
+    close(std::exchange(socket->descriptor_, -1));
+  }
+  // `to` is not open.
+  void move(Socket* from, Socket* to) {
+    const std::lock_guard lock(mutex_);
+    to->descriptor_ = std::exchange(from->descriptor_, -1);
+    sockets_.erase(from);
+    if (to->valid()) sockets_.insert(to);
+  }
+
+ private:
+  SocketsOfProcess() {
+    pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                   [] { all().close_in_child(); });
+  }
+
+  void close_in_child() {
+    for (Socket* socket : sockets_) close(std::exchange(socket->descriptor_, -1));
+    sockets_.clear();
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::set<Socket*> sockets_;
+};
+
+void Socket::register_fork_handlers() { SocketsOfProcess::all(); }
+
+Socket::Socket(int descriptor) : descriptor_(descriptor) {
+  if (valid()) SocketsOfProcess::all().add(this);
+}
+Socket::Socket(Socket&& other) noexcept {
+  if (other.valid()) SocketsOfProcess::all().move(&other, this);
+}
 Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
+  Socket old(std::move(*this));
+  if (other.valid()) SocketsOfProcess::all().move(&other, this);
   return *this;
 }
 Socket::~Socket() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (valid()) SocketsOfProcess::all().close_and_remove(this);
 }
 
 Result<Socket> Socket::listen_tcp(const std::string& host, uint16_t port) {

@@ -3,6 +3,9 @@
 //
 // Stream sockets, always non-blocking and close-on-exec: TCP over IPv4 and IPv6, and abstract Unix
 // sockets, which vanish with their process and can pass descriptors.
+//
+// A socket stays with the process that made it: after fork() the child's are closed and not valid()
+// any more, whatever thread was using them, so that a dead rank is not kept alive by its children.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +22,7 @@ namespace sealane {
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  explicit Socket(int descriptor);
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
@@ -43,10 +46,14 @@ class Socket {
   // As send. A descriptor that came along is appended to `passed`, to be closed by the caller.
   ptrdiff_t receive(MutableBytes out, std::vector<int>* passed = nullptr) const;
 
+  // Handlers of fork() that are registered after this call find a child's sockets closed.
+  static void register_fork_handlers();
+
   bool valid() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
 
  private:
+  friend class SocketsOfProcess;
   int descriptor_ = -1;
 };
 
