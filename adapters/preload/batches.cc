@@ -139,8 +139,11 @@ CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass
   for (Asked& one : batch.copies) one.id = timed ? runtime->next_copy() : 0;
   const serve::Route route = carry(*runtime, stream, batch);
   CUresult result = CUDA_SUCCESS;
-  if (route != serve::Route::carried) {
-    runtime->touch(stream);
+  if (route != serve::Route::carried) {  // its context may have failed meanwhile
+    result = left_error(*runtime);
+  }
+  if (route != serve::Route::carried && result == CUDA_SUCCESS) {
+    const serve::Runtime::Entering entering(*runtime, stream);
     if (!batch.copies.empty()) {
       const Asked& first = batch.copies.front();
       serve::copy_in_flight() = {first.id, {reinterpret_cast<uint64_t>(first.host), first.bytes}};

@@ -9,13 +9,14 @@
 using namespace sealane::preload;
 namespace serve = sealane::serve;
 
-SEALANE_HOOKED cuInit(unsigned flags) {
+SEALANE_HOOKED cuInit(unsigned flags) try {
   const auto next = SEALANE_REAL(cuInit);
   if (next == nullptr) return CUDA_ERROR_NO_DEVICE;
   const CUresult result = next(flags);
   if (result == CUDA_SUCCESS) driver_is_up();
   return result;
 }
+SEALANE_UNTHROWN
 
 namespace {
 
@@ -47,11 +48,12 @@ CUresult end_context(CUcontext context, End&& end) {
 }  // namespace
 
 #define CREATE(symbol, parameters, arguments)                                \
-  SEALANE_HOOKED symbol parameters {                                         \
+  SEALANE_HOOKED symbol parameters try {                                     \
     const auto next = SEALANE_REAL(symbol);                                  \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED                      \
                            : create_context([&] { return next arguments; }); \
-  }
+  }                                                                          \
+  SEALANE_UNTHROWN
 CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
        (context, flags, device))
 CREATE(cuCtxCreate_v3,
@@ -62,18 +64,20 @@ CREATE(cuCtxCreate_v4,
        (context, parameters, flags, device))
 CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
 
-SEALANE_HOOKED cuCtxDestroy_v2(CUcontext context) {
+SEALANE_HOOKED cuCtxDestroy_v2(CUcontext context) try {
   const auto next = SEALANE_REAL(cuCtxDestroy_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return end_context(context, [&] { return next(context); });
 }
+SEALANE_UNTHROWN
 
 #define END_PRIMARY(symbol)                                   \
-  SEALANE_HOOKED symbol(CUdevice device) {                    \
+  SEALANE_HOOKED symbol(CUdevice device) try {                \
     const auto next = SEALANE_REAL(symbol);                   \
     if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;   \
     return end_primary(device, [&] { return next(device); }); \
-  }
+  }                                                           \
+  SEALANE_UNTHROWN
 
 namespace {
 
@@ -117,19 +121,22 @@ void* in_front(const char* name, int version, cuuint64_t flags, void* found) {
 
 }  // namespace
 
-SEALANE_HOOKED cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+SEALANE_HOOKED cuGetProcAddress(const char* name, void** function, int version,
+                                cuuint64_t flags) try {
   const auto next = SEALANE_REAL(cuGetProcAddress);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const CUresult result = next(name, function, version, flags);
   if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
   return result;
 }
+SEALANE_UNTHROWN
 
 SEALANE_HOOKED cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
-                                   CUdriverProcAddressQueryResult* status) {
+                                   CUdriverProcAddressQueryResult* status) try {
   const auto next = SEALANE_REAL(cuGetProcAddress_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const CUresult result = next(name, function, version, flags, status);
   if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
   return result;
 }
+SEALANE_UNTHROWN

@@ -106,16 +106,14 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
         runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
   CUresult result = CUDA_SUCCESS;
-  if (route != serve::Route::carried) {
-    runtime->touch(stream);
+  if (route != serve::Route::carried) {  // its context may have failed meanwhile
+    result = left_error(*runtime, stream);
+  }
+  if (route != serve::Route::carried && result == CUDA_SUCCESS) {
+    const serve::Runtime::Entering entering(*runtime, stream);
     serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
     result = pass();
     serve::copy_in_flight() = {};
-    // A driver that did not wait for it will write host memory later.
-    const bool unsettled = async && asked.direction != Direction::to_device;
-    if (unsettled && result == CUDA_SUCCESS && runtime->seals_ahead() && !is_capturing(stream)) {
-      runtime->unsettle(stream);
-    }
     if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);
   }
   if (timed) {

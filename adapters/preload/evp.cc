@@ -1,316 +1,226 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// The exported functions. Their versions are OpenSSL 3's and not the default ones of their names
+// (one @): an unversioned reference is meant for somebody else's libcrypto (BoringSSL, AWS-LC,
+// LibreSSL, a static copy) and does not bind to us.
 
 #include "evp.h"
 
-#include <dlfcn.h>
+#include <cxxabi.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
+#include <exception>
 
-#include "live/serve/options.h"
-#include "live/serve/pace.h"
+#include "evp_context.h"
+#include "libcrypto.h"
 #include "live/serve/stand_in.h"
 #include "loader.h"
-#include "shadow.h"
-
-// libcrypto's types are opaque here: its headers would bring its inline functions and macros.
-struct evp_cipher_ctx_st;
-struct evp_cipher_st;
-struct engine_st;
-using Context = evp_cipher_ctx_st;
-using Cipher = evp_cipher_st;
-using Byte = unsigned char;
-struct Parameter {  // OSSL_PARAM, an array of which ends with one without a key
-  const char* key;
-  unsigned type;
-  void* data;
-  size_t data_bytes;
-  size_t returned_bytes;
-};
 
 namespace sealane::preload {
 namespace {
 
-constexpr int kNidAes256Gcm = 901;
-constexpr int kSetIvLength = 0x9;  // EVP_CTRL_AEAD_SET_IVLEN
-constexpr int kGetTag = 0x10;      // EVP_CTRL_AEAD_GET_TAG
-constexpr int kSetTag = 0x11;      // EVP_CTRL_AEAD_SET_TAG
-
-using InitEx = int(Context*, const Cipher*, engine_st*, const Byte*, const Byte*);
-using InitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, const Parameter*);
-using Init = int(Context*, const Cipher*, const Byte*, const Byte*);
-using CipherInitEx = int(Context*, const Cipher*, engine_st*, const Byte*, const Byte*, int);
-using CipherInitEx2 = int(Context*, const Cipher*, const Byte*, const Byte*, int, const Parameter*);
-using CipherInit = int(Context*, const Cipher*, const Byte*, const Byte*, int);
-using Update = int(Context*, Byte*, int*, const Byte*, int);
-using Final = int(Context*, Byte*, int*);
-
-// The real libcrypto. Opened by us: the driver may have loaded it out of everybody's sight.
-struct Libcrypto {
-  InitEx *encrypt_init_ex, *decrypt_init_ex;
-  InitEx2 *encrypt_init_ex2, *decrypt_init_ex2;
-  Init *encrypt_init, *decrypt_init;
-  CipherInitEx* cipher_init_ex;
-  CipherInitEx2* cipher_init_ex2;
-  CipherInit* cipher_init;
-  Update *encrypt_update, *decrypt_update, *cipher_update;
-  Final *encrypt_final_ex, *decrypt_final_ex, *cipher_final_ex;
-  Final *encrypt_final, *decrypt_final, *cipher_final;
-  int (*ctrl)(Context*, int, int, void*);
-  int (*get_params)(Context*, Parameter*);
-  int (*set_params)(Context*, const Parameter*);
-  void (*free)(Context*);
-  int (*reset)(Context*);
-  int (*copy)(Context*, const Context*);
-  const Cipher* (*cipher_of)(const Context*);
-  int (*nid_of)(const Cipher*);
-  int (*encrypting)(const Context*);
-  bool complete = true;
-
-  Libcrypto() {
-    void* library = real_dlopen("libcrypto.so.3", RTLD_LAZY | RTLD_LOCAL);
-    const auto find = [&](auto*& slot, const char* name) {
-      slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(
-          library != nullptr ? real_dlsym(library, name) : nullptr);
-      complete = complete && slot != nullptr;
-    };
-    find(encrypt_init_ex, "EVP_EncryptInit_ex");
-    find(decrypt_init_ex, "EVP_DecryptInit_ex");
-    find(encrypt_init_ex2, "EVP_EncryptInit_ex2");
-    find(decrypt_init_ex2, "EVP_DecryptInit_ex2");
-    find(encrypt_init, "EVP_EncryptInit");
-    find(decrypt_init, "EVP_DecryptInit");
-    find(cipher_init_ex, "EVP_CipherInit_ex");
-    find(cipher_init_ex2, "EVP_CipherInit_ex2");
-    find(cipher_init, "EVP_CipherInit");
-    find(encrypt_update, "EVP_EncryptUpdate");
-    find(decrypt_update, "EVP_DecryptUpdate");
-    find(cipher_update, "EVP_CipherUpdate");
-    find(encrypt_final_ex, "EVP_EncryptFinal_ex");
-    find(decrypt_final_ex, "EVP_DecryptFinal_ex");
-    find(cipher_final_ex, "EVP_CipherFinal_ex");
-    find(encrypt_final, "EVP_EncryptFinal");
-    find(decrypt_final, "EVP_DecryptFinal");
-    find(cipher_final, "EVP_CipherFinal");
-    find(ctrl, "EVP_CIPHER_CTX_ctrl");
-    find(get_params, "EVP_CIPHER_CTX_get_params");
-    find(set_params, "EVP_CIPHER_CTX_set_params");
-    find(free, "EVP_CIPHER_CTX_free");
-    find(reset, "EVP_CIPHER_CTX_reset");
-    find(copy, "EVP_CIPHER_CTX_copy");
-    find(cipher_of, "EVP_CIPHER_CTX_get0_cipher");
-    find(nid_of, "EVP_CIPHER_get_nid");
-    find(encrypting, "EVP_CIPHER_CTX_is_encrypting");
-  }
-};
-
-const Libcrypto& libcrypto() {
-  static const Libcrypto& found = *new Libcrypto;
-  return found;
-}
-
 std::atomic<serve::Crew*> crew{nullptr};  // null: nothing to watch or answer
-std::atomic<bool> distrusted{false};      // an answer was wrong: never again
-std::atomic<uint64_t> verified{0};
 
-Shadows& shadows() {
-  static Shadows& all = *new Shadows;
+EvpContexts& contexts() {
+  static EvpContexts& all = *new EvpContexts;
   return all;
 }
 
-// In the child of a fork there are none: a lock of the table may be held by a thread that is gone.
-std::shared_ptr<Shadow> find_shadow(const Context* context) {
-  return crew.load(std::memory_order_acquire) != nullptr ? shadows().find(context) : nullptr;
-}
+// libcrypto's functions call each other by their exported names, so also through us: what happens
+// inside a call that we forward is libcrypto's own business.
+thread_local const Libcrypto* inside = nullptr;
 
-void drop_shadow(const Context* context) {
-  if (crew.load(std::memory_order_acquire) != nullptr) shadows().drop(context);
-}
+class Inside {
+ public:
+  explicit Inside(const Libcrypto& libcrypto) { inside = &libcrypto; }
+  ~Inside() { inside = nullptr; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
 
-// --- key and IV
-
-// After the real call has set something: a cipher, a key, an IV, in any combination.
-void after_init(Context* context, const Byte* key, const Byte* iv, const void* caller) {
-  if (crew.load(std::memory_order_acquire) == nullptr) return;
-  auto shadow = find_shadow(context);
-  if (key != nullptr) {
-    const Cipher* cipher = libcrypto().cipher_of(context);
-    const bool gcm = cipher != nullptr && libcrypto().nid_of(cipher) == kNidAes256Gcm;
-    if (!gcm || !in_driver(caller)) {
-      drop_shadow(context);
-      return;
+// A call of somebody's: where it goes, and the context it speaks of if we follow that.
+struct Call {
+  Call(const Context* context, const void* caller) {
+    const bool nested = inside != nullptr;
+    // In the child of a fork none is followed: a lock of the table may be held by a thread that is
+    // gone.
+    if (!nested && crew.load(std::memory_order_acquire) != nullptr) {
+      followed = contexts().find(context);
     }
-    if (!shadow) shadow = shadows().make(context);
-    const auto known = serve::know_key(std::span<const uint8_t, Key::kBytes>(key, Key::kBytes));
-    const Direction direction =
-        libcrypto().encrypting(context) != 0 ? Direction::to_device : Direction::to_host;
-    shadow->answers = serve::options().engine && known.schedule != nullptr && !distrusted.load();
-    shadow->message.set_key(known.schedule, known.number, direction);
+    libcrypto = nested ? inside : followed ? &followed->libcrypto() : &libcrypto_of(caller);
   }
-  if (!shadow || iv == nullptr) return;
-  Iv bytes;
-  std::copy_n(iv, bytes.size(), bytes.begin());
-  shadow->message.begin(bytes);
-  shadow->begun = shadow->finished = shadow->has_tag = false;
-  if (distrusted.load(std::memory_order_relaxed)) shadow->answers = false;
-  shadow->verifying =
-      shadow->answers && verified.load(std::memory_order_relaxed) < serve::options().verify;
+  std::shared_ptr<EvpContext> followed;
+  const Libcrypto* libcrypto;
+};
+
+// Nothing leaves through the driver's frames. What was thrown has ended the message, or the call.
+template <typename Body>
+int guarded(const Call& call, int bad, const Body& body) {
+  try {
+    const Inside nested(*call.libcrypto);
+    return body();
+  } catch (abi::__forced_unwind&) {  // a thread that is cancelled
+    if (call.followed) call.followed->give_up();
+    throw;
+  } catch (...) {
+    if (call.followed) call.followed->give_up();
+    return bad;
+  }
 }
 
-// --- bytes
-
-void distrust(Shadow& shadow) {
-  if (!distrusted.exchange(true)) {
-    std::fprintf(stderr,
-                 "sealane: an answer differed from libcrypto's: libcrypto seals from now on\n");
+void follow(Call& call, Context* context) noexcept {
+  try {
+    call.followed = std::make_shared<EvpContext>(context, *call.libcrypto);
+    contexts().put(context, call.followed);
+  } catch (const std::exception&) {
+    call.followed = nullptr;  // libcrypto has it alone
   }
-  shadow.answers = false;
 }
 
-// Both compute in private memory; libcrypto is believed. Only one answer is ever seen: a second
-// ciphertext under the same IV would give both away. False: libcrypto refused.
-bool update_verified(Shadow& shadow, Update* real, Context* context, Byte* out, int* out_bytes,
-                     const Byte* in, int bytes) {
-  const auto count = static_cast<size_t>(bytes);
-  shadow.input.assign(in, in + count);
-  shadow.expected.resize(count + kGcmBlockBytes);
-  shadow.ours.resize(count);
-  if (real(context, shadow.expected.data(), out_bytes, shadow.input.data(), bytes) != 1)
-    return false;
-  shadow.message.update(shadow.input.data(), shadow.ours.data(), count, nullptr);
-  std::memcpy(out, shadow.expected.data(), count);
-  if (!constant_time_equal(Bytes(shadow.expected).first(count), shadow.ours)) distrust(shadow);
-  wipe(shadow.input);
-  wipe(shadow.expected);
-  wipe(shadow.ours);
-  return true;
+void forget(const Context* context) {
+  if (inside == nullptr && crew.load(std::memory_order_acquire) != nullptr) {
+    contexts().drop(context);
+  }
 }
 
-int update(Update* real, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes) {
-  if (bytes > 0 && crew.load(std::memory_order_acquire) != nullptr) {
-    in = serve::real_source(in, static_cast<uint64_t>(bytes));
-    out = serve::real_destination(out, static_cast<uint64_t>(bytes));
-  }
-  const auto shadow = find_shadow(context);
-  if (!shadow || in == nullptr || bytes < 0) return real(context, out, out_bytes, in, bytes);
-  const auto count = static_cast<size_t>(bytes);
-  if (out == nullptr) {  // additional data
-    if (!shadow->message.add_additional({in, count})) shadow->answers = false;
-    return real(context, out, out_bytes, in, bytes);
-  }
-  shadow->begun = true;
-  if (!shadow->answers) {
-    shadow->message.pass(in, out, count);
-    return real(context, out, out_bytes, in, bytes);
-  }
-  serve::pace().tell_answered(count);
-  if (shadow->verifying) {
-    return update_verified(*shadow, real, context, out, out_bytes, in, bytes) ? 1 : 0;
-  }
-  shadow->message.update(
-      in, out, count, serve::options().parallel ? crew.load(std::memory_order_acquire) : nullptr);
-  *out_bytes = bytes;
-  return 1;
-}
+// --- what every exported function of a kind does; `real` makes the call
 
-// --- tag
-
-int final(Final* real, Context* context, Byte* out, int* out_bytes) {
-  const auto shadow = find_shadow(context);
-  if (!shadow || !shadow->begun) return real(context, out, out_bytes);
-  if (shadow->message.kept()) {  // compared later, before anybody sees a byte
-    shadow->finished = true;
-    *out_bytes = 0;
-    if (shadow->has_tag) shadow->message.promise(shadow->tag);
-    return shadow->has_tag ? 1 : 0;
+template <typename Real>
+int init(Context* context, const EvpContext::InitCall& wanted, const void* caller, Real&& real) {
+  Call call(context, caller);
+  const bool may = inside == nullptr && crew.load(std::memory_order_acquire) != nullptr;
+  if (may && !call.followed && wanted.cipher != nullptr && in_driver(caller)) {
+    follow(call, context);
   }
-  const Tag mine = shadow->message.tag(shadow->answers);
-  shadow->finished = true;
-  if (!shadow->answers) return real(context, out, out_bytes);
-  const bool opening = shadow->message.direction() == Direction::to_host;
-  int result = 1;
-  if (shadow->verifying) {
-    verified.fetch_add(1);
-    result = real(context, out, out_bytes);
-    if (opening) return result;
-    Tag theirs{};
-    if (libcrypto().ctrl(context, kGetTag, static_cast<int>(theirs.size()), theirs.data()) == 1 &&
-        theirs != mine) {
-      distrust(*shadow);
-    }
-    shadow->tag = theirs;
-    return result;
-  }
-  if (opening) {
-    result = shadow->has_tag && constant_time_equal(shadow->tag, mine) ? 1 : 0;
-    if (result == 0) shadow->message.refuse();
-  } else {
-    shadow->tag = mine;
-  }
-  *out_bytes = 0;
+  if (!call.followed) return real(*call.libcrypto);
+  const int result = guarded(call, 0, [&] {
+    call.followed->before_init(wanted);
+    const int made = real(*call.libcrypto);
+    call.followed->after_init(wanted, made == 1);
+    return made;
+  });
+  if (!call.followed->is_gcm()) forget(context);
   return result;
 }
 
-int control(Context* context, int type, int size, void* data) {
-  const auto shadow = find_shadow(context);
-  if (!shadow) return libcrypto().ctrl(context, type, size, data);
-  const bool ours = shadow->answers && shadow->begun;
-  if (type == kGetTag && ours && shadow->finished && data != nullptr && size >= 1 && size <= 16) {
-    std::memcpy(data, shadow->tag.data(), static_cast<size_t>(size));
+// A key or an IV that we do not see.
+template <typename Real>
+int init_unseen(Context* context, const void* caller, Real&& real) {
+  Call call(context, caller);
+  if (!call.followed) return real(*call.libcrypto);
+  const int result = guarded(call, 0, [&] { return real(*call.libcrypto); });
+  forget(context);
+  return result;
+}
+
+enum class Way : uint8_t { sealing, opening, either };
+
+bool fits(Way asked, const EvpContext& followed) {
+  if (asked == Way::either || broken(Mutant::direction)) return true;
+  return (asked == Way::sealing) == followed.sealing();
+}
+
+template <typename Real>
+int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes,
+           const void* caller, Real&& real) {
+  Call call(context, caller);
+  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  if (bytes > 0 && workers != nullptr) {
+    in = serve::real_source(in, static_cast<uint64_t>(bytes));
+    out = serve::real_destination(out, static_cast<uint64_t>(bytes));
+    if (out != nullptr && serve::is_refused(out)) return 0;
+  }
+  const auto forward = [&](const Byte* from, Byte* to) {
+    return real(*call.libcrypto, to, out_bytes, from, bytes);
+  };
+  // What libcrypto refuses, or what does nothing, whatever the state.
+  const bool plain = bytes <= 0 || out_bytes == nullptr;
+  if (!call.followed || plain || !fits(direction, *call.followed)) {
+    return call.followed ? guarded(call, 0, [&] { return forward(in, out); }) : forward(in, out);
+  }
+  return guarded(call, 0, [&] {
+    *out_bytes = 0;
+    if (in == nullptr) return call.followed->final({}, forward);  // so it is in OpenSSL 3
+    const auto count = static_cast<size_t>(bytes);
+    const int result = call.followed->update({}, in, out, count, forward, workers);
+    if (result == 1) *out_bytes = bytes;
+    return result;
+  });
+}
+
+template <typename Real>
+int final(Way direction, Context* context, Byte* out, int* out_bytes, const void* caller,
+          Real&& real) {
+  const Call call(context, caller);
+  const auto forward = [&](const Byte*, Byte*) { return real(*call.libcrypto, out, out_bytes); };
+  if (!call.followed) return forward(nullptr, nullptr);
+  return guarded(call, 0, [&] {
+    if (out_bytes == nullptr || !fits(direction, *call.followed)) return forward(nullptr, nullptr);
+    *out_bytes = 0;
+    return call.followed->final({}, forward);
+  });
+}
+
+int cipher(Context* context, Byte* out, const Byte* in, unsigned bytes, const void* caller) {
+  const Call call(context, caller);
+  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  if (bytes > 0 && workers != nullptr) {
+    in = serve::real_source(in, bytes);
+    out = serve::real_destination(out, bytes);
+    if (out != nullptr && serve::is_refused(out)) return -1;
+  }
+  const auto forward = [&](const Byte* from, Byte* to) {
+    return call.libcrypto->cipher(context, to, from, bytes);
+  };
+  if (!call.followed) return forward(in, out);
+  const Codes codes{static_cast<int>(bytes), -1};
+  return guarded(call, -1, [&] {
+    return in == nullptr ? call.followed->final(codes, forward)
+                         : call.followed->cipher(codes, in, out, bytes, forward, workers);
+  });
+}
+
+// A refused copy has left `to` as it was, or empty.
+int copy(Context* to, const Context* from, const void* caller) {
+  const Call call(from, caller);
+  if (!call.followed) {
+    const int result = call.libcrypto->copy(to, from);
+    if (result == 1 || call.libcrypto->cipher_of(to) == nullptr) forget(to);
+    return result;
+  }
+  return guarded(call, 0, [&] {
+    const auto copied = call.followed->copied();
+    const int result = call.libcrypto->copy(to, from);
+    copied->is_now(to);
+    if (result == 1) contexts().put(to, copied);
+    if (result != 1 && call.libcrypto->cipher_of(to) == nullptr) contexts().drop(to);
+    return result;
+  });
+}
+
+Context* duplicate(const Context* from, const void* caller) {
+  const Call call(from, caller);
+  if (call.libcrypto->dup == nullptr) return nullptr;
+  if (!call.followed) return call.libcrypto->dup(from);
+  Context* made = nullptr;
+  guarded(call, 0, [&] {
+    const auto copied = call.followed->copied();
+    made = call.libcrypto->dup(from);
+    if (made == nullptr) return 0;
+    copied->is_now(made);
+    contexts().put(made, copied);
     return 1;
-  }
-  if (type == kSetTag && data != nullptr && size == static_cast<int>(kTagBytes)) {
-    std::memcpy(shadow->tag.data(), data, kTagBytes);
-    shadow->has_tag = true;
-    return libcrypto().ctrl(context, type, size, data);
-  }
-  const bool known =
-      type == kGetTag || (type == kSetIvLength && size == static_cast<int>(kIvBytes));
-  if (!known && !shadow->begun) shadow->answers = false;  // libcrypto knows what that means
-  return libcrypto().ctrl(context, type, size, data);
-}
-
-// --- the same by OpenSSL 3's parameters
-
-bool is_tag(const Parameter& one) {
-  return std::strcmp(one.key, "tag") == 0 && one.data != nullptr;
-}
-
-// After the real call has taken them.
-void after_parameters(Context* context, const Parameter* list) {
-  const auto shadow = list != nullptr ? find_shadow(context) : nullptr;
-  for (; shadow && list->key != nullptr; ++list) {
-    if (is_tag(*list) && list->data_bytes == kTagBytes) {
-      std::memcpy(shadow->tag.data(), list->data, kTagBytes);
-      shadow->has_tag = true;
-    } else if (!shadow->begun) {
-      shadow->answers = false;  // libcrypto knows what that means
-    }
-  }
-}
-
-int get_parameters(Context* context, Parameter* list) {
-  const auto shadow = find_shadow(context);
-  const bool ours = shadow && shadow->answers && shadow->begun && shadow->finished;
-  bool only_tags = list != nullptr;
-  for (Parameter* one = list; only_tags && one->key != nullptr; ++one) {
-    only_tags = is_tag(*one) && one->data_bytes >= 1 && one->data_bytes <= kTagBytes;
-  }
-  if (!ours || !only_tags) return libcrypto().get_params(context, list);
-  for (Parameter* one = list; one->key != nullptr; ++one) {
-    std::memcpy(one->data, shadow->tag.data(), one->data_bytes);
-    one->returned_bytes = one->data_bytes;
-  }
-  return 1;
+  });
+  return made;
 }
 
 }  // namespace
 
 void start_answering(serve::Crew& workers) {
-  if (libcrypto().complete) crew.store(&workers);
+  contexts();  // made here, where it may throw
+  crew.store(&workers);
 }
 
 void stop_answering() { crew.store(nullptr); }
@@ -319,148 +229,167 @@ void stop_answering() { crew.store(nullptr); }
 
 using namespace sealane::preload;
 
-#define SEALANE_EVP extern "C" __attribute__((visibility("default")))
+// One @: not the default version.
+#define SEALANE_EVP(type, symbol, version)                      \
+  __asm__(".symver sealane_" #symbol ", " #symbol "@" version); \
+  extern "C" __attribute__((visibility("default"))) type sealane_##symbol
 #define CALLER __builtin_return_address(0)
+#define V3 "OPENSSL_3.0.0"
 
-#define INIT_EX(symbol, member)                                                     \
-  SEALANE_EVP int symbol(Context* context, const Cipher* cipher, engine_st* engine, \
-                         const Byte* key, const Byte* iv) {                         \
-    const int result = libcrypto().member(context, cipher, engine, key, iv);        \
-    if (result == 1) after_init(context, key, iv, CALLER);                          \
-    return result;                                                                  \
+#define INIT_EX(symbol, member)                                                                   \
+  SEALANE_EVP(int, symbol, V3)                                                                    \
+  (Context * context, const Cipher* cipher, engine_st* engine, const Byte* key, const Byte* iv) { \
+    return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {         \
+      return real.member(context, cipher, engine, key, iv);                                       \
+    });                                                                                           \
   }
 INIT_EX(EVP_EncryptInit_ex, encrypt_init_ex)
 INIT_EX(EVP_DecryptInit_ex, decrypt_init_ex)
 
-#define INIT_EX2(symbol, member)                                                                  \
-  SEALANE_EVP int symbol(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, \
-                         const Parameter* parameters) {                                           \
-    const int result = libcrypto().member(context, cipher, key, iv, parameters);                  \
-    if (result == 1) after_init(context, key, iv, CALLER);                                        \
-    if (result == 1) after_parameters(context, parameters);                                       \
-    return result;                                                                                \
+#define INIT_EX2(symbol, member)                                                             \
+  SEALANE_EVP(int, symbol, V3)                                                               \
+  (Context * context, const Cipher* cipher, const Byte* key, const Byte* iv,                 \
+   const Parameter* parameters) {                                                            \
+    return init(context, {cipher, key, iv, parameters}, CALLER, [=](const Libcrypto& real) { \
+      return real.member(context, cipher, key, iv, parameters);                              \
+    });                                                                                      \
   }
 INIT_EX2(EVP_EncryptInit_ex2, encrypt_init_ex2)
 INIT_EX2(EVP_DecryptInit_ex2, decrypt_init_ex2)
 
-#define INIT(symbol, member)                                                      \
-  SEALANE_EVP int symbol(Context* context, const Cipher* cipher, const Byte* key, \
-                         const Byte* iv) {                                        \
-    const int result = libcrypto().member(context, cipher, key, iv);              \
-    if (result == 1) after_init(context, key, iv, CALLER);                        \
-    return result;                                                                \
+#define INIT(symbol, member)                                                                   \
+  SEALANE_EVP(int, symbol, V3)                                                                 \
+  (Context * context, const Cipher* cipher, const Byte* key, const Byte* iv) {                 \
+    return init(context, {cipher, key, iv, nullptr}, CALLER,                                   \
+                [=](const Libcrypto& real) { return real.member(context, cipher, key, iv); }); \
   }
 INIT(EVP_EncryptInit, encrypt_init)
 INIT(EVP_DecryptInit, decrypt_init)
 
-SEALANE_EVP int EVP_CipherInit_ex(Context* context, const Cipher* cipher, engine_st* engine,
-                                  const Byte* key, const Byte* iv, int encrypt) {
-  const int result = libcrypto().cipher_init_ex(context, cipher, engine, key, iv, encrypt);
-  if (result == 1) after_init(context, key, iv, CALLER);
-  return result;
+SEALANE_EVP(int, EVP_CipherInit_ex, V3)
+(Context* context, const Cipher* cipher, engine_st* engine, const Byte* key, const Byte* iv,
+ int encrypt) {
+  return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {
+    return real.cipher_init_ex(context, cipher, engine, key, iv, encrypt);
+  });
 }
-SEALANE_EVP int EVP_CipherInit_ex2(Context* context, const Cipher* cipher, const Byte* key,
-                                   const Byte* iv, int encrypt, const Parameter* parameters) {
-  const int result = libcrypto().cipher_init_ex2(context, cipher, key, iv, encrypt, parameters);
-  if (result == 1) after_init(context, key, iv, CALLER);
-  if (result == 1) after_parameters(context, parameters);
-  return result;
+SEALANE_EVP(int, EVP_CipherInit_ex2, V3)
+(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, int encrypt,
+ const Parameter* parameters) {
+  return init(context, {cipher, key, iv, parameters}, CALLER, [=](const Libcrypto& real) {
+    return real.cipher_init_ex2(context, cipher, key, iv, encrypt, parameters);
+  });
 }
-SEALANE_EVP int EVP_CipherInit(Context* context, const Cipher* cipher, const Byte* key,
-                               const Byte* iv, int encrypt) {
-  const int result = libcrypto().cipher_init(context, cipher, key, iv, encrypt);
-  if (result == 1) after_init(context, key, iv, CALLER);
-  return result;
+SEALANE_EVP(int, EVP_CipherInit, V3)
+(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, int encrypt) {
+  return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {
+    return real.cipher_init(context, cipher, key, iv, encrypt);
+  });
+}
+SEALANE_EVP(int, EVP_SealInit, V3)
+(Context* context, const Cipher* cipher, Byte** keys, int* key_bytes, Byte* iv, void** people,
+ int count) {
+  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+    return real.seal_init(context, cipher, keys, key_bytes, iv, people, count);
+  });
+}
+SEALANE_EVP(int, EVP_OpenInit, V3)
+(Context* context, const Cipher* cipher, const Byte* key, int key_bytes, const Byte* iv,
+ void* person) {
+  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+    return real.open_init(context, cipher, key, key_bytes, iv, person);
+  });
+}
+SEALANE_EVP(int, EVP_CipherInit_SKEY, "OPENSSL_3.5.0")
+(Context* context, const Cipher* cipher, void* key, const Byte* iv, size_t iv_bytes, int encrypt,
+ const Parameter* parameters) {
+  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+    if (real.skey_init == nullptr) return 0;
+    return real.skey_init(context, cipher, key, iv, iv_bytes, encrypt, parameters);
+  });
 }
 
-#define UPDATE(symbol, member)                                                                     \
-  SEALANE_EVP int symbol(Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes) { \
-    return update(libcrypto().member, context, out, out_bytes, in, bytes);                         \
+#define UPDATE(symbol, member, direction)                                                     \
+  SEALANE_EVP(int, symbol, V3)                                                                \
+  (Context * context, Byte * out, int* out_bytes, const Byte* in, int bytes) {                \
+    return update(Way::direction, context, out, out_bytes, in, bytes, CALLER,                 \
+                  [=](const Libcrypto& real, Byte* to, int* count, const Byte* from, int n) { \
+                    return real.member(context, to, count, from, n);                          \
+                  });                                                                         \
   }
-UPDATE(EVP_EncryptUpdate, encrypt_update)
-UPDATE(EVP_DecryptUpdate, decrypt_update)
-UPDATE(EVP_CipherUpdate, cipher_update)
+UPDATE(EVP_EncryptUpdate, encrypt_update, sealing)
+UPDATE(EVP_DecryptUpdate, decrypt_update, opening)
+UPDATE(EVP_CipherUpdate, cipher_update, either)
 
-#define FINAL(symbol, member)                                           \
-  SEALANE_EVP int symbol(Context* context, Byte* out, int* out_bytes) { \
-    return final(libcrypto().member, context, out, out_bytes);          \
+#define FINAL(symbol, member, direction)                                        \
+  SEALANE_EVP(int, symbol, V3)(Context * context, Byte * out, int* out_bytes) { \
+    return final(Way::direction, context, out, out_bytes, CALLER,               \
+                 [=](const Libcrypto& real, Byte* to, int* count) {             \
+                   return real.member(context, to, count);                      \
+                 });                                                            \
   }
-FINAL(EVP_EncryptFinal_ex, encrypt_final_ex)
-FINAL(EVP_DecryptFinal_ex, decrypt_final_ex)
-FINAL(EVP_CipherFinal_ex, cipher_final_ex)
-FINAL(EVP_EncryptFinal, encrypt_final)
-FINAL(EVP_DecryptFinal, decrypt_final)
-FINAL(EVP_CipherFinal, cipher_final)
+FINAL(EVP_EncryptFinal_ex, encrypt_final_ex, sealing)
+FINAL(EVP_DecryptFinal_ex, decrypt_final_ex, opening)
+FINAL(EVP_CipherFinal_ex, cipher_final_ex, either)
+FINAL(EVP_EncryptFinal, encrypt_final, sealing)
+FINAL(EVP_DecryptFinal, decrypt_final, opening)
+FINAL(EVP_CipherFinal, cipher_final, either)
 
-SEALANE_EVP int EVP_CIPHER_CTX_ctrl(Context* context, int type, int size, void* data) {
-  return control(context, type, size, data);
+SEALANE_EVP(int, EVP_Cipher, V3)(Context* context, Byte* out, const Byte* in, unsigned bytes) {
+  return cipher(context, out, in, bytes, CALLER);
 }
-SEALANE_EVP int EVP_CIPHER_CTX_get_params(Context* context, Parameter* list) {
-  return get_parameters(context, list);
+SEALANE_EVP(int, EVP_CIPHER_CTX_ctrl, V3)(Context* context, int type, int size, void* data) {
+  const Call call(context, CALLER);
+  if (!call.followed) return call.libcrypto->ctrl(context, type, size, data);
+  return guarded(call, 0, [&] { return call.followed->control(type, size, data); });
 }
-SEALANE_EVP int EVP_CIPHER_CTX_set_params(Context* context, const Parameter* list) {
-  const int result = libcrypto().set_params(context, list);
-  if (result == 1) after_parameters(context, list);
-  return result;
+SEALANE_EVP(int, EVP_CIPHER_CTX_get_params, V3)(Context* context, Parameter* list) {
+  const Call call(context, CALLER);
+  if (!call.followed) return call.libcrypto->get_params(context, list);
+  return guarded(call, 0, [&] { return call.followed->get_parameters(list); });
 }
-SEALANE_EVP void EVP_CIPHER_CTX_free(Context* context) {
-  drop_shadow(context);
-  libcrypto().free(context);
+SEALANE_EVP(int, EVP_CIPHER_CTX_set_params, V3)(Context* context, const Parameter* list) {
+  const Call call(context, CALLER);
+  if (!call.followed) return call.libcrypto->set_params(context, list);
+  return guarded(call, 0, [&] { return call.followed->set_parameters(list); });
 }
-SEALANE_EVP int EVP_CIPHER_CTX_reset(Context* context) {
-  drop_shadow(context);
-  return libcrypto().reset(context);
+SEALANE_EVP(int, EVP_CIPHER_CTX_get_tag_length, V3)(const Context* context) {
+  const Call call(context, CALLER);
+  if (!call.followed) return call.libcrypto->tag_length(context);
+  return guarded(call, 0, [&] { return call.followed->tag_length(); });
 }
-// A copy of a context whose bytes we answered has nothing to go on with.
-SEALANE_EVP int EVP_CIPHER_CTX_copy(Context* to, const Context* from) {
-  drop_shadow(to);
-  const auto shadow = find_shadow(from);
-  if (shadow && shadow->answers && shadow->begun && !shadow->finished) return 0;
-  return libcrypto().copy(to, from);
+SEALANE_EVP(void, EVP_CIPHER_CTX_free, V3)(Context* context) {
+  const Call call(context, CALLER);
+  forget(context);
+  call.libcrypto->free(context);
+}
+SEALANE_EVP(int, EVP_CIPHER_CTX_reset, V3)(Context* context) {
+  const Call call(context, CALLER);
+  forget(context);
+  return call.libcrypto->reset(context);
+}
+SEALANE_EVP(int, EVP_CIPHER_CTX_copy, V3)(Context* to, const Context* from) {
+  return copy(to, from, CALLER);
+}
+SEALANE_EVP(Context*, EVP_CIPHER_CTX_dup, "OPENSSL_3.1.0")(const Context* from) {
+  return duplicate(from, CALLER);
 }
 
 namespace sealane::preload {
 
-void* hook_for_libcrypto(void* handle, const char* name) {
-#define ENTRY(symbol) \
-  { #symbol, reinterpret_cast < void*>(&symbol) }
+void* hook_for_libcrypto(const void* caller, const char* name, void* real) {
+#define ENTRY(member, type, symbol, version) \
+  {#symbol, version, reinterpret_cast<void*>(&sealane_##symbol)},
   static const struct {
     const char* name;
+    const char* version;
     void* function;
-  } kHooks[] = {
-      ENTRY(EVP_EncryptInit_ex),
-      ENTRY(EVP_DecryptInit_ex),
-      ENTRY(EVP_EncryptInit_ex2),
-      ENTRY(EVP_DecryptInit_ex2),
-      ENTRY(EVP_EncryptInit),
-      ENTRY(EVP_DecryptInit),
-      ENTRY(EVP_CipherInit_ex),
-      ENTRY(EVP_CipherInit_ex2),
-      ENTRY(EVP_CipherInit),
-      ENTRY(EVP_EncryptUpdate),
-      ENTRY(EVP_DecryptUpdate),
-      ENTRY(EVP_CipherUpdate),
-      ENTRY(EVP_EncryptFinal_ex),
-      ENTRY(EVP_DecryptFinal_ex),
-      ENTRY(EVP_CipherFinal_ex),
-      ENTRY(EVP_EncryptFinal),
-      ENTRY(EVP_DecryptFinal),
-      ENTRY(EVP_CipherFinal),
-      ENTRY(EVP_CIPHER_CTX_ctrl),
-      ENTRY(EVP_CIPHER_CTX_free),
-      ENTRY(EVP_CIPHER_CTX_reset),
-      ENTRY(EVP_CIPHER_CTX_copy),
-      ENTRY(EVP_CIPHER_CTX_get_params),
-      ENTRY(EVP_CIPHER_CTX_set_params),
-  };
+  } kHooks[] = {SEALANE_HOOKED_LIBCRYPTO(ENTRY) SEALANE_HOOKED_NEWER_LIBCRYPTO(ENTRY)};
 #undef ENTRY
+  if (real == nullptr || !in_driver(caller)) return nullptr;
   for (const auto& hook : kHooks) {
     if (std::strcmp(hook.name, name) != 0) continue;
-    // Only if it is the libcrypto we forward to.
-    void* real = real_dlsym(handle, name);
-    void* library = real_dlopen("libcrypto.so.3", RTLD_LAZY | RTLD_NOLOAD);
-    const bool same = library != nullptr && real == real_dlsym(library, name);
-    return same ? hook.function : nullptr;
+    return takes_libcrypto(caller, name, hook.version, real) ? hook.function : nullptr;
   }
   return nullptr;
 }

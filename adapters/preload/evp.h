@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the driver seals: libcrypto's EVP calls. A context that the driver gave an AES-256-GCM key
-// is shadowed by a Message; its bytes are answered by our engine. Every call is also made on the
-// real context up to the first byte of a message, so that whatever we do not understand before that
-// point simply goes on with libcrypto. Contexts of anybody else are not touched.
+// Where the driver seals: libcrypto's EVP calls. A context in which code of the driver set a cipher
+// is followed (evp_context.h), and its messages are answered by our engine if it is AES-256-GCM and
+// everything about them is understood. All other calls go where they would go without us.
 //
-// Thread-safe, as libcrypto is.
+// Thread-safe, as libcrypto is. Nothing is thrown into the caller.
 #pragma once
 
 #include "live/serve/crew.h"
@@ -16,7 +15,7 @@ namespace sealane::preload {
 void start_answering(serve::Crew& crew);  // watches at least; answers if the options say so
 void stop_answering();
 
-// What dlsym answers for a function of libcrypto's that we stand in front of; nullptr: not ours.
-void* hook_for_libcrypto(void* handle, const char* name);
+// What dlsym answers this caller, who would get `real`; nullptr: not ours.
+void* hook_for_libcrypto(const void* caller, const char* name, void* real);
 
 }  // namespace sealane::preload

@@ -6,26 +6,40 @@
 // call. Declares the hooked calls that others of this folder need the real function of.
 #pragma once
 
+#include <cxxabi.h>
+
 #include "base/time.h"
 #include "live/serve/runtime.h"
 #include "port.h"
 #include "table.h"
 #include "tell.h"
 
+// Every hook is a function-try-block that ends so: nothing is thrown through the driver's frames,
+// or the program's, which may be C's. A thread that is cancelled goes on being cancelled.
+#define SEALANE_UNTHROWN                                   \
+  catch (abi::__forced_unwind&) {                          \
+    throw;                                                 \
+  }                                                        \
+  catch (...) {                                            \
+    return ::sealane::preload::result_of_thrown(__func__); \
+  }
+
 // A hook and its per-thread-default-stream twin; `mode` says which it is, `called` names the call.
 #define SEALANE_TWINS(name, suffix, parameters, ...)                     \
-  SEALANE_HOOKED name parameters {                                       \
+  SEALANE_HOOKED name parameters try {                                   \
     constexpr auto mode = ::sealane::preload::DefaultStream::legacy;     \
     [[maybe_unused]] constexpr const char* called = #name;               \
     const auto next = SEALANE_REAL(name);                                \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
   }                                                                      \
-  SEALANE_HOOKED name##suffix parameters {                               \
+  SEALANE_UNTHROWN                                                       \
+  SEALANE_HOOKED name##suffix parameters try {                           \
     constexpr auto mode = ::sealane::preload::DefaultStream::per_thread; \
     [[maybe_unused]] constexpr const char* called = #name;               \
     const auto next = SEALANE_REAL(name##suffix);                        \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
-  }
+  }                                                                      \
+  SEALANE_UNTHROWN
 
 extern "C" {
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
@@ -51,6 +65,10 @@ CUresult cuEventDestroy_v2(CUevent event);
 }
 
 namespace sealane::preload {
+
+// What a hook answers that something of ours was thrown in: out of memory, or an error nobody
+// knows. Within a catch; says one line, once.
+CUresult result_of_thrown(const char* hook) noexcept;
 
 enum class DefaultStream : uint8_t { legacy, per_thread };
 
@@ -78,18 +96,8 @@ CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
   if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
-  runtime->touch(stream);
+  const serve::Runtime::Entering entering(*runtime, stream);
   return told(serve::EventKind::call, name, stream, call, add);
-}
-
-// The same for work that may write host memory, or let the host do so, when its turn comes.
-template <typename Call>
-CUresult unsettling(serve::StreamHandle stream, Call&& call, const char* name) {
-  const CUresult result = ordered(stream, call, name);
-  serve::Runtime* runtime = serve::Runtime::get();
-  const bool matters = result == CUDA_SUCCESS && runtime != nullptr && runtime->seals_ahead();
-  if (matters && !is_capturing(stream)) runtime->unsettle(stream);
-  return result;
 }
 
 // A call that neither goes into a stream nor waits.

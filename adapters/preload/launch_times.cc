@@ -76,7 +76,8 @@ void tell(uint64_t number, float milliseconds) {
   event.kind = serve::EventKind::call;
   event.call = serve::Call::launch_time;
   event.id = number;
-  event.bytes = static_cast<uint64_t>(milliseconds * 1e6F);
+  // A driver's clock may say that a kernel ended before it began.
+  event.bytes = milliseconds > 0 ? static_cast<uint64_t>(milliseconds * 1e6F) : 0;
   serve::report(event);
 }
 

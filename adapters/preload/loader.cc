@@ -13,7 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <string_view>
-#include <vector>
+#include <type_traits>
 
 #include "evp.h"
 #include "start.h"
@@ -54,8 +54,8 @@ class DriverCode {
 
  private:
   bool holds(uintptr_t at) const {
-    for (const Segment& segment : segments_) {
-      if (at >= segment.begin && at < segment.end) return true;
+    for (size_t i = 0; i < count_; ++i) {
+      if (at >= segments_[i].begin && at < segments_[i].end) return true;
     }
     return false;
   }
@@ -65,7 +65,7 @@ class DriverCode {
         [](dl_phdr_info* info, size_t, void* self) {
           auto& mine = *static_cast<DriverCode*>(self);
           if (info->dlpi_adds == mine.seen_) return 1;  // nothing new
-          if (!mine.reading_) mine.segments_.clear();
+          if (!mine.reading_) mine.count_ = 0;
           mine.reading_ = true;
           mine.now_ = info->dlpi_adds;
           if (names_driver(info->dlpi_name)) mine.add(*info);
@@ -81,12 +81,15 @@ class DriverCode {
       const auto& header = info.dlpi_phdr[i];
       if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
       const uintptr_t begin = info.dlpi_addr + header.p_vaddr;
-      segments_.push_back({begin, begin + header.p_memsz});
+      if (count_ < kMax) segments_[count_++] = {begin, begin + header.p_memsz};
     }
   }
 
+  static constexpr size_t kMax = 64;  // a driver has a dozen objects
+
   std::mutex mutex_;
-  std::vector<Segment> segments_;
+  Segment segments_[kMax]{};
+  size_t count_ = 0;
   unsigned long long seen_ = 0;
   unsigned long long now_ = 0;
   bool reading_ = false;
@@ -101,10 +104,20 @@ void* hook_for_driver(void* handle, const char* name) {
   return hook(slot).function;
 }
 
+// Where no driver is loaded nobody has its functions: not we either.
+void hide_without_driver(void** handle, const char* name) {
+  const Slot slot = find_hook(name);
+  if (slot == Slot::count || driver_library() != nullptr) return;
+  if (real_dlsym(RTLD_DEFAULT, name) != hook(slot).function) return;  // the program's own
+  if (real_dlsym(RTLD_NEXT, name) != nullptr) return;                 // somebody stands in for it
+  if (void* libc = real_dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD)) *handle = libc;
+}
+
 }  // namespace
 
 bool in_driver(const void* code) {
-  static DriverCode& driver = *new DriverCode;
+  static DriverCode driver;  // needs no destructor, and allocates nothing
+  static_assert(std::is_trivially_destructible_v<DriverCode>);
   return driver.contains(code);
 }
 
@@ -128,17 +141,24 @@ __attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlsym{null
 __attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlopen{nullptr};
 static_assert(sizeof(std::atomic<void*>) == sizeof(void*));
 
-// What dlsym answers in our place; nullptr: the real one answers, to its own caller.
-__attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void* handle, const char* name) {
+// What dlsym answers in our place; nullptr: the real one answers, to its own caller, about the
+// handle as we leave it.
+__attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, const char* name,
+                                                                 const void* caller) {
   if (sealane_real_dlsym == nullptr) sealane_real_dlsym = versioned("dlsym");
   if (name == nullptr) return nullptr;
-  const bool special = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
-  if (special) return nullptr;  // our exports are in the global scope already
   const bool drivers = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
   const bool libcryptos = std::strncmp(name, "EVP_", 4) == 0;
   // Nothing of ours is looked at for other names: an allocator asks before it can allocate.
-  if ((!drivers && !libcryptos) || disabled()) return nullptr;
-  return drivers ? hook_for_driver(handle, name) : hook_for_libcrypto(handle, name);
+  if (!drivers && !libcryptos) return nullptr;
+  if (libcryptos) {
+    const bool ours = *handle != RTLD_NEXT && !disabled() && in_driver(caller);
+    return ours ? hook_for_libcrypto(caller, name, real_dlsym(*handle, name)) : nullptr;
+  }
+  // Our exports are in the global scope, whether there is a driver or not.
+  const bool special = *handle == RTLD_NEXT || *handle == RTLD_DEFAULT;
+  if (special) hide_without_driver(handle, name);
+  return special || disabled() ? nullptr : hook_for_driver(*handle, name);
 }
 
 // The flags dlopen is called with. A driver that binds its helper to the helper's own libraries

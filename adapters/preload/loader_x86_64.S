@@ -22,6 +22,8 @@ sealane_dlsym_old:
         .cfi_adjust_cfa_offset 8
         subq    $8, %rsp
         .cfi_adjust_cfa_offset 8
+        leaq    16(%rsp), %rdi          /* the handle, which may be changed */
+        movq    24(%rsp), %rdx          /* who calls */
         call    sealane_answer_dlsym
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8

@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
@@ -31,7 +33,7 @@ void note_device(CUdeviceptr address, uint64_t bytes) {
 
 }  // namespace
 
-SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) try {
   const auto next = SEALANE_REAL(cuMemAlloc_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto call = [&] {
@@ -41,9 +43,10 @@ SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   };
   return plain(call, "cuMemAlloc", made_on_device(address, [=] { return bytes; }));
 }
+SEALANE_UNTHROWN
 
 SEALANE_HOOKED cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
-                                  unsigned element) {
+                                  unsigned element) try {
   const auto next = SEALANE_REAL(cuMemAllocPitch_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto call = [&] {
@@ -55,8 +58,9 @@ SEALANE_HOOKED cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t wi
   };
   return plain(call, "cuMemAllocPitch", made_on_device(address, [=] { return *pitch * height; }));
 }
+SEALANE_UNTHROWN
 
-SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) {
+SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) try {
   const auto next = SEALANE_REAL(cuMemFree_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto call = [&] {
@@ -70,10 +74,12 @@ SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) {
   };
   return plain(call, "cuMemFree", gone_from_device(address));
 }
+SEALANE_UNTHROWN
 
 namespace {
 
-// Pinned memory of ours: private anonymous pages. In CC mode the driver's is no faster.
+// Pinned memory of ours: private anonymous pages, which can be guarded and cannot be mapped. Only
+// for programs of which it is said that they need no mapping ("pinned").
 CUresult allocate_ours(void** memory, size_t bytes, unsigned flags) {
   if (memory == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = current_context();
@@ -109,19 +115,21 @@ CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& nex
 
 }  // namespace
 
-SEALANE_HOOKED cuMemAllocHost_v2(void** memory, size_t bytes) {
+SEALANE_HOOKED cuMemAllocHost_v2(void** memory, size_t bytes) try {
   const auto next = SEALANE_REAL(cuMemAllocHost_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return allocate_pinned(memory, bytes, 0, [&] { return next(memory, bytes); });
 }
+SEALANE_UNTHROWN
 
-SEALANE_HOOKED cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+SEALANE_HOOKED cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) try {
   const auto next = SEALANE_REAL(cuMemHostAlloc);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return allocate_pinned(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
 }
+SEALANE_UNTHROWN
 
-SEALANE_HOOKED cuMemFreeHost(void* memory) {
+SEALANE_HOOKED cuMemFreeHost(void* memory) try {
   const auto next = SEALANE_REAL(cuMemFreeHost);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto call = [&] {
@@ -138,11 +146,22 @@ SEALANE_HOOKED cuMemFreeHost(void* memory) {
   };
   return plain(call, "cuMemFreeHost", gone_from_host(memory));
 }
+SEALANE_UNTHROWN
 
 // --- registration: the driver refuses it in CC mode, and programs that insist on it do not start.
 // All it can mean there is that copies may be asynchronous, and that we can grant.
 
 namespace {
+
+// What CUDA promises of pinned memory, and what this cannot keep, is refused aloud, once.
+void say_unmapped(const char* what) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  std::fprintf(stderr,
+               "sealane: %s: in confidential mode a driver maps only memory that it allocated "
+               "itself (cudaHostAlloc), so this is refused with 801\n",
+               what);
+}
 
 template <typename Next>
 CUresult register_memory(void* memory, size_t bytes, unsigned flags, Next&& next) {
@@ -150,9 +169,12 @@ CUresult register_memory(void* memory, size_t bytes, unsigned flags, Next&& next
     const CUresult result = next();
     serve::Runtime* runtime = serve::Runtime::get();
     constexpr unsigned kGranted = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY;
-    const bool ours = result == CUDA_ERROR_NOT_SUPPORTED && runtime != nullptr &&
-                      serve::options().registration && (flags & ~kGranted) == 0;
-    if (!ours) return result;
+    const bool asked =
+        result == CUDA_ERROR_NOT_SUPPORTED && runtime != nullptr && serve::options().registration;
+    if (asked && (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0) {
+      say_unmapped("the program registers memory to be mapped into the device");
+    }
+    if (!asked || (flags & ~kGranted) != 0) return result;
     if (!serve::is_mapped(memory, bytes)) return CUDA_ERROR_INVALID_VALUE;
     const Range range{reinterpret_cast<uint64_t>(memory), bytes};
     return runtime->host_memory().add_apart(range, {false, true, flags, current_context()})
@@ -203,19 +225,21 @@ CUresult host_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr a
 
 }  // namespace
 
-SEALANE_HOOKED cuMemHostRegister(void* memory, size_t bytes, unsigned flags) {
+SEALANE_HOOKED cuMemHostRegister(void* memory, size_t bytes, unsigned flags) try {
   const auto next = SEALANE_REAL(cuMemHostRegister);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
 }
+SEALANE_UNTHROWN
 
-SEALANE_HOOKED cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
+SEALANE_HOOKED cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) try {
   const auto next = SEALANE_REAL(cuMemHostRegister_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
 }
+SEALANE_UNTHROWN
 
-SEALANE_HOOKED cuMemHostUnregister(void* memory) {
+SEALANE_HOOKED cuMemHostUnregister(void* memory) try {
   const auto next = SEALANE_REAL(cuMemHostUnregister);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return plain([&] {
@@ -230,21 +254,25 @@ SEALANE_HOOKED cuMemHostUnregister(void* memory) {
     return CUDA_SUCCESS;
   });
 }
+SEALANE_UNTHROWN
 
 // --- questions about memory
 
 #define ASKED(symbol, parameters, arguments, memory, answer)                 \
-  SEALANE_HOOKED symbol parameters {                                         \
+  SEALANE_HOOKED symbol parameters try {                                     \
     const auto next = SEALANE_REAL(symbol);                                  \
     if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;                  \
     return plain([&] {                                                       \
       const auto block = known_to_us(reinterpret_cast<const void*>(memory)); \
       return block ? answer : next arguments;                                \
     });                                                                      \
-  }
+  }                                                                          \
+  SEALANE_UNTHROWN
 // A device address for it is what we cannot give.
 ASKED(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void* memory, unsigned flags),
-      (address, memory, flags), memory, CUDA_ERROR_NOT_SUPPORTED)
+      (address, memory, flags), memory,
+      (say_unmapped("the program asks for the device's address of its memory"),
+       CUDA_ERROR_NOT_SUPPORTED))
 ASKED(cuMemHostGetFlags, (unsigned* flags, void* memory), (flags, memory), memory,
       flags == nullptr ? CUDA_ERROR_INVALID_VALUE : give(flags, block->what.flags))
 ASKED(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUdeviceptr address),
@@ -256,7 +284,7 @@ ASKED(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t* bytes, CUdeviceptr a
        bytes != nullptr ? give(bytes, block->range.bytes) : CUDA_SUCCESS))
 
 SEALANE_HOOKED cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
-                                      CUdeviceptr address) {
+                                      CUdeviceptr address) try {
   const auto next = SEALANE_REAL(cuPointerGetAttributes);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   return plain([&] {
@@ -268,3 +296,4 @@ SEALANE_HOOKED cuPointerGetAttributes(unsigned count, CUpointer_attribute* attri
     return result;
   });
 }
+SEALANE_UNTHROWN

@@ -3,7 +3,16 @@
 
 #include "port.h"
 
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <thread>
+#include <vector>
+
 #include "hooks.h"
+#include "live/serve/messages.h"
 #include "table.h"
 
 namespace sealane::preload {
@@ -27,6 +36,7 @@ struct Calls {
   CUresult (*ctx_get_device)(CUdevice*);
   CUresult (*stream_create)(CUstream*, unsigned);
   CUresult (*stream_destroy)(CUstream);
+  CUresult (*stream_query)(CUstream);
   CUresult (*stream_get_ctx)(CUstream, CUcontext*);
   CUresult (*event_create)(CUevent*, unsigned);
   CUresult (*event_destroy)(CUevent);
@@ -41,6 +51,7 @@ struct Calls {
     find_in_driver(ctx_get_device, "cuCtxGetDevice");
     find_in_driver(stream_create, "cuStreamCreate");
     find_in_driver(stream_destroy, "cuStreamDestroy_v2");
+    find_in_driver(stream_query, "cuStreamQuery");
     find_in_driver(stream_get_ctx, "cuStreamGetCtx");
     find_in_driver(event_create, "cuEventCreate");
     find_in_driver(event_destroy, "cuEventDestroy_v2");
@@ -69,6 +80,51 @@ class Current {
 
  private:
   const bool pushed_;
+};
+
+// A stream of ours in the program's context that does not stand behind a gate. Streams share
+// hardware queues, and which of them do is the driver's to know: new ones are made until one comes
+// to an event.
+class PassableStream {
+ public:
+  PassableStream() = default;
+  PassableStream(const PassableStream&) = delete;
+  PassableStream& operator=(const PassableStream&) = delete;
+  ~PassableStream() {
+    for (CUstream one : made_) calls().stream_destroy(one);
+    if (event_ != nullptr) calls().event_destroy(event_);
+  }
+
+  CUresult find() {
+    CUresult code = calls().event_create(&event_, CU_EVENT_DISABLE_TIMING);
+    while (code == CUDA_SUCCESS) {
+      for (CUstream one : made_) {
+        code = calls().stream_query(one);
+        if (code == CUDA_SUCCESS) found_ = one;
+        if (code != CUDA_ERROR_NOT_READY) return code;
+      }
+      const bool all = made_.size() == kQueuesMax;
+      code = all ? CUDA_SUCCESS : add();
+      std::this_thread::sleep_for(std::chrono::microseconds(all ? 1000 : 100));
+    }
+    return code;
+  }
+  CUstream get() const { return found_; }
+
+ private:
+  static constexpr size_t kQueuesMax = 32;  // a context has no more (CUDA_DEVICE_MAX_CONNECTIONS)
+
+  CUresult add() {
+    CUstream one = nullptr;
+    const CUresult code = calls().stream_create(&one, CU_STREAM_NON_BLOCKING);
+    if (code != CUDA_SUCCESS) return code;
+    made_.push_back(one);
+    return SEALANE_REAL(cuEventRecord)(event_, one);
+  }
+
+  CUevent event_ = nullptr;
+  std::vector<CUstream> made_;
+  CUstream found_ = nullptr;
 };
 
 class Port final : public serve::GpuDriver {
@@ -186,6 +242,20 @@ class Port final : public serve::GpuDriver {
     return current.ok() ? SEALANE_REAL(cuCtxSynchronize)() : CUDA_ERROR_INVALID_CONTEXT;
   }
 
+  // The program's context copies a byte to the host, and is told that it was forged.
+  Code fail_context(ContextHandle h, uint64_t device_address) override {
+    const Current current(context(h));
+    PassableStream own;
+    if (const CUresult code = own.find(); code != CUDA_SUCCESS) {
+      return code == CUDA_ERROR_ECC_UNCORRECTABLE ? serve::kSuccess : code;
+    }
+    const serve::RefusedOpening refused;
+    CUresult code = SEALANE_REAL(cuMemcpyDtoHAsync_v2)(serve::RefusedOpening::place(),
+                                                       device_address, 1, own.get());
+    if (code == CUDA_SUCCESS) code = SEALANE_REAL(cuStreamSynchronize)(own.get());
+    return code == CUDA_SUCCESS ? serve::kNotSupported : serve::kSuccess;
+  }
+
   Code set_word_there(ContextHandle h, uint64_t address, uint32_t value) override {
     const Current current(context(h));
     CUstream other = nullptr;
@@ -202,6 +272,24 @@ class Port final : public serve::GpuDriver {
 serve::GpuDriver& port() {
   static Port& made = *new Port;
   return made;
+}
+
+CUresult result_of_thrown(const char* hook) noexcept {
+  static std::atomic<bool> said{false};
+  const auto say = [&](const char* why) {
+    if (!said.exchange(true)) std::fprintf(stderr, "sealane: %s failed: %s\n", hook, why);
+  };
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    say("no memory");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& problem) {
+    say(problem.what());
+  } catch (...) {
+    say("something was thrown");
+  }
+  return CUDA_ERROR_UNKNOWN;
 }
 
 CUcontext current_context() {

@@ -20,6 +20,8 @@
 #include "live/serve/options.h"
 #include "live/serve/pace.h"
 #include "live/serve/runtime.h"
+#include "live/serve/watch/last_signals.h"
+#include "live/serve/watch/presence.h"
 #include "live/serve/watch/watch.h"
 #include "port.h"
 #include "table.h"
@@ -53,14 +55,14 @@ void start() {
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
   const bool watching = serve::is_watching_asked(variable);
   if (!on && !watching) {
-    SEALANE_LOG(info, "confidential mode is off: nothing to do");
+    serve::say_presence(variable, serve::options(), {.confidential = false});
     return;
   }
   if (!on) serve::only_watch();
   take_pace();
   set_check_handler(&throw_broken);
   // Threads do not survive a fork, and the driver does not work in the child either.
-  pthread_atfork(&serve::Runtime::before_fork, &serve::Runtime::after_fork, [] {
+  pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
     if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
     serve::Runtime::abandon();
@@ -76,6 +78,11 @@ void start() {
                            .speculation = serve::Runtime::get()->speculation()});
   }
   start_answering(serve::Runtime::get()->crew());
+  serve::say_presence(variable, serve::options(),
+                      {.confidential = on,
+                       .watching = watching,
+                       .speculates = serve::Runtime::get()->speculation().policy != nullptr,
+                       .workers = serve::Runtime::get()->crew().size()});
 }
 
 void start_or_not() {
@@ -87,7 +94,7 @@ void start_or_not() {
 }
 
 // The last of ours that runs in a process: later events are counted but no more told.
-__attribute__((destructor)) void tell_what_was_seen() { serve::finish_sinks(); }
+__attribute__((destructor)) void tell_what_was_seen() { serve::tell_everything(); }
 
 }  // namespace
 

@@ -4,7 +4,8 @@
 // Launches, fills, events, synchronisation, capture: what goes into streams besides copies, and
 // what waits for them.
 
-#include "graphs.h"
+#include <memory>
+
 #include "hooks.h"
 
 using namespace sealane::preload;
@@ -12,9 +13,6 @@ namespace serve = sealane::serve;
 
 #define ORDERED(stream, arguments) \
   ordered(                         \
-      named(stream, mode), [&] { return next arguments; }, called)
-#define UNSETTLING(stream, arguments) \
-  unsettling(                         \
       named(stream, mode), [&] { return next arguments; }, called)
 #define LAUNCH(stream, arguments) \
   launch(                         \
@@ -40,21 +38,44 @@ CUresult launch(serve::StreamHandle stream, Call&& call, const char* name) {
       });
 }
 
-// What may write memory of the host keeps copies from being answered with what was sealed before.
-template <typename Harmless, typename Call>
-CUresult unsettling_unless(const Harmless& harmless, serve::StreamHandle stream, Call&& call,
-                           const char* name) {
-  serve::Runtime* const runtime = serve::Runtime::get();
-  const bool matters = runtime != nullptr && runtime->seals_ahead();
-  if (matters && !harmless(*runtime)) return unsettling(stream, call, name);
-  return ordered(stream, call, name);
-}
+// A host function or callback of the program's on its way through a stream. The driver may not know
+// when it comes to it that a copy before it was forged (all hardware queues waited for that copy):
+// the runtime does.
+struct HostCall {
+  serve::ContextHandle context;
+  CUhostFn function;
+  CUstreamCallback callback;
+  void* data;
 
-template <typename Call>
-CUresult launch_graph(CUgraphExec graph, serve::StreamHandle stream, Call&& call,
-                      const char* name) {
-  const auto harmless = [&](serve::Runtime&) { return leaves_host_alone(graph); };
-  return unsettling_unless(harmless, stream, call, name);
+  // A callback runs in any case, and is told of the error.
+  static void run(void* self) {
+    const std::unique_ptr<HostCall> call(static_cast<HostCall*>(self));
+    serve::Runtime* const runtime = serve::Runtime::get();
+    if (runtime == nullptr || runtime->may_run(call->context)) call->function(call->data);
+  }
+  static void call_back(CUstream stream, CUresult result, void* self) {
+    const std::unique_ptr<HostCall> call(static_cast<HostCall*>(self));
+    serve::Runtime* const runtime = serve::Runtime::get();
+    if (result == CUDA_SUCCESS && runtime != nullptr && runtime->any_failed()) {
+      result = static_cast<CUresult>(runtime->failure_of(call->context));
+    }
+    call->callback(stream, result, call->data);
+  }
+};
+
+// What is captured runs as often as its graph, so that nobody could tell when to give it back.
+template <typename Plain, typename Guarded>
+CUresult call_host(serve::StreamHandle stream, HostCall wanted, Plain&& plain, Guarded&& guarded) {
+  const bool whole = wanted.function != nullptr || wanted.callback != nullptr;
+  if (!whole || serve::Runtime::get() == nullptr || is_capturing(stream) ||
+      port().context_of(stream, wanted.context) != serve::kSuccess) {
+    return plain();
+  }
+  auto call = std::make_unique<HostCall>(wanted);
+  const CUresult result = guarded(call.get());
+  // Behind a failure the driver may drop it, or not: a few bytes are kept rather than given twice.
+  if (result == CUDA_SUCCESS) static_cast<void>(call.release());
+  return result;
 }
 
 }  // namespace
@@ -73,47 +94,48 @@ SEALANE_TWINS(cuLaunchCooperativeKernel, _ptsz,
                unsigned bz, unsigned shared, CUstream stream, void** arguments),
               LAUNCH(stream, (function, gx, gy, gz, bx, by, bz, shared, stream, arguments)))
 SEALANE_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void* data),
-              UNSETTLING(stream, (stream, function, data)))
+              ordered(
+                  named(stream, mode),
+                  [&] {
+                    return call_host(
+                        named(stream, mode), {nullptr, function, nullptr, data},
+                        [&] { return next(stream, function, data); },
+                        [&](HostCall* call) { return next(stream, &HostCall::run, call); });
+                  },
+                  called))
 SEALANE_TWINS(cuStreamAddCallback, _ptsz,
               (CUstream stream, CUstreamCallback callback, void* data, unsigned flags),
-              UNSETTLING(stream, (stream, callback, data, flags)))
+              ordered(
+                  named(stream, mode),
+                  [&] {
+                    return call_host(
+                        named(stream, mode), {nullptr, nullptr, callback, data},
+                        [&] { return next(stream, callback, data, flags); },
+                        [&](HostCall* call) {
+                          return next(stream, &HostCall::call_back, call, flags);
+                        });
+                  },
+                  called))
 SEALANE_TWINS(cuGraphLaunch, _ptsz, (CUgraphExec graph, CUstream stream),
-              launch_graph(
-                  graph, named(stream, mode), [&] { return next(graph, stream); }, called))
+              ORDERED(stream, (graph, stream)))
 SEALANE_TWINS(cuGraphUpload, _ptsz, (CUgraphExec graph, CUstream stream),
               ORDERED(stream, (graph, stream)))
 
 // --- fills
-namespace {
-
-// Of device memory, as far as we know; else it may be memory of the host.
-template <typename Call>
-CUresult fill(serve::StreamHandle stream, CUdeviceptr to, Call&& call, const char* name) {
-  const auto harmless = [&](serve::Runtime& runtime) {
-    return runtime.device_memory().find(to).has_value();
-  };
-  return unsettling_unless(harmless, stream, call, name);
-}
-
-}  // namespace
-
-#define FILL(stream, arguments) \
-  fill(                         \
-      named(stream, mode), to, [&] { return next arguments; }, called)
 #define FILLS(kind, type)                                                               \
   SEALANE_TWINS(cuMemset##kind##_v2, _ptds, (CUdeviceptr to, type value, size_t count), \
-                FILL(nullptr, (to, value, count)))                                      \
+                ORDERED(nullptr, (to, value, count)))                                   \
   SEALANE_TWINS(cuMemset##kind##Async, _ptsz,                                           \
                 (CUdeviceptr to, type value, size_t count, CUstream stream),            \
-                FILL(stream, (to, value, count, stream)))
+                ORDERED(stream, (to, value, count, stream)))
 #define FILLS_2D(kind, type)                                                                    \
   SEALANE_TWINS(cuMemset##kind##_v2, _ptds,                                                     \
                 (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height),        \
-                FILL(nullptr, (to, pitch, value, width, height)))                               \
+                ORDERED(nullptr, (to, pitch, value, width, height)))                            \
   SEALANE_TWINS(                                                                                \
       cuMemset##kind##Async, _ptsz,                                                             \
       (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream), \
-      FILL(stream, (to, pitch, value, width, height, stream)))
+      ORDERED(stream, (to, pitch, value, width, height, stream)))
 FILLS(D8, unsigned char)
 FILLS(D16, unsigned short)
 FILLS(D32, unsigned)
@@ -125,10 +147,10 @@ FILLS_2D(D2D32, unsigned)
 #define MEMORY_OPERATIONS(version)                                                                 \
   SEALANE_TWINS(cuStreamWaitValue32##version, _ptsz,                                               \
                 (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),          \
-                UNSETTLING(stream, (stream, address, value, flags)))                               \
+                ORDERED(stream, (stream, address, value, flags)))                                  \
   SEALANE_TWINS(cuStreamWaitValue64##version, _ptsz,                                               \
                 (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),          \
-                UNSETTLING(stream, (stream, address, value, flags)))                               \
+                ORDERED(stream, (stream, address, value, flags)))                                  \
   SEALANE_TWINS(cuStreamWriteValue32##version, _ptsz,                                              \
                 (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),          \
                 ORDERED(stream, (stream, address, value, flags)))                                  \
@@ -137,7 +159,7 @@ FILLS_2D(D2D32, unsigned)
                 ORDERED(stream, (stream, address, value, flags)))                                  \
   SEALANE_TWINS(cuStreamBatchMemOp##version, _ptsz,                                                \
                 (CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, unsigned flags), \
-                UNSETTLING(stream, (stream, count, list, flags)))
+                ORDERED(stream, (stream, count, list, flags)))
 MEMORY_OPERATIONS()
 MEMORY_OPERATIONS(_v2)
 
@@ -164,7 +186,7 @@ SEALANE_TWINS(cuSignalExternalSemaphoresAsync, _ptsz,
 SEALANE_TWINS(cuWaitExternalSemaphoresAsync, _ptsz,
               (const void* const* semaphores, const void* parameters, unsigned count,
                CUstream stream),
-              UNSETTLING(stream, (semaphores, parameters, count, stream)))
+              ORDERED(stream, (semaphores, parameters, count, stream)))
 SEALANE_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
               ordered(
                   named(stream, mode), [&] { return next(stream, event, flags); }, called,
@@ -205,17 +227,18 @@ SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
                       named(stream, mode)))
 
 #define WAITING(symbol, parameters, arguments, add)               \
-  SEALANE_HOOKED symbol parameters {                              \
+  SEALANE_HOOKED symbol parameters try {                          \
     const auto next = SEALANE_REAL(symbol);                       \
     if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;       \
     return waiting([&] { return next arguments; }, #symbol, add); \
-  }
+  }                                                               \
+  SEALANE_UNTHROWN
 WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event))
 WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, event))
 WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
 WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 
-SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) {
+SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) try {
   const auto next = SEALANE_REAL(cuStreamDestroy_v2);
   if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto call = [&] {
@@ -226,6 +249,7 @@ SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) {
   };
   return plain(call, "cuStreamDestroy", as(serve::Call::destroy_stream), handle(stream));
 }
+SEALANE_UNTHROWN
 
 // --- capture: nothing is carried while one is under way
 namespace {

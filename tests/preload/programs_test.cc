@@ -101,35 +101,6 @@ TEST_P(Programs, NoticeAnAttackOnTheBus) {
 INSTANTIATE_TEST_SUITE_P(All, Programs, testing::ValuesIn(kExamples),
                          [](const auto& test) { return std::to_string(test.index); });
 
-// Copies of 4 MiB in 4 messages, of which the first of a lane travels whole and the next in parts.
-TEST(Stripes, OfACopyAreItsBytesOrItsError) {
-  const Words example = {"layer_swap", "--layers", "3", "--steps", "8"};
-  const Words parts = {"--enable", "engine,async,parallel"};
-  const Outcome whole = run(example, parts);
-  ASSERT_EQ(whole.result.exit_code, 0) << whole.result.err;
-  for (const Words& flags : {Words{"--stripes", "2"}, Words{"--stripes", "4"},
-                             Words{"--stripes", "4", "--contexts", "4"}}) {
-    Words all = parts;
-    all.insert(all.end(), flags.begin(), flags.end());
-    const Outcome striped = run(example, all, Watched::yes);
-    ASSERT_EQ(striped.result.exit_code, 0) << striped.result.err;
-    EXPECT_EQ(striped.figures.at("hash"), whole.figures.at("hash"));
-    EXPECT_EQ(striped.truth.at("to_device").at("rejected"), 0);
-    const bool scarce = flags.size() > 2;
-    EXPECT_NE(striped.notes.find(scarce ? "striped" : "copies over"), std::string::npos)
-        << striped.notes;
-  }
-  // Whichever part it hits.
-  for (const char* attack : {"flip@14", "flip@15", "flip@16", "flip@17", "drop@18", "swap@19"}) {
-    Words all = parts;
-    all.insert(all.end(), {"--stripes", "4", "--adversary", attack});
-    const Outcome attacked = run(example, all);
-    EXPECT_EQ(attacked.result.exit_code, 1) << attack << attacked.result.err;
-    EXPECT_FALSE(attacked.result.timed_out) << attack;
-    EXPECT_NE(attacked.result.err.find("(214)"), std::string::npos) << attacked.result.err;
-  }
-}
-
 TEST(Programs, WithoutAGpuDoNotNotice) {
   const ProgramResult python =
       run_program({SEALANE_PROGRAM, "run", "--", "/usr/bin/python3", "-c",

@@ -1,0 +1,531 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does a driver under the runtime get from libcrypto's EVP functions what libcrypto alone gives:
+// the same bytes, the same return codes, the same refusals? Each script (evp_script.h) is run twice
+// in this process, once by code of the driver and once by the program's own, whose calls nobody
+// answers.
+//
+//   evp_calls random FIRST COUNT   scripts of so many seeds; a difference is printed with its seed
+//   evp_calls case NAME            one story
+//
+// One difference is allowed: within a message that the runtime began and that something strange
+// happened to (its direction changes, its tag was wrong and it goes on, a call was refused halfway)
+// it may refuse what libcrypto would still do. It may never do what libcrypto refuses, nor anything
+// else.
+
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <cuda.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "preload/evp_script.h"
+}
+
+namespace {
+
+using Script = std::vector<evp_op>;
+using Outcomes = std::vector<evp_outcome>;
+
+// IVs that libcrypto makes are the same in both runs.
+unsigned drawn = 0;
+int draw(unsigned char* out, int count) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<unsigned char>(++drawn * 29);
+  return 1;
+}
+int always() { return 1; }
+
+Outcomes run(const Script& script, evp_script_run* by) {
+  Outcomes outcomes(script.size());
+  drawn = 0;
+  by(script.data(), static_cast<int>(script.size()), outcomes.data());
+  return outcomes;
+}
+
+bool is_same(const evp_outcome& a, const evp_outcome& b) {
+  return a.code == b.code && a.bytes == b.bytes && a.output == b.output && a.sealing == b.sealing;
+}
+
+// Follows libcrypto's own outcomes: where may the runtime be stricter?
+class Strictness {
+ public:
+  // Before the outcomes of this call are compared.
+  void see(const evp_op& op, const evp_outcome& libcrypto) {
+    Context& c = contexts_[op.context];
+    const bool accepted = libcrypto.code > 0;
+    switch (op.call) {
+      case EVP_CALL_INIT:
+        see_init(c, op, libcrypto, accepted);
+        break;
+      case EVP_CALL_UPDATE:
+      case EVP_CALL_CIPHER:
+        if (op.detail == 0 && accepted) c.within = true;
+        if (op.detail == 2) see_end(c, libcrypto.code >= (op.call == EVP_CALL_CIPHER ? 0 : 1));
+        break;
+      case EVP_CALL_FINAL:
+        see_end(c, accepted);
+        break;
+      case EVP_CALL_CONTROL:
+        if (op.api == EVP_CTRL_AEAD_SET_TAG && accepted) c.tagged = true;
+        if (op.api == EVP_CTRL_AEAD_TLS1_AAD) c.strange = true;
+        break;
+      case EVP_CALL_SET:
+        if (op.detail <= 1 && accepted) c.tagged = true;
+        if (op.detail == 4 || (op.detail == 1 && !accepted)) c.strange = true;
+        break;
+      case EVP_CALL_COPY:
+      case EVP_CALL_DUP:
+        if (accepted) contexts_[op.other] = c;
+        break;
+      case EVP_CALL_RESET:
+      case EVP_CALL_RENEW:
+        c = {};
+        break;
+      default:
+        break;
+    }
+  }
+  bool may_refuse(const evp_op& op) const { return contexts_[op.context].strange; }
+
+ private:
+  struct Context {
+    bool within = false;  // data came, and no end
+    bool sealing = false;
+    bool tagged = false;
+    bool strange = false;
+  };
+  static void see_init(Context& c, const evp_op& op, const evp_outcome& libcrypto, bool accepted) {
+    if (op.cipher != 0) c = {};
+    const bool sealing = libcrypto.sealing != 0;
+    if (!accepted || (op.iv == 0 && c.within && sealing != c.sealing)) c.strange = true;
+    if (op.iv != 0 && op.detail == 2) c.strange = c.strange || c.within;
+    if (op.detail == 2 && c.within) c.strange = true;
+    if (op.iv != 0) c.within = false;
+    if (op.detail == 1 && accepted) c.tagged = true;
+    c.sealing = sealing;
+  }
+  static void see_end(Context& c, bool accepted) {
+    if (!accepted && c.within && !c.sealing && c.tagged) c.strange = true;
+    if (accepted) c.within = false;
+    if (accepted && c.sealing) c.tagged = true;
+  }
+  Context contexts_[EVP_SCRIPT_CONTEXTS];
+};
+
+void print(const evp_op& op, const evp_outcome& ours, const evp_outcome& theirs) {
+  static const char* const kNames[] = {"init", "update", "final", "cipher", "control", "get",
+                                       "set",  "copy",   "dup",   "reset",  "renew",   "lengths"};
+  std::printf(
+      "  %-7s context %d>%d api %d encrypt %d cipher %d key %d iv %d detail %d store %d%s "
+      "bytes %d at %d: %d %d %016llx%s, libcrypto %d %d %016llx\n",
+      kNames[op.call], op.context, op.other, op.api, op.encrypt, op.cipher, op.key, op.iv,
+      op.detail, op.store, op.opened ? " opened" : "", op.bytes, op.offset, ours.code, ours.bytes,
+      static_cast<unsigned long long>(ours.output), is_same(ours, theirs) ? "" : "  <-- DIFFERS",
+      theirs.code, theirs.bytes, static_cast<unsigned long long>(theirs.output));
+}
+
+uint64_t stricter = 0;  // scripts that ended with a refusal of the runtime's own
+
+bool compare(const Script& script) {
+  const Outcomes theirs = run(script, evp_script_by_program);
+  const Outcomes ours = run(script, evp_script_by_driver);
+  Strictness strictness;
+  for (size_t i = 0; i < script.size(); ++i) {
+    strictness.see(script[i], theirs[i]);
+    if (is_same(ours[i], theirs[i])) continue;
+    // What follows builds on what was not done.
+    if (ours[i].code <= 0 && strictness.may_refuse(script[i])) return ++stricter, true;
+    for (size_t k = 0; k <= i; ++k) print(script[k], ours[k], theirs[k]);
+    return false;
+  }
+  return true;
+}
+
+// --- random scripts: messages sealed and opened again, with anything in between
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  unsigned below(unsigned bound) { return static_cast<unsigned>(engine_() >> 33) % bound; }
+  bool one_in(unsigned bound) { return below(bound) == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+class Writer {
+ public:
+  explicit Writer(uint64_t seed) : random_(seed) {}
+
+  Script write() {
+    const unsigned messages = 1 + random_.below(4);
+    for (unsigned i = 0; i < messages; ++i) {
+      if (random_.one_in(2)) {
+        seal();
+      } else {
+        open();
+      }
+    }
+    for (unsigned i = random_.below(3); i > 0; --i) disturb();
+    return script_;
+  }
+
+ private:
+  struct Sealed {
+    uint8_t key, iv, additional;
+    std::vector<int16_t> pieces;
+  };
+
+  evp_op& add(int call, uint8_t context) {
+    evp_op op{};
+    op.call = static_cast<uint8_t>(call);
+    op.context = context;
+    script_.push_back(op);
+    return script_.back();
+  }
+  uint8_t some_context() { return static_cast<uint8_t>(random_.below(EVP_SCRIPT_CONTEXTS)); }
+  uint8_t byte(unsigned bound) { return static_cast<uint8_t>(random_.below(bound)); }
+  int16_t length() {
+    static const int16_t kLengths[] = {0, 1, 15, 16, 17, 20, 32, 48, 64, 100, 200};
+    return kLengths[random_.below(std::size(kLengths))];
+  }
+
+  void maybe_disturb() {
+    while (random_.one_in(6)) disturb();
+  }
+
+  // Key and IV in one call or in two, either first.
+  void begin(uint8_t context, bool sealing, uint8_t key, uint8_t iv) {
+    const unsigned order = random_.below(6);
+    const bool fresh = order != 5;
+    evp_op& first = init(context, sealing);
+    first.cipher = fresh ? 1 : 0;
+    first.key = order == 1 || order == 5 ? 0 : key;
+    first.iv = order == 0 || order == 2 ? 0 : iv;
+    if (order == 0 || order == 3 || order == 4 || order == 5) {
+      if (order == 0) init(context, sealing).iv = iv;
+      return;
+    }
+    if (random_.one_in(5)) {
+      evp_op& length = add(EVP_CALL_CONTROL, context);
+      length.api = EVP_CTRL_AEAD_SET_IVLEN;
+      length.bytes = static_cast<int16_t>(random_.one_in(3) ? 16 : random_.one_in(3) ? 8 : 12);
+    }
+    evp_op& second = init(context, sealing);
+    second.key = order == 1 ? key : 0;
+    second.iv = order == 2 ? iv : 0;
+  }
+  evp_op& init(uint8_t context, bool sealing) {
+    evp_op& op = add(EVP_CALL_INIT, context);
+    op.api = byte(6);
+    op.encrypt = sealing ? 1 : 0;
+    if ((op.api == 1 || op.api == 3) && random_.one_in(8)) op.encrypt = -1;
+    return op;
+  }
+  uint8_t update_api(bool sealing) {
+    return random_.one_in(3) ? 2 : random_.one_in(40) ? byte(3) : sealing ? 0 : 1;
+  }
+
+  void seal() {
+    const uint8_t context = some_context();
+    const uint8_t store = byte(EVP_SCRIPT_STORES);
+    Sealed message{
+        static_cast<uint8_t>(1 + byte(3)), static_cast<uint8_t>(1 + byte(200)), byte(3), {}};
+    begin(context, true, message.key, message.iv);
+    maybe_disturb();
+    additional(context, true, message.additional);
+    for (unsigned i = random_.below(4); i > 0; --i) message.pieces.push_back(length());
+    body(context, true, store, message);
+    end(context, true);
+    maybe_disturb();
+    evp_op& tag = add(random_.one_in(4) ? EVP_CALL_GET : EVP_CALL_CONTROL, context);
+    if (tag.call == EVP_CALL_CONTROL) tag.api = EVP_CTRL_AEAD_GET_TAG;
+    tag.store = store;
+    tag.bytes = static_cast<int16_t>(random_.one_in(8) ? random_.below(18) : 16);
+    sealed_[store] = message;
+    known_[store] = true;
+  }
+
+  void open() {
+    const uint8_t context = some_context();
+    const uint8_t store = byte(EVP_SCRIPT_STORES);
+    if (!known_[store]) return seal();
+    const Sealed message = sealed_[store];
+    begin(context, false, message.key, message.iv);
+    const bool early = random_.one_in(2);
+    const bool forged = random_.one_in(4);
+    if (early) give_tag(context, store, forged);
+    maybe_disturb();
+    additional(context, false, message.additional);
+    body(context, false, store, message);
+    if (!early && !random_.one_in(10)) give_tag(context, store, forged);
+    end(context, false);
+    if (random_.one_in(8)) {
+      give_tag(context, store, false);
+      end(context, false);
+    }
+  }
+
+  void additional(uint8_t context, bool sealing, unsigned pieces) {
+    for (unsigned i = 0; i < pieces; ++i) {
+      evp_op& op = add(random_.one_in(10) ? EVP_CALL_CIPHER : EVP_CALL_UPDATE, context);
+      op.api = update_api(sealing);
+      op.detail = 1;
+      op.bytes = static_cast<int16_t>(i == 0 ? 20 : 7);
+    }
+  }
+  void body(uint8_t context, bool sealing, uint8_t store, const Sealed& message) {
+    uint16_t offset = 0;
+    for (const int16_t piece : message.pieces) {
+      evp_op& op = add(random_.one_in(15) ? EVP_CALL_CIPHER : EVP_CALL_UPDATE, context);
+      op.api = update_api(sealing);
+      op.store = store;
+      op.opened = sealing ? 0 : 1;
+      op.in_place = byte(2);
+      op.bytes = piece;
+      op.offset = offset;
+      offset = static_cast<uint16_t>(offset + piece);
+      if (random_.one_in(12)) disturb();
+    }
+  }
+  void end(uint8_t context, bool sealing) {
+    if (random_.one_in(15)) {
+      evp_op& op = add(random_.one_in(2) ? EVP_CALL_CIPHER : EVP_CALL_UPDATE, context);
+      op.api = update_api(sealing);
+      op.detail = 2;
+      op.bytes = 16;
+      return;
+    }
+    evp_op& op = add(EVP_CALL_FINAL, context);
+    op.api = static_cast<uint8_t>(update_api(sealing) + (random_.one_in(3) ? 3 : 0));
+  }
+  void give_tag(uint8_t context, uint8_t store, bool forged) {
+    evp_op& op = add(random_.one_in(3) ? EVP_CALL_SET : EVP_CALL_CONTROL, context);
+    if (op.call == EVP_CALL_CONTROL) op.api = EVP_CTRL_AEAD_SET_TAG;
+    op.store = store;
+    op.opened = forged ? 0 : 1;
+    op.offset = 3;
+    op.bytes = static_cast<int16_t>(random_.one_in(5) ? random_.below(18) : 16);
+  }
+
+  // Any call, on any context.
+  void disturb() {
+    const uint8_t context = some_context();
+    switch (random_.below(14)) {
+      case 0: {
+        evp_op& op = init(context, random_.one_in(2));
+        op.cipher = random_.one_in(3) ? 1 : random_.one_in(6) ? byte(4) : 0;
+        op.key = random_.one_in(2) ? static_cast<uint8_t>(1 + byte(3)) : 0;
+        op.iv = random_.one_in(2) ? static_cast<uint8_t>(1 + byte(200)) : 0;
+        op.detail = random_.one_in(3) ? byte(3) : 0;
+        op.bytes = static_cast<int16_t>(random_.one_in(3) ? 12 : random_.below(18));
+        break;
+      }
+      case 1:
+      case 2: {
+        evp_op& op = add(EVP_CALL_UPDATE, context);
+        op.api = byte(3);
+        op.detail = random_.one_in(3) ? byte(3) : 0;
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.bytes = length();
+        break;
+      }
+      case 3: {
+        evp_op& op = add(EVP_CALL_FINAL, context);
+        op.api = byte(6);
+        break;
+      }
+      case 4: {
+        evp_op& op = add(EVP_CALL_CIPHER, context);
+        op.detail = byte(3);
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.bytes = length();
+        break;
+      }
+      case 5:
+      case 6:
+      case 7: {
+        static const uint8_t kControls[] = {
+            EVP_CTRL_AEAD_SET_IVLEN,    EVP_CTRL_AEAD_GET_TAG, EVP_CTRL_AEAD_SET_TAG,
+            EVP_CTRL_AEAD_SET_IV_FIXED, EVP_CTRL_GCM_IV_GEN,   EVP_CTRL_GCM_SET_IV_INV,
+            EVP_CTRL_AEAD_TLS1_AAD,     EVP_CTRL_CCM_SET_L,    EVP_CTRL_GET_IVLEN};
+        static const int16_t kSizes[] = {16, 12, 8, 4, 13, 0, 1, 7, 17, 3};
+        evp_op& op = add(EVP_CALL_CONTROL, context);
+        op.api = kControls[random_.below(std::size(kControls))];
+        op.bytes = kSizes[random_.below(std::size(kSizes))];
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.opened = byte(2);
+        if (op.api == EVP_CTRL_GCM_SET_IV_INV) op.bytes = 8;
+        if (op.api == EVP_CTRL_GCM_IV_GEN && op.bytes > 12) op.bytes = 12;
+        break;
+      }
+      case 8: {
+        evp_op& op = add(EVP_CALL_GET, context);
+        op.detail = byte(6);
+        op.bytes = static_cast<int16_t>(random_.one_in(3) ? random_.below(18) : 16);
+        if (op.detail == 4) op.bytes = 8;
+        break;
+      }
+      case 9: {
+        evp_op& op = add(EVP_CALL_SET, context);
+        op.detail = byte(6);
+        op.bytes = static_cast<int16_t>(random_.one_in(3) ? random_.below(18) : 12);
+        break;
+      }
+      case 10:
+      case 11: {
+        evp_op& op = add(random_.one_in(2) ? EVP_CALL_COPY : EVP_CALL_DUP, context);
+        op.other = static_cast<uint8_t>((context + 1 + byte(EVP_SCRIPT_CONTEXTS - 1)) %
+                                        EVP_SCRIPT_CONTEXTS);
+        break;
+      }
+      case 12:
+        add(random_.one_in(2) ? EVP_CALL_RESET : EVP_CALL_RENEW, context);
+        break;
+      default:
+        add(EVP_CALL_LENGTHS, context);
+        break;
+    }
+  }
+
+  Random random_;
+  Script script_;
+  Sealed sealed_[EVP_SCRIPT_STORES];
+  bool known_[EVP_SCRIPT_STORES] = {};
+};
+
+int random_scripts(uint64_t first, uint64_t count) {
+  uint64_t calls = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const Script script = Writer(seed).write();
+    calls += script.size();
+    if (compare(script)) continue;
+    std::printf("seed %llu differs\n", static_cast<unsigned long long>(seed));
+    return 1;
+  }
+  std::printf("ok: %llu sequences, %llu calls, 0 differences (stricter in %llu)\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(calls),
+              static_cast<unsigned long long>(stricter));
+  return 0;
+}
+
+// --- stories
+
+evp_op init(int encrypt, int cipher, int key, int iv) {
+  evp_op op{};
+  op.call = EVP_CALL_INIT;
+  op.api = 1;
+  op.encrypt = static_cast<int8_t>(encrypt);
+  op.cipher = static_cast<uint8_t>(cipher);
+  op.key = static_cast<uint8_t>(key);
+  op.iv = static_cast<uint8_t>(iv);
+  return op;
+}
+evp_op data(int bytes, int store = 0, bool opened = false) {
+  evp_op op{};
+  op.call = EVP_CALL_UPDATE;
+  op.api = opened ? 1 : 0;
+  op.bytes = static_cast<int16_t>(bytes);
+  op.store = static_cast<uint8_t>(store);
+  op.opened = opened ? 1 : 0;
+  return op;
+}
+evp_op additional(int bytes) {
+  evp_op op = data(bytes);
+  op.detail = 1;
+  return op;
+}
+evp_op end(bool opening = false) {
+  evp_op op{};
+  op.call = EVP_CALL_FINAL;
+  op.api = opening ? 1 : 0;
+  return op;
+}
+evp_op control(int type, int bytes, int offset = 3) {
+  evp_op op{};
+  op.call = EVP_CALL_CONTROL;
+  op.api = static_cast<uint8_t>(type);
+  op.bytes = static_cast<int16_t>(bytes);
+  op.offset = static_cast<uint16_t>(offset);
+  return op;
+}
+evp_op tag() { return control(EVP_CTRL_AEAD_GET_TAG, 16); }
+evp_op forged_tag() { return control(EVP_CTRL_AEAD_SET_TAG, 16); }
+evp_op on(int context, evp_op op) {
+  op.context = static_cast<uint8_t>(context);
+  return op;
+}
+evp_op copy_to(int other) {
+  evp_op op{};
+  op.call = EVP_CALL_COPY;
+  op.other = static_cast<uint8_t>(other);
+  return op;
+}
+
+const std::map<std::string, Script>& stories() {
+  static const std::map<std::string, Script> all = {
+      {"iv-before-key",
+       {init(1, 1, 0, 5), init(1, 0, 2, 0), data(20), end(), tag(), init(1, 0, 0, 6), data(20),
+        end(), tag()}},
+      {"key-without-iv",
+       {init(1, 1, 2, 0), data(20), end(), tag(), init(1, 0, 3, 0), data(20), end(), tag()}},
+      {"iv-length-first",
+       {init(1, 1, 0, 0), control(EVP_CTRL_AEAD_SET_IVLEN, 16), init(1, 0, 2, 5), data(40), end(),
+        tag(), init(1, 0, 0, 6), data(40), end(), tag()}},
+      {"iv-length-later",
+       {init(1, 1, 2, 5), data(40), end(), tag(), control(EVP_CTRL_AEAD_SET_IVLEN, 16),
+        init(1, 0, 0, 5), data(40), end(), tag(), control(EVP_CTRL_AEAD_SET_IVLEN, 8),
+        init(1, 0, 0, 5), data(40), end(), tag()}},
+      {"generated-iv",
+       {init(1, 1, 2, 5), data(20), end(), tag(), control(EVP_CTRL_AEAD_SET_IV_FIXED, 4),
+        control(EVP_CTRL_GCM_IV_GEN, 8), data(33), end(), tag(), control(EVP_CTRL_GCM_IV_GEN, 8),
+        data(33), end(), tag()}},
+      {"opened-after-sealing",
+       {init(1, 1, 2, 5), data(20), end(), tag(), init(0, 0, 0, 6), forged_tag(), data(20, 0, true),
+        end(true), init(0, 0, 0, 5), control(EVP_CTRL_AEAD_SET_TAG, 16, 9), data(20, 0, true),
+        end(true)}},
+      {"keyed-to-seal", {init(1, 1, 2, 0), init(0, 0, 0, 6), forged_tag(), data(20), end(true)}},
+      {"update-after-final",
+       {init(1, 1, 2, 5), data(20), end(), data(20), end(), tag(), data(40), additional(8), tag()}},
+      {"late-additional-data",
+       {init(1, 1, 2, 5), additional(20), data(20), additional(20), data(20), end(), tag()}},
+      {"copy-of-finished",
+       {init(1, 1, 2, 5), data(20), end(), copy_to(1), on(1, data(20)), on(1, tag()),
+        on(1, init(1, 0, 0, 6)), on(1, data(20)), on(1, end()), on(1, tag()), tag()}},
+      {"copy-within",
+       {init(1, 1, 2, 5), additional(20), data(20), copy_to(1), data(30), on(1, data(7)), end(),
+        tag(), on(1, end()), on(1, tag())}},
+  };
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RAND_METHOD deterministic{};
+  deterministic.bytes = &draw;
+  deterministic.pseudorand = &draw;
+  deterministic.status = &always;
+  RAND_set_rand_method(&deterministic);
+  if (cuInit(0) != CUDA_SUCCESS) return std::printf("no driver\n"), 1;
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "random" && argc == 4) {
+    return random_scripts(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10));
+  }
+  if (what == "case" && argc == 3 && stories().contains(argv[2])) {
+    const bool same = compare(stories().at(argv[2]));
+    std::printf(same ? "ok\n" : "differs\n");
+    return same ? 0 : 1;
+  }
+  std::printf("usage: evp_calls random FIRST COUNT | case NAME, one of:\n");
+  for (const auto& [name, script] : stories()) std::printf("  %s\n", name.c_str());
+  return 2;
+}

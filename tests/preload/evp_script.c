@@ -1,0 +1,276 @@
+/* SPDX-FileCopyrightText: The Sealane authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "preload/evp_script.h"
+
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <string.h>
+
+typedef struct store {
+  unsigned char text[EVP_SCRIPT_BYTES];
+  unsigned char tag[16];
+} store;
+
+typedef struct state {
+  EVP_CIPHER_CTX* contexts[EVP_SCRIPT_CONTEXTS];
+  store stores[EVP_SCRIPT_STORES];
+} state;
+
+static uint64_t hash(uint64_t before, const unsigned char* bytes, int count) {
+  uint64_t h = before ^ 0xcbf29ce484222325u;
+  for (int i = 0; i < count; ++i) h = (h ^ bytes[i]) * 0x100000001b3u;
+  return h;
+}
+
+static void pattern(unsigned char* out, int count, unsigned seed) {
+  for (int i = 0; i < count; ++i) out[i] = (unsigned char)(seed * 37 + (unsigned)i * 11 + 5);
+}
+
+static const EVP_CIPHER* cipher_of(const evp_op* op) {
+  switch (op->cipher) {
+    case 1:
+      return EVP_aes_256_gcm();
+    case 2:
+      return EVP_aes_128_gcm();
+    case 3:
+      return EVP_aes_256_cbc();
+    default:
+      return NULL;
+  }
+}
+
+static void init(state* s, const evp_op* op, evp_outcome* o) {
+  EVP_CIPHER_CTX* c = s->contexts[op->context];
+  const EVP_CIPHER* cipher = cipher_of(op);
+  unsigned char key_bytes[64], iv_bytes[64];
+  pattern(key_bytes, sizeof key_bytes, 100u + op->key);
+  pattern(iv_bytes, sizeof iv_bytes, 200u + op->iv);
+  const unsigned char* key = op->key ? key_bytes : NULL;
+  const unsigned char* iv = op->iv ? iv_bytes : NULL;
+  size_t length = (size_t)op->bytes;
+  OSSL_PARAM tag[] = {OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, s->stores[op->store].tag,
+                                              (size_t)op->bytes),
+                      OSSL_PARAM_END};
+  OSSL_PARAM iv_length[] = {OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &length),
+                            OSSL_PARAM_END};
+  const OSSL_PARAM* list = op->detail == 1 ? tag : op->detail == 2 ? iv_length : NULL;
+  switch (op->api) {
+    case 0:
+      o->code = op->encrypt ? EVP_EncryptInit_ex(c, cipher, NULL, key, iv)
+                            : EVP_DecryptInit_ex(c, cipher, NULL, key, iv);
+      break;
+    case 1:
+      o->code = EVP_CipherInit_ex(c, cipher, NULL, key, iv, op->encrypt);
+      break;
+    case 2:
+      o->code = op->encrypt ? EVP_EncryptInit_ex2(c, cipher, key, iv, list)
+                            : EVP_DecryptInit_ex2(c, cipher, key, iv, list);
+      break;
+    case 3:
+      o->code = EVP_CipherInit_ex2(c, cipher, key, iv, op->encrypt, list);
+      break;
+    case 4:
+      o->code =
+          op->encrypt ? EVP_EncryptInit(c, cipher, key, iv) : EVP_DecryptInit(c, cipher, key, iv);
+      break;
+    default:
+      o->code = EVP_CipherInit(c, cipher, key, iv, op->encrypt);
+      break;
+  }
+  o->sealing = (int8_t)EVP_CIPHER_CTX_is_encrypting(c);
+}
+
+/* The bytes of a call: in, and where they go. `private` holds the input. */
+static const unsigned char* input(state* s, const evp_op* op, unsigned char* private) {
+  if (op->opened) {
+    memcpy(private, s->stores[op->store].text + op->offset, (size_t)op->bytes);
+  } else {
+    pattern(private, op->bytes, op->offset + op->store * 7u);
+  }
+  return private;
+}
+
+static void update(state* s, const evp_op* op, evp_outcome* o) {
+  EVP_CIPHER_CTX* c = s->contexts[op->context];
+  unsigned char private[EVP_SCRIPT_BYTES];
+  unsigned char in_place[EVP_SCRIPT_BYTES + 32];
+  const unsigned char* in = input(s, op, private);
+  unsigned char* out = in_place;
+  memset(in_place, 0, sizeof in_place);
+  if (op->in_place) in = memcpy(in_place, in, (size_t)op->bytes);
+  if (op->detail == 1) out = NULL;
+  if (op->detail == 2) in = NULL;
+  int count = -7;
+  if (op->call == EVP_CALL_CIPHER) {
+    o->code = EVP_Cipher(c, out, in, (unsigned)op->bytes);
+    count = op->bytes;
+  } else if (op->api == 0) {
+    o->code = EVP_EncryptUpdate(c, out, &count, in, op->bytes);
+  } else if (op->api == 1) {
+    o->code = EVP_DecryptUpdate(c, out, &count, in, op->bytes);
+  } else {
+    o->code = EVP_CipherUpdate(c, out, &count, in, op->bytes);
+  }
+  o->bytes = count;
+  if (o->code <= 0 || op->detail != 0) return;
+  o->output = hash(0, in_place, op->bytes);
+  if (!op->opened) memcpy(s->stores[op->store].text + op->offset, in_place, (size_t)op->bytes);
+}
+
+static void final(state* s, const evp_op* op, evp_outcome* o) {
+  EVP_CIPHER_CTX* c = s->contexts[op->context];
+  unsigned char rest[64] = {0};
+  int count = -7;
+  switch (op->api) {
+    case 0:
+      o->code = EVP_EncryptFinal_ex(c, rest, &count);
+      break;
+    case 1:
+      o->code = EVP_DecryptFinal_ex(c, rest, &count);
+      break;
+    case 2:
+      o->code = EVP_CipherFinal_ex(c, rest, &count);
+      break;
+    case 3:
+      o->code = EVP_EncryptFinal(c, rest, &count);
+      break;
+    case 4:
+      o->code = EVP_DecryptFinal(c, rest, &count);
+      break;
+    default:
+      o->code = EVP_CipherFinal(c, rest, &count);
+      break;
+  }
+  o->bytes = count;
+}
+
+static void control(state* s, const evp_op* op, evp_outcome* o) {
+  unsigned char data[64];
+  store* at = &s->stores[op->store];
+  pattern(data, sizeof data, op->offset);
+  if (op->api == EVP_CTRL_AEAD_SET_TAG && op->opened) memcpy(data, at->tag, 16);
+  if (op->api == EVP_CTRL_AEAD_GET_TAG) memset(data, 0, sizeof data);
+  o->code = EVP_CIPHER_CTX_ctrl(s->contexts[op->context], op->api, op->bytes,
+                                op->detail == 1 ? NULL : data);
+  o->output = hash(0, data, sizeof data);
+  if (op->api == EVP_CTRL_AEAD_GET_TAG && o->code > 0 && op->bytes <= 16) memcpy(at->tag, data, 16);
+}
+
+/* Lists of parameters: the tag; tag and IV's length; IV's length; IV as it is now; an IV made;
+ * none. */
+static void get(state* s, const evp_op* op, evp_outcome* o) {
+  unsigned char tag[32] = {0}, iv[128] = {0};
+  size_t length = 0, n = 0;
+  const size_t size = (size_t)(op->bytes > 0 ? op->bytes : 0);
+  OSSL_PARAM list[4];
+  if (op->detail <= 1)
+    list[n++] = OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, size);
+  if (op->detail == 1 || op->detail == 2)
+    list[n++] = OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &length);
+  if (op->detail == 3)
+    list[n++] = OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_UPDATED_IV, iv, sizeof iv);
+  if (op->detail == 4)
+    list[n++] = OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN, iv, size);
+  list[n] = OSSL_PARAM_construct_end();
+  o->code = EVP_CIPHER_CTX_get_params(s->contexts[op->context], list);
+  if (o->code <= 0) return;
+  o->output = hash(hash(length, tag, sizeof tag), iv, sizeof iv);
+  for (size_t i = 0; i < n; ++i) o->output = o->output * 31 + list[i].return_size;
+  if (op->detail == 0 && size == 16) memcpy(s->stores[op->store].tag, tag, 16);
+}
+
+static void set(state* s, const evp_op* op, evp_outcome* o) {
+  unsigned char data[64];
+  size_t n = 0, length = (size_t)(op->bytes > 0 ? op->bytes : 0);
+  const size_t size = length;
+  unsigned none = 0;
+  pattern(data, sizeof data, op->offset);
+  if (op->opened) memcpy(data, s->stores[op->store].tag, 16);
+  OSSL_PARAM list[4];
+  if (op->detail <= 1)
+    list[n++] = OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, data, size);
+  if (op->detail == 1 || op->detail == 2)
+    list[n++] = OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &length);
+  if (op->detail == 3)
+    list[n++] = OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, data, size);
+  if (op->detail == 4) list[n++] = OSSL_PARAM_construct_uint("no such parameter", &none);
+  list[n] = OSSL_PARAM_construct_end();
+  o->code = EVP_CIPHER_CTX_set_params(s->contexts[op->context], list);
+}
+
+static void duplicate(state* s, const evp_op* op, evp_outcome* o) {
+#if OPENSSL_VERSION_NUMBER >= 0x30100000L
+  EVP_CIPHER_CTX* made = EVP_CIPHER_CTX_dup(s->contexts[op->context]);
+  o->code = made != NULL;
+  if (made == NULL) return;
+  EVP_CIPHER_CTX_free(s->contexts[op->other]);
+  s->contexts[op->other] = made;
+#else
+  o->code = EVP_CIPHER_CTX_copy(s->contexts[op->other], s->contexts[op->context]);
+#endif
+}
+
+/* Other ciphers crash where GCM has a meaning for no memory. */
+static int is_gcm(const EVP_CIPHER_CTX* c) {
+  const EVP_CIPHER* cipher = EVP_CIPHER_CTX_get0_cipher(c);
+  return cipher != NULL && EVP_CIPHER_get_mode(cipher) == EVP_CIPH_GCM_MODE;
+}
+
+static void step(state* s, const evp_op* op, evp_outcome* o) {
+  EVP_CIPHER_CTX** c = &s->contexts[op->context];
+  switch (op->call) {
+    case EVP_CALL_INIT:
+      init(s, op, o);
+      break;
+    case EVP_CALL_UPDATE:
+      if (op->detail == 0 || is_gcm(*c)) update(s, op, o);
+      break;
+    case EVP_CALL_CIPHER:
+      if (is_gcm(*c)) update(s, op, o);
+      break;
+    case EVP_CALL_FINAL:
+      final(s, op, o);
+      break;
+    case EVP_CALL_CONTROL:
+      control(s, op, o);
+      break;
+    case EVP_CALL_GET:
+      if (EVP_CIPHER_CTX_get0_cipher(*c) != NULL) get(s, op, o);
+      break;
+    case EVP_CALL_SET:
+      if (EVP_CIPHER_CTX_get0_cipher(*c) != NULL) set(s, op, o);
+      break;
+    case EVP_CALL_COPY:
+      o->code = EVP_CIPHER_CTX_copy(s->contexts[op->other], *c);
+      break;
+    case EVP_CALL_DUP:
+      duplicate(s, op, o);
+      break;
+    case EVP_CALL_RESET:
+      o->code = EVP_CIPHER_CTX_reset(*c);
+      break;
+    case EVP_CALL_RENEW:
+      EVP_CIPHER_CTX_free(*c);
+      *c = EVP_CIPHER_CTX_new();
+      break;
+    default:
+      if (EVP_CIPHER_CTX_get0_cipher(*c) == NULL) break;
+      o->code = EVP_CIPHER_CTX_get_tag_length(*c);
+      o->bytes = EVP_CIPHER_CTX_get_iv_length(*c);
+      break;
+  }
+}
+
+void EVP_SCRIPT_RUN(const evp_op* ops, int count, evp_outcome* outcomes) {
+  state s;
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < EVP_SCRIPT_CONTEXTS; ++i) s.contexts[i] = EVP_CIPHER_CTX_new();
+  for (int i = 0; i < count; ++i) {
+    outcomes[i] = (evp_outcome){0, 0, 0, -1};
+    step(&s, &ops[i], &outcomes[i]);
+  }
+  for (int i = 0; i < EVP_SCRIPT_CONTEXTS; ++i) EVP_CIPHER_CTX_free(s.contexts[i]);
+}

@@ -1,0 +1,55 @@
+/* SPDX-FileCopyrightText: The Sealane authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls of libcrypto's EVP functions for AES-256-GCM as data, and somebody who makes them and notes
+ * what came back. Compiled twice: into a library that by its name is the driver's, whose calls the
+ * runtime may answer, and into a program, whose calls are libcrypto's. */
+#pragma once
+
+#include <stdint.h>
+
+enum { EVP_SCRIPT_CONTEXTS = 3, EVP_SCRIPT_STORES = 4, EVP_SCRIPT_BYTES = 1024 };
+
+enum evp_call {
+  EVP_CALL_INIT,    /* api: _ex, CipherInit_ex, _ex2, CipherInit_ex2, plain, CipherInit */
+  EVP_CALL_UPDATE,  /* api: Encrypt, Decrypt, Cipher */
+  EVP_CALL_FINAL,   /* api: the same, with _ex or (3 more) without */
+  EVP_CALL_CIPHER,  /* EVP_Cipher; detail: 0 data, 1 additional data, 2 the end */
+  EVP_CALL_CONTROL, /* api: the control's number; bytes: its size */
+  EVP_CALL_GET,     /* parameters; detail: see evp_script.c */
+  EVP_CALL_SET,
+  EVP_CALL_COPY, /* to `other` */
+  EVP_CALL_DUP,  /* the same into a new context, where libcrypto has that */
+  EVP_CALL_RESET,
+  EVP_CALL_RENEW,   /* free and new */
+  EVP_CALL_LENGTHS, /* of tag and IV */
+  EVP_CALLS
+};
+
+typedef struct evp_op {
+  uint8_t call;
+  uint8_t context;
+  uint8_t other;
+  uint8_t api;
+  int8_t encrypt; /* 1, 0, -1: as it was */
+  uint8_t cipher; /* 0: none, 1: AES-256-GCM, 2: AES-128-GCM, 3: AES-256-CBC */
+  uint8_t key;    /* 0: none */
+  uint8_t iv;     /* 0: none */
+  uint8_t
+      detail; /* init: 0 no parameters, 1 tag, 2 IV's length; update: 0 data, 1 additional, 2 end */
+  uint8_t store;  /* where text and tag come from and go to */
+  uint8_t opened; /* data comes from the store, not from a pattern */
+  uint8_t in_place;
+  int16_t bytes;
+  uint16_t offset; /* in the store */
+} evp_op;
+
+typedef struct evp_outcome {
+  int32_t code;
+  int32_t bytes;
+  uint64_t output; /* a hash of it */
+  int8_t sealing;  /* -1: not asked */
+} evp_outcome;
+
+typedef void evp_script_run(const evp_op* ops, int count, evp_outcome* outcomes);
+evp_script_run evp_script_by_driver, evp_script_by_program;

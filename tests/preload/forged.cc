@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A message of a copy is forged on its way, and work stands behind that copy: in its stream, and in
+// one that waits for it. As on any GPU whose context has failed, none of it may happen: no kernel,
+// no host function, no byte that a later copy or a memory operation delivers; callbacks are told of
+// the error, every wait returns it, and a context beside it goes on. Prints "ok" if so.
+//
+//   forged to-device|to-host|both [held [unmapped|crowded]]
+//
+// "held": a kernel keeps the stream until everything is asked for, so that every call succeeds.
+// Not for a driver whose copies wait for their stream. "unmapped": pinned memory is not the
+// driver's, so that no memory operation of a stream can reach it. "crowded": all hardware queues
+// wait for that copy, so that the driver cannot be told in time: kernels and memory operations run,
+// and what kernels made is not delivered.
+//
+// Streams share hardware queues, so FORGED_STREAMS streams more are made behind the program's two.
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "emulated.h"
+
+namespace {
+
+constexpr size_t kBytes = 1500000;  // two messages
+constexpr uint8_t kUntouched = 0xab;
+
+std::atomic<bool> holds{false};
+std::atomic<int> kernels{0};
+std::atomic<int> functions{0};
+std::atomic<int> callbacks{0};
+std::atomic<int> told{0};
+
+// A call may be told already.
+void ask(CUresult code, const char* what, bool must_succeed) {
+  if (code == CUDA_ERROR_ECC_UNCORRECTABLE && !must_succeed) return;
+  ok(code, what);
+}
+#define ASK(call) ask(call, #call, held_)
+
+void expect_forged(CUresult code, const char* what) {
+  if (code != CUDA_ERROR_ECC_UNCORRECTABLE) fail(what, code);
+}
+
+uint8_t* pinned(uint8_t value) {
+  void* memory = nullptr;
+  OK(cuMemAllocHost(&memory, kBytes));
+  std::memset(memory, value, kBytes);
+  return static_cast<uint8_t*>(memory);
+}
+
+class Program {
+ public:
+  Program(bool held, bool mapped, bool crowded) : held_(held), mapped_(mapped), crowded_(crowded) {
+    OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&waits_, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+    OK(cuMemAlloc(&device_, kBytes));
+    source_ = pinned(1);
+    target_ = pinned(kUntouched);
+    result_ = pinned(kUntouched);
+    result_of_other_ = pinned(kUntouched);
+    word_ = pinned(kUntouched);
+    hold_ = make_kernel("hold", [](const sealane_emu_launch*) { holds.wait(true); });
+    count_ = make_kernel("count", [](const sealane_emu_launch*) { ++kernels; });
+    // Whatever is opened for the first copies is open by now.
+    for (int i = 0; i < 3; ++i) {
+      OK(cuMemcpyHtoDAsync(device_, source_, kBytes, stream_));
+      OK(cuMemcpyDtoHAsync(target_, device_, kBytes, stream_));
+    }
+    OK(cuStreamSynchronize(stream_));
+    std::memset(target_, kUntouched, kBytes);
+    const char* more = std::getenv("FORGED_STREAMS");
+    for (int i = more == nullptr ? 0 : std::atoi(more); i > 0; --i) {
+      CUstream idle = nullptr;
+      OK(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
+    }
+  }
+
+  void run(bool to_device, bool to_host) {
+    holds = held_;
+    if (held_) OK(launch(hold_, stream_));
+    if (to_device) disturb("flip");
+    if (to_host) disturb("flip:to_host");
+    if (to_device) ASK(cuMemcpyHtoDAsync(device_, source_, kBytes, stream_));
+    if (to_host) ASK(cuMemcpyDtoHAsync(target_, device_, kBytes, stream_));
+    ask_for_more();
+    holds = false;
+    holds.notify_all();
+    expect_forged(cuStreamSynchronize(stream_), "the stream's wait");
+    expect_forged(cuStreamSynchronize(waits_), "the other stream's wait");
+    expect_forged(cuCtxSynchronize(), "the context's wait");
+    expect_forged(cuStreamQuery(stream_), "a question");
+    expect_forged(cuMemcpyDtoH(result_, device_, kBytes), "a copy that waits");
+    expect_forged(launch(count_, stream_), "a launch");
+    CUdeviceptr more = 0;
+    expect_forged(cuMemAlloc(&more, 64), "an allocation");
+    look(to_host);
+  }
+
+ private:
+  void ask_for_more() {
+    ASK(launch(count_, stream_));
+    ASK(cuLaunchHostFunc(
+        stream_, [](void*) { ++functions; }, nullptr));
+    const auto callback = [](CUstream, CUresult status, void*) {
+      ++callbacks;
+      told = status;
+    };
+    const CUresult added = cuStreamAddCallback(stream_, callback, nullptr, 0);
+    ask(added, "cuStreamAddCallback", held_);
+    called_back_ = added == CUDA_SUCCESS;
+    ASK(cuMemcpyDtoHAsync(result_, device_, kBytes, stream_));
+    const auto word = reinterpret_cast<CUdeviceptr>(word_);
+    const CUresult written =
+        mapped_ ? cuStreamWriteValue32(stream_, word, 7, 0) : CUDA_ERROR_NOT_SUPPORTED;
+    if (written != CUDA_ERROR_NOT_SUPPORTED) ask(written, "cuStreamWriteValue32", held_);
+    ASK(cuEventRecord(event_, stream_));
+    ASK(cuStreamWaitEvent(waits_, event_, 0));
+    ASK(launch(count_, waits_));
+    ASK(cuMemcpyDtoHAsync(result_of_other_, device_, 100, waits_));
+    ASK(launch(count_, stream_));
+  }
+
+  void look(bool to_host) const {
+    if (kernels != 0 && !crowded_) fail("a kernel ran behind a forged copy", kernels);
+    if (functions != 0) fail("a host function ran behind a forged copy", functions);
+    if (called_back_ && callbacks != 1) fail("callbacks", callbacks);
+    if (called_back_ && told != CUDA_ERROR_ECC_UNCORRECTABLE) fail("a callback was told", told);
+    for (size_t i = 0; i < kBytes; ++i) {
+      if (result_[i] != kUntouched) fail("a result was delivered", result_[i]);
+      if (result_of_other_[i] != kUntouched) fail("a result was delivered elsewhere");
+      if (word_[i] != kUntouched && !crowded_) fail("a word was written behind a forged copy");
+      const bool wiped = to_host && target_[i] == 0;
+      if (target_[i] != kUntouched && !wiped) fail("a forged byte was delivered", target_[i]);
+    }
+  }
+
+  const bool held_;
+  const bool mapped_;
+  const bool crowded_;
+  CUstream stream_ = nullptr;
+  CUstream waits_ = nullptr;
+  CUevent event_ = nullptr;
+  CUdeviceptr device_ = 0;
+  uint8_t* source_ = nullptr;
+  uint8_t* target_ = nullptr;
+  uint8_t* result_ = nullptr;
+  uint8_t* result_of_other_ = nullptr;
+  uint8_t* word_ = nullptr;
+  CUfunction hold_ = nullptr;
+  CUfunction count_ = nullptr;
+  bool called_back_ = false;
+};
+
+// Not the context that failed.
+void go_on_beside() {
+  CUstream stream = nullptr;
+  CUdeviceptr device = 0;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&device, kBytes));
+  uint8_t* const source = pinned(9);
+  uint8_t* const target = pinned(0);
+  OK(cuMemcpyHtoDAsync(device, source, kBytes, stream));
+  OK(cuMemcpyDtoHAsync(target, device, kBytes, stream));
+  OK(cuStreamSynchronize(stream));
+  if (std::memcmp(source, target, kBytes) != 0) fail("a context beside it lost bytes");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  OK(cuInit(0));
+  CUcontext beside = nullptr;
+  CUcontext context = nullptr;
+  OK(cuCtxCreate(&beside, nullptr, 0, 0));
+  OK(cuCtxCreate(&context, nullptr, 0, 0));
+  const std::string how = argc > 3 ? argv[3] : "";
+  Program program(argc > 2, how != "unmapped", how == "crowded");
+  program.run(what != "to-host", what != "to-device");
+  OK(cuCtxSetCurrent(beside));
+  go_on_beside();
+  std::puts("ok");
+  return 0;
+}

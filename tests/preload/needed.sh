@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# needed.sh PRELOAD: what the preload brings into a process, and what it puts in front of others' functions.
+set -eu
+bad=0
+complain() {
+  echo "$1"
+  bad=1
+}
+
+for library in $(readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+  case $library in
+    libc.so.* | libm.so.* | ld-linux* | libdl.so.* | libpthread.so.*) ;;
+    *) complain "needs $library" ;;
+  esac
+done
+for symbol in $(nm -D --undefined-only "$1" | awk '$1 == "U" { print $2 }'); do
+  case $symbol in
+    *@GLIBC_*) ;;
+    *) complain "asks for $symbol" ;;
+  esac
+done
+# One @: an unversioned reference does not bind to it.
+for symbol in $(nm -D --defined-only "$1" | awk '{ print $3 }'); do
+  case $symbol in
+    EVP_*@@*) complain "$symbol is the default version of its name" ;;
+    EVP_*@OPENSSL_3.*) ;;
+    dlsym@*GLIBC_* | dlopen@*GLIBC_* | cu[A-Z]*@@SEALANE_1) ;;
+    GLIBC_* | OPENSSL_* | SEALANE_1*) ;;
+    *) complain "exports $symbol" ;;
+  esac
+done
+# A process without a libcrypto has none because of us.
+if LD_PRELOAD=$1 /bin/cat /proc/self/maps | grep -E 'libcrypto|libssl|IPSec'; then
+  complain "brings it along"
+fi
+exit $bad
