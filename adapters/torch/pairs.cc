@@ -61,6 +61,7 @@ class Pairs::Lane {
     }
     changed_.notify_all();
     worker_.join();
+    comm_.reset();  // finishes what was started, whose callbacks need the rest
   }
 
   struct Message {
@@ -94,19 +95,42 @@ class Pairs::Lane {
         message = std::move(queue_.front());
         queue_.pop_front();
       }
-      if (failure_.empty()) attempt(message);
-      message.done(failure_);
+      attempt(message);
     }
   }
 
+  // Starts the message: who waits in its callback must not hold up the next one.
   void attempt(const Message& message) {
-    try {
-      if (!comm_) join();
-      options_.rank == kSender ? send(message) : receive(message);
-    } catch (const std::exception& error) {
-      failure_ = in_world_ranks(error.what(), world_ranks_);
-      if (failure_.empty()) failure_ = "unknown error";
+    std::string failure = failed();
+    if (failure.empty()) {
+      try {
+        if (!comm_) join();
+        options_.rank == kSender ? send(message) : receive(message);
+        return;
+      } catch (const std::exception& error) {
+        failure = fail(error.what());
+      }
     }
+    message.done(failure);
+  }
+
+  std::string failed() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  // The first error is the lane's from then on.
+  std::string fail(const std::string& error) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = in_world_ranks(error, world_ranks_);
+    if (failure_.empty()) failure_ = "unknown error";
+    return failure_;
+  }
+
+  WorkCallback then(WorkCallback done) {
+    return [this, done = std::move(done)](const std::string& error) {
+      done(error.empty() ? std::string() : fail(error));
+    };
   }
 
   void join() {
@@ -115,28 +139,39 @@ class Pairs::Lane {
     comm_.emplace(std::move(joined));
   }
 
+  // The tag goes first, so that one that differs is told by name.
   void send(const Message& message) {
-    comm_->send(&message.tag, 1, DataType::int64, kReceiver);
-    comm_->send(message.data, message.bytes, DataType::uint8, kReceiver);
+    const auto tag = std::make_shared<int64_t>(message.tag);
+    comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, [tag](const std::string&) {});
+    comm_->start_send(message.data, message.bytes, DataType::uint8, kReceiver, then(message.done));
   }
 
+  // A tag that never came is not the one that is wanted, nor any that could be.
   void receive(const Message& message) {
-    int64_t tag = 0;
-    comm_->receive(&tag, 1, DataType::int64, kSender);
-    if (tag != message.tag) {
-      throw std::runtime_error("rank " + std::to_string(kSender) + " sent tag " +
-                               std::to_string(tag) + " where tag " + std::to_string(message.tag) +
-                               " is expected: messages of a pair arrive in the order of sending");
-    }
-    comm_->receive(message.data, message.bytes, DataType::uint8, kSender);
+    const auto tag = std::make_shared<int64_t>(~message.tag);
+    comm_->start_receive(tag.get(), 1, DataType::int64, kSender, [tag](const std::string&) {});
+    comm_->start_receive(message.data, message.bytes, DataType::uint8, kSender,
+                         [this, tag, message](const std::string& error) {
+                           const bool came = error.empty() || *tag != ~message.tag;
+                           if (came && *tag != message.tag) {
+                             return message.done(fail(other_tag(*tag, message.tag)));
+                           }
+                           message.done(error.empty() ? error : fail(error));
+                         });
+  }
+
+  static std::string other_tag(int64_t sent, int64_t wanted) {
+    return "rank " + std::to_string(kSender) + " sent tag " + std::to_string(sent) + " where tag " +
+           std::to_string(wanted) +
+           " is expected: messages of a pair arrive in the order of sending";
   }
 
   const SecretOptions options_;
   const std::vector<int> world_ranks_;
   std::optional<Comm> comm_;  // the thread's; others look at it under the mutex
-  std::string failure_;       // the thread's
 
   mutable std::mutex mutex_;
+  std::string failure_;
   std::condition_variable changed_;
   std::deque<Message> queue_;
   bool ending_ = false;

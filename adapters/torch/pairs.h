@@ -7,8 +7,9 @@
 // both sides; messages of one lane arrive in the order they were sent.
 //
 // Failure:     the callback gets the reason. A lane's first error is final for that lane.
-// Concurrency: any thread; callbacks come on the lane's thread. The destructor ends what has not
-//              met its peer yet and finishes the rest.
+// Concurrency: any thread; callbacks come on threads of the lane's, and may wait for other
+// messages.
+//              The destructor ends what has not met its peer yet and finishes the rest.
 #pragma once
 
 #include <string.h>

@@ -9,10 +9,12 @@
 //              point-to-point lanes join. c10d's store carries addresses and is not trusted.
 // Failure:     an error of a group is final, becomes the exception of every Work of that group, and
 //              names the rank of the world that is at fault.
-// Concurrency: any thread; operations run in the order of the calls on one thread per group.
+// Concurrency: any thread; collectives run in the order of the calls, one at a time (turns.h has
+//              the order of those that continuations call).
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "pairs.h"
 #include "sealane/comm.h"
 #include "tensors.h"
+#include "turns.h"
 #include "version.h"
 #include "work.h"
 
@@ -65,6 +68,25 @@ class ProcessGroupSealane final : public BackendBase {
   WorkPointer send(Tensors& tensors, int peer, int tag) override;
   WorkPointer recv(Tensors& tensors, int peer, int tag) override;
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
+  // Within the time-out of the call, if it has one; the error names a rank that did not come.
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+#if defined(SEALANE_TORCH_COALESCES)
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) override;
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options) override;
+#endif
+
+#if defined(SEALANE_TORCH_SPLITS)
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  // A sub-group of ranks of this group; null if this rank is not among them.
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override;
+  void shutdown() override { finish_all(); }
+#endif
 
   // All ranks count from zero, and all count the same calls.
   void setSequenceNumberForGroup() override {}
@@ -73,20 +95,42 @@ class ProcessGroupSealane final : public BackendBase {
   bool sealed() const { return options_.mode == Mode::sealed; }
   CommTraffic traffic() const;
 
+  // Finishes what was started and ends the connections. Later calls are errors.
+  void finish_all();
+
+  using Start = std::function<void(const WorkCallback&)>;
+
  private:
-  // Starts operations; the last of them gets the callback.
-  template <typename Start>
+  struct Move {
+    at::Tensor from;
+    at::Tensor to;
+  };
+
+  // Starts operations when it is their turn; the last of them gets the callback.
   WorkPointer launch(c10d::OpType type, const char* title, Staged staged, Tensors results,
-                     Start start, Awaited awaited = {});
+                     Start start);
   WorkPointer finished(c10d::OpType type, const char* title, Staged staged, Tensors results);
+  WorkPointer gather_all(c10d::OpType type, const char* title, Staged staged, Tensors results,
+                         std::vector<Move> moves);
+  WorkPointer gather_tensors(c10d::OpType kind, const Tensors& outputs, const Tensors& inputs);
+  WorkPointer reduce_all(c10d::OpType kind, Tensors& tensors,
+                         const c10d::AllreduceCoalescedOptions& options);
+  WorkPointer reduce_scatter_tensors(c10d::OpType kind, const Tensors& outputs,
+                                     const Tensors& inputs, const c10d::ReduceOp& reduce_op);
   WorkPointer exchange(c10d::OpType type, const char* title, Staged staged, Tensors results,
                        const Tensors& outgoing, const Tensors& incoming);
+  WorkPointer message(c10d::OpType type, const char* title, int peer, Staged staged,
+                      Tensors& tensors, const std::function<void(Pairs&, WorkCallback)>& start);
   void agree_on_secret();
-  Awaited of_world(int peer) const;
+  void check_open() const;
+  std::string part_name(const std::string& name) const;
+  std::string explain(const std::string& error, const TorchWork& work, uint64_t number) const;
   int root(int64_t rank) const;
 
   SecretOptions options_;  // once joined, with the secret to join sub-groups and lanes by
   std::vector<int> world_ranks_;
+  const bool is_part_;  // of another group
+  std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::unique_ptr<Comm> comm_;
   std::unique_ptr<Pairs> pairs_;
   std::atomic<uint64_t> sequence_ = 0;

@@ -8,6 +8,8 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sealane/comm.h"
@@ -32,7 +34,8 @@ inline const at::Tensor& only(const std::vector<at::Tensor>& tensors) {
   return tensors[0];
 }
 
-inline DataType reducible(at::ScalarType type) {
+// What the library adds up itself, hop by hop. Everything else travels whole and is folded here.
+inline std::optional<DataType> element_of(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
       return DataType::float32;
@@ -50,27 +53,84 @@ inline DataType reducible(at::ScalarType type) {
     case at::kBool:
       return DataType::uint8;
     default:
-      TORCH_CHECK(false, "sealane does not reduce ", type,
-                  "; it does Float, Double, Half, BFloat16, Int, Long, Byte and Bool");
+      return std::nullopt;
   }
 }
 
+using TorchOp = c10d::ReduceOp::RedOpType;
+
 // The sum of truth values is their "or": what is stored in a Bool stays 0 or 1.
-inline ReduceOp operator_for(const c10d::ReduceOp& op, at::ScalarType type) {
+inline std::optional<ReduceOp> operator_of(TorchOp op, at::ScalarType type) {
   const bool truth = type == at::kBool;
-  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+  switch (op) {
     case c10d::ReduceOp::SUM:
       return truth ? ReduceOp::max : ReduceOp::sum;
     case c10d::ReduceOp::AVG:
-      TORCH_CHECK(!truth, "truth values have no average");
       return ReduceOp::avg;
     case c10d::ReduceOp::MIN:
       return ReduceOp::min;
     case c10d::ReduceOp::MAX:
       return ReduceOp::max;
     default:
-      TORCH_CHECK(false, "sealane reduces by SUM, AVG, MIN and MAX only");
+      return std::nullopt;
   }
+}
+
+inline TorchOp checked_operator(const c10d::ReduceOp& op, at::ScalarType type) {
+  const auto kind = static_cast<TorchOp>(op);
+  TORCH_CHECK(kind <= c10d::ReduceOp::BXOR,
+              "sealane reduces by SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR only");
+  TORCH_CHECK(kind != c10d::ReduceOp::AVG || at::isFloatingType(type) || element_of(type),
+              "sealane makes no averages of ", type);
+  TORCH_CHECK(kind != c10d::ReduceOp::AVG || type != at::kBool, "truth values have no average");
+  TORCH_CHECK(kind < c10d::ReduceOp::BAND || at::isIntegralType(type, true), "bits of ", type,
+              " are not reduced: BAND, BOR and BXOR take whole numbers");
+  return kind;
+}
+
+// Both, if the library can do that reduction.
+struct Native {
+  DataType type;
+  ReduceOp op;
+};
+inline std::optional<Native> native(TorchOp op, at::ScalarType type) {
+  const auto element = element_of(type);
+  const auto kind = operator_of(op, type);
+  if (!element || !kind) return std::nullopt;
+  return Native{*element, *kind};
+}
+
+// Every rank's part, one after the other in the first dimension, in the order of the ranks.
+inline at::Tensor fold(const at::Tensor& parts, TorchOp op) {
+  const int64_t count = parts.size(0);
+  at::Tensor sum = parts[0].clone();
+  for (int64_t i = 1; i < count; ++i) {
+    const at::Tensor part = parts[i];
+    switch (op) {
+      case c10d::ReduceOp::PRODUCT:
+        sum.mul_(part);
+        break;
+      case c10d::ReduceOp::MIN:
+        sum = at::minimum(sum, part);
+        break;
+      case c10d::ReduceOp::MAX:
+        sum = at::maximum(sum, part);
+        break;
+      case c10d::ReduceOp::BAND:
+        sum.bitwise_and_(part);
+        break;
+      case c10d::ReduceOp::BOR:
+        sum.bitwise_or_(part);
+        break;
+      case c10d::ReduceOp::BXOR:
+        sum.bitwise_xor_(part);
+        break;
+      default:
+        sum.add_(part);
+    }
+  }
+  if (op == c10d::ReduceOp::AVG) sum.div_(count);
+  return sum;
 }
 
 // What a call must keep alive, and what it has to do when the data is there.
@@ -104,9 +164,24 @@ class Staged {
     return all;
   }
 
+  // New memory for the parts of all ranks; what `op` makes of them, from row `row` of each part
+  // on (all of it if -1), becomes the tensor's content.
+  at::Tensor folded(const at::Tensor& tensor, const at::Tensor& part, int ranks, TorchOp op,
+                    bool wanted, int64_t row = -1) {
+    std::vector<int64_t> sizes = part.sizes().vec();
+    sizes.insert(sizes.begin(), ranks);
+    held_.push_back(at::empty(sizes, part.options()));
+    if (wanted) {
+      const at::Tensor all = held_.back();
+      folds_.push_back({tensor, row < 0 ? all : all.select(1, row), op});
+    }
+    return held_.back();
+  }
+
   void deliver() const {
     const at::NoGradGuard no_grad;  // results are data, not part of a graph
     for (const auto& [to, from] : copies_) to.copy_(from);
+    for (const Fold& one : folds_) one.to.copy_(fold(one.parts, one.op).view(one.to.sizes()));
   }
 
  private:
@@ -116,7 +191,14 @@ class Staged {
     return staging;
   }
 
+  struct Fold {
+    at::Tensor to;
+    at::Tensor parts;
+    TorchOp op;
+  };
+
   std::vector<at::Tensor> held_;
+  std::vector<Fold> folds_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };
 

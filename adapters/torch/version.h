@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What differs between PyTorch 1.13 and 2: the class a backend derives from. Only 1.13 (Debian 12)
-// is compiled and tested with this source; 2 differs nowhere else that the adapter touches.
+// What differs between the versions of PyTorch that this source is for: 1.13 (Debian 12) and 2.x
+// (tools/torch2.sh has the one that is tested). The class a backend derives from, and what it may
+// be asked for beyond the collectives: 2.1 has the coalesced forms of functional collectives, and
+// headers with hooks (C10D_BACKEND_HAS_HOOKS) split groups and end them in order.
 #pragma once
 
 #include <torch/version.h>
@@ -11,6 +13,13 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #else
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#endif
+
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
+#define SEALANE_TORCH_COALESCES 1
+#endif
+#if defined(C10D_BACKEND_HAS_HOOKS)
+#define SEALANE_TORCH_SPLITS 1
 #endif
 
 namespace sealane::adapter {

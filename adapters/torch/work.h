@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An operation as PyTorch waits for it: an object to wait on, and a future whose continuations run
-// on the thread that finished the operation.
+// on the thread that finished the operation, in the order that turns.h explains.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "tensors.h"
+#include "turns.h"
 #include "version.h"
 
 namespace sealane::adapter {
@@ -26,23 +28,39 @@ using Awaited = std::function<int()>;
 
 class TorchWork final : public c10d::Work {
  public:
-  TorchWork(int rank, c10d::OpType type, const char* title, Staged staged,
-            std::vector<at::Tensor> results, Awaited awaited)
+  // Messages between two ranks take no turns: `turns` is null.
+  TorchWork(int rank, c10d::OpType type, const char* title, uint64_t number, Staged staged,
+            std::vector<at::Tensor> results, Awaited awaited, std::shared_ptr<Turns> turns)
       : Work(rank, type, title, results),
         name_(std::strchr(title, ':') + 1),
+        number_(number),
         awaited_(std::move(awaited)),
+        turns_(std::move(turns)),
         staged_(std::move(staged)),
         results_(std::move(results)),
         future_(c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()))) {}
 
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (turns_ != nullptr) turns_->await(turn_);  // what is hung on it may be waited for here
+    const std::lock_guard lock(future_mutex_);
+    future_given_ = true;
+    if (turns_ != nullptr && !ended_) turns_->expect_continuation(turn_);
+    return future_;
+  }
   std::vector<at::Tensor> result() override { return results_; }
+#if TORCH_VERSION_MAJOR >= 2
+  uint64_t getSequencenumber() const override { return number_; }
+#endif
 
   bool wait(std::chrono::milliseconds timeout) override {
+    if (turns_ != nullptr) turns_->await(turn_);
     if (timeout != kNoTimeout) wait_at_most(timeout);
     return Work::wait(kNoTimeout);
   }
+
+  const Turns::Pointer& turn() const { return turn_; }
+  const std::string& name() const { return name_; }
 
   void end(const std::string& error) {
     std::exception_ptr failure;
@@ -53,6 +71,17 @@ class TorchWork final : public c10d::Work {
       failure = std::current_exception();
     }
     staged_ = Staged();
+    std::unique_lock lock(future_mutex_);
+    ended_ = true;
+    if (turns_ != nullptr) turns_->end(turn_);
+    if (!future_given_) return complete(failure);  // before anybody can hang something on it
+    lock.unlock();
+    if (turns_ == nullptr) return complete(failure);
+    turns_->run_continuations(turn_, [&] { complete(failure); });
+  }
+
+ private:
+  void complete(const std::exception_ptr& failure) {
     finish(failure);  // before the future: its continuations may ask
     if (failure == nullptr) {
       future_->markCompleted(c10::IValue(results_));
@@ -61,7 +90,6 @@ class TorchWork final : public c10d::Work {
     }
   }
 
- private:
   void wait_at_most(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     if (cv_.wait_for(lock, timeout, [&] { return completed_; })) return;
@@ -73,9 +101,15 @@ class TorchWork final : public c10d::Work {
   }
 
   std::string name_;
+  [[maybe_unused]] uint64_t number_;
   Awaited awaited_;
+  std::shared_ptr<Turns> turns_;
+  Turns::Pointer turn_ = std::make_shared<Turns::Turn>();
   Staged staged_;
   std::vector<at::Tensor> results_;
+  std::mutex future_mutex_;
+  bool ended_ = false;
+  bool future_given_ = false;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -4,3 +4,5 @@
 
 ``import sealane.torch`` adds the backend ``sealane`` to ``torch.distributed``.
 """
+
+__version__ = "0.1.0"

@@ -1,9 +1,10 @@
 from datetime import timedelta
 from typing import List, Optional, Tuple
 
-from torch.distributed import ProcessGroup, Store
+from torch.distributed import Store
 
 version: str
+torch_version: str
 
 class CommOptions:
     rank: int
@@ -20,7 +21,9 @@ class CommOptions:
     def set_mode(self, name: str) -> None: ...
     def set_transport(self, name: str) -> None: ...
 
-class ProcessGroupSealane(ProcessGroup):
+class ProcessGroupSealane:
+    """c10d's ProcessGroup in PyTorch 1.13, its Backend in 2.x."""
+
     def __init__(
         self,
         store: Store,

@@ -22,7 +22,41 @@ from typing import Any, List, NamedTuple, Optional
 import torch
 import torch.distributed as dist
 
-from sealane._torch import CommOptions, ProcessGroupSealane, version as __version__
+from sealane import __version__
+
+
+def _load() -> Any:
+    """The extension, or one line that says why this PyTorch cannot have it."""
+    try:
+        from sealane import _build  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        raise ImportError(
+            "sealane: the package was not built: pip install it, or put build/python first in PYTHONPATH"
+        ) from None
+    here = torch.__version__.split("+", maxsplit=1)[0]
+    if here.split(".")[:2] != _build.TORCH.split(".")[:2]:
+        raise ImportError(
+            f"sealane: built for PyTorch {_build.TORCH}, but this is {here}, whose C++ interface differs: "
+            "build the wheel again with this PyTorch installed (pip wheel --no-build-isolation .)"
+        )
+    try:
+        from sealane import _torch  # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise ImportError(
+            f"sealane: the extension built for PyTorch {_build.TORCH} does not load into this one "
+            f"({torch.__version__}): {error}"
+        ) from None
+    if not __version__ == _build.VERSION == _torch.version:
+        raise ImportError(
+            f"sealane: parts of different versions: package {__version__}, extension {_build.VERSION}, "
+            f"library {_torch.version}: install one of them anew"
+        )
+    return _torch
+
+
+_torch = _load()
+CommOptions = _torch.CommOptions
+ProcessGroupSealane = _torch.ProcessGroupSealane
 
 __all__ = ["Options", "ProcessGroupSealane", "Traffic", "traffic"]
 
@@ -115,6 +149,17 @@ def _comm_options(setup: Any, options: Options, group_id: Optional[str]) -> Comm
     return out
 
 
+def _store_of_this_start(store: dist.Store) -> dist.Store:
+    """torchrun's store outlives its workers, and with it what those who were killed have left there.
+
+    All ranks of one node are started together and know how often; agents of several count by themselves.
+    """
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT")
+    if start is None or os.environ.get("GROUP_WORLD_SIZE") != "1":
+        return store
+    return dist.PrefixStore(f"start_{start}", store)
+
+
 def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
     """Called by torch.distributed for every group this process is a member of."""
     if options is not None and not isinstance(options, Options):
@@ -128,13 +173,15 @@ def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
     if parent is not None and chosen.mode != _World.options.mode:
         raise ValueError(f"a sub-group of a {_World.options.mode} group is {_World.options.mode}")
     comm_options = _comm_options(setup, chosen, setup.group_id)
-    return ProcessGroupSealane(setup.store, comm_options, members, parent)
+    store = _store_of_this_start(setup.store)
+    return ProcessGroupSealane(store, comm_options, members, parent)
 
 
 def _join_world(setup: Any, options: Options) -> ProcessGroupSealane:
     comm_options = _comm_options(setup, options, None)
     everyone = list(range(setup.group_size))
-    backend = ProcessGroupSealane(setup.store, comm_options, everyone, None)
+    store = _store_of_this_start(setup.store)
+    backend = ProcessGroupSealane(store, comm_options, everyone, None)
     _World.backend = weakref.ref(backend)
     _World.options = options
     return backend
@@ -145,7 +192,7 @@ def _register() -> None:
         return
     arguments = {"extended_api": True}
     if "devices" in dist.Backend.register_backend.__code__.co_varnames:  # torch 2
-        arguments["devices"] = ["cpu"]
+        arguments["devices"] = ["cpu"]  # "cuda:sealane" may be asked for by name
     dist.Backend.register_backend("sealane", _create, **arguments)
 
 

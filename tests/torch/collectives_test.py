@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does every collective give what Gloo gives, for every type, and are messages delivered?"""
 
+import os
+import threading
+import time
 import unittest
+from typing import Any, List
 
 import torch
 import torch.distributed as dist
@@ -18,9 +22,10 @@ REDUCED = [
     torch.int32,
     torch.int64,
     torch.uint8,
+    torch.int8,
     torch.bool,
 ]
-MOVED = REDUCED + [torch.int8, torch.int16, torch.complex64]
+MOVED = REDUCED + [torch.int16, torch.complex64]
 SIZES = [0, 1, 7, 40_000]  # the last takes several records
 
 
@@ -34,6 +39,13 @@ def known_to_gloo(dtype: torch.dtype) -> bool:
     return dtype not in (torch.bfloat16, torch.bool, torch.int16, torch.complex64)
 
 
+def operators(dtype: torch.dtype) -> List[Any]:
+    """The last ones are not the library's: their parts travel whole."""
+    op = dist.ReduceOp
+    bits = [] if dtype.is_floating_point else [op.BAND, op.BOR, op.BXOR]
+    return [op.SUM, op.MIN, op.MAX] + ([op.PRODUCT, *bits] if dtype != torch.bool else [])
+
+
 def check(what: str, got: torch.Tensor, expected: torch.Tensor) -> None:
     assert got.dtype == expected.dtype, what
     assert torch.equal(got, expected), f"{what}: {got} instead of {expected}"
@@ -45,7 +57,7 @@ def reductions(rank: int, size: int, directory: str, key: str) -> int:
     for dtype in REDUCED:
         # Gloo adds truth values like bytes, and has no bfloat16: judge those by exact relatives.
         judge = {torch.bool: torch.uint8, torch.bfloat16: torch.float32}.get(dtype, dtype)
-        for op in (dist.ReduceOp.SUM, dist.ReduceOp.MIN, dist.ReduceOp.MAX):
+        for op in operators(dtype):
             for count in SIZES:
                 mine = values(dtype, count, rank)
                 what = f"{op} of {count} {dtype}"
@@ -206,6 +218,102 @@ def futures(rank: int, size: int, directory: str, key: str) -> None:
         assert torch.equal(work.result()[0], tensors[works.index(work)])
 
 
+def waiting_continuations(rank: int, size: int, directory: str, key: str) -> None:
+    """Each waits for another collective, and a message, in a way that used to wait for itself."""
+    join(rank, size, directory, key)
+
+    def again(future: Any) -> torch.Tensor:
+        inner = torch.ones(10)
+        dist.all_reduce(inner)
+        later = dist.all_reduce(inner, async_op=True).get_future()
+        return future.value()[0] + later.wait()[0]
+
+    futures = []
+    for _ in range(5):
+        futures.append(dist.all_reduce(torch.ones(10), async_op=True).get_future().then(again))
+        futures[-1].wait()
+    for future in futures:
+        assert future.wait()[0] == size + size * size
+
+    def answer(future: Any) -> torch.Tensor:
+        reply = torch.zeros(1)
+        if rank == 0:
+            dist.send(torch.ones(1), 1)
+            dist.recv(reply, 1)
+        elif rank == 1:
+            dist.recv(reply, 0)
+            dist.send(torch.ones(1), 0)
+        return reply
+
+    if rank < 2:
+        first = torch.zeros(1)
+        work = dist.isend(first, 1) if rank == 0 else dist.irecv(first, 0)
+        work.wait()
+        future = work.get_future().then(answer)
+        assert future.wait()[0] == 1
+
+
+def wait_for_file(path: str) -> None:
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path):
+        assert time.monotonic() < deadline, path
+        time.sleep(0.01)
+
+
+def continuations_in_order(rank: int, size: int, directory: str, key: str) -> None:
+    """What a continuation calls comes right after what it hangs on, early or late."""
+    join(rank, size, directory, key)
+    next_was_called = threading.Event()
+
+    def call_another(future: Any) -> torch.Tensor:
+        if rank == 0:  # long after the program has gone on
+            assert next_was_called.wait(60)
+        inner = torch.ones(7)
+        dist.all_reduce(inner)
+        return future.value()[0][:1] + inner[:1]
+
+    if rank != 0:  # so that the first operation of rank 0 cannot end yet
+        wait_for_file(directory + "/hung")
+    first = dist.all_reduce(torch.ones(3), async_op=True)
+    if rank != 0:  # the continuation runs here and now
+        first.wait()
+    future = first.get_future().then(call_another)
+    if rank == 0:
+        with open(directory + "/hung", "w", encoding="ascii"):
+            pass
+    following = torch.ones(50_000)
+    work = dist.all_reduce(following, async_op=True)
+    next_was_called.set()
+    work.wait()
+    assert torch.equal(following, torch.full((50_000,), float(size)))
+    assert future.wait()[0] == 2 * size
+    dist.barrier()
+
+
+def continuation_waits_for_the_next(rank: int, size: int, directory: str, key: str) -> None:
+    """Rank 0 hangs something on an operation that waits for the one it would hold back."""
+    join(rank, size, directory, key)
+    works: List[Any] = []
+    next_was_called = threading.Event()
+
+    def wait_for_next(future: Any) -> int:
+        assert next_was_called.wait(60)
+        works[1].wait()
+        return 7
+
+    if rank != 0:
+        wait_for_file(directory + "/hung")
+    works.append(dist.all_reduce(torch.ones(3), async_op=True))
+    if rank == 0:
+        future = works[0].get_future().then(wait_for_next)
+        with open(directory + "/hung", "w", encoding="ascii"):
+            pass
+    works.append(dist.all_reduce(torch.ones(5), async_op=True))
+    next_was_called.set()
+    works[1].wait()
+    assert rank != 0 or future.wait() == 7
+
+
 def sub_groups(rank: int, size: int, directory: str, key: str) -> None:
     join(rank, size, directory, key)
     even = dist.new_group([0, 2])
@@ -237,8 +345,11 @@ def sub_groups(rank: int, size: int, directory: str, key: str) -> None:
 def refusals(rank: int, size: int, directory: str, key: str) -> None:
     join(rank, size, directory, key)
     for call, reason in (
-        (lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.PRODUCT), "SUM, AVG, MIN and MAX"),
-        (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int8)), "does not reduce Char"),
+        (lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.BAND), "take whole numbers"),
+        (
+            lambda: dist.all_reduce(torch.ones(2, dtype=torch.int8), op=dist.ReduceOp.AVG),
+            "no averages of Char",
+        ),
         (lambda: dist.all_reduce(torch.eye(2).to_sparse()), "dense CPU tensors"),
         (lambda: dist.all_gather([torch.ones(3)] * size, torch.ones(2)), "size of the input"),
     ):
@@ -256,7 +367,7 @@ def refusals(rank: int, size: int, directory: str, key: str) -> None:
 class Collectives(Case):
     def test_reductions_equal_gloos(self) -> None:
         for checked in self.ranks(3, reductions):
-            self.assertEqual(checked, len(REDUCED) * 3 * (len(SIZES) - 1))
+            self.assertEqual(checked, sum(len(operators(t)) for t in REDUCED) * (len(SIZES) - 1))
 
     def test_moves_equal_gloos(self) -> None:
         for checked in self.ranks(3, moves):
@@ -273,6 +384,15 @@ class Collectives(Case):
 
     def test_futures_and_many_operations_under_way(self) -> None:
         self.ranks(2, futures)
+
+    def test_a_continuation_may_wait_for_another_operation(self) -> None:
+        self.ranks(2, waiting_continuations)
+
+    def test_what_continuations_call_has_its_place_in_the_order(self) -> None:
+        self.ranks(3, continuations_in_order)
+
+    def test_a_continuation_that_waits_for_a_later_operation_lets_it_go_on(self) -> None:
+        self.ranks(2, continuation_waits_for_the_next)
 
     def test_sub_groups_and_a_second_world(self) -> None:
         self.ranks(4, sub_groups)

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is training with DistributedDataParallel what it is over Gloo, and does it leave nothing behind?"""
 
+import ctypes
 import os
+import time
 import unittest
 from typing import Any, Dict, List
 
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 import sealane.torch
@@ -98,7 +100,56 @@ def four_ranks(rank: int, size: int, directory: str, key: str) -> List[List[floa
     ]
 
 
+def compressed(group: Any, rank: int, one_by_one: bool) -> Dict[str, Any]:
+    """PowerSGD over several buckets: its continuations call collectives, and wait for them."""
+    torch.manual_seed(5)
+    layers = [torch.nn.Linear(300, 300) for _ in range(9)]
+    model = DistributedDataParallel(
+        torch.nn.Sequential(*layers), process_group=group, bucket_cap_mb=0.3
+    )
+    state = powerSGD_hook.PowerSGDState(
+        group, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=1
+    )
+    buckets = set()
+
+    def hook(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        buckets.add(bucket.index())
+        future = powerSGD_hook.powerSGD_hook(state, bucket)
+        if one_by_one:
+            future.wait()
+        return future
+
+    model.register_comm_hook(None, hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(rank)
+    losses: List[float] = []
+    for _ in range(7):
+        optimizer.zero_grad()
+        loss = model(torch.randn(8, 300, generator=generator)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    parameters = [p.detach().clone() for p in model.parameters()]
+    return {"losses": losses, "parameters": parameters, "buckets": len(buckets)}
+
+
+def power_sgd(rank: int, size: int, directory: str, key: str) -> List[str]:
+    ours = join_beside_gloo(rank, size, directory, key)
+    got = compressed(ours, rank, one_by_one=False)
+    # Gloo's order of calls is that of time: with several buckets under way it breaks.
+    expected = compressed(dist.group.WORLD, rank, one_by_one=True)
+    problems = [] if got["buckets"] >= 4 else [f"only {got['buckets']} buckets"]
+    for mine, other in zip(got["parameters"], expected["parameters"]):
+        if not torch.allclose(mine, other, rtol=1e-4, atol=1e-5):
+            problems.append(f"differs by {(mine - other).abs().max()}")
+    sums = [torch.zeros(2) for _ in range(size)]
+    dist.all_gather(sums, torch.tensor([p.sum() for p in got["parameters"][:2]]))
+    problems += [] if all(torch.equal(sums[0], other) for other in sums) else ["ranks differ"]
+    return problems
+
+
 def resources() -> Dict[str, int]:
+    ctypes.CDLL(None).malloc_trim(0)  # how much freed memory it keeps depends on the threads' turns
     with open("/proc/self/statm", encoding="ascii") as statm:
         resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return {
@@ -106,6 +157,17 @@ def resources() -> Dict[str, int]:
         "descriptors": len(os.listdir("/proc/self/fd")),
         "threads": len(os.listdir("/proc/self/task")),
     }
+
+
+# A thread that has been joined is listed until the kernel has put it away, so this waits for that.
+def growth_since(before: Dict[str, int]) -> Dict[str, int]:
+    until = time.monotonic() + 30
+    while True:
+        after = resources()
+        growth = {name: after[name] - before[name] for name in before}
+        if growth["threads"] <= 0 or time.monotonic() > until:
+            return growth
+        time.sleep(0.01)
 
 
 def long_run(rank: int, size: int, directory: str, key: str, steps: int) -> Dict[str, Any]:
@@ -124,8 +186,7 @@ def long_run(rank: int, size: int, directory: str, key: str, steps: int) -> Dict
     before = resources()
     for _ in range(steps):
         step()
-    after = resources()
-    return {name: after[name] - before[name] for name in before}
+    return growth_since(before)
 
 
 def many_groups(rank: int, size: int, directory: str, key: str) -> Dict[str, int]:
@@ -141,8 +202,7 @@ def many_groups(rank: int, size: int, directory: str, key: str) -> Dict[str, int
         dist.destroy_process_group()
         if world == 3:
             before = resources()
-    after = resources()
-    return {name: after[name] - before[name] for name in before}
+    return growth_since(before)
 
 
 class Ddp(Case):
@@ -155,16 +215,22 @@ class Ddp(Case):
             for mine, other in zip(ours, theirs):
                 self.assertAlmostEqual(mine / other, 1, delta=1e-5)
 
+    def test_power_sgd_over_many_buckets(self) -> None:
+        for size in (2, 4):
+            (self.directory / "store").unlink(missing_ok=True)
+            for problems in self.ranks(size, power_sgd):
+                self.assertEqual(problems, [])
+
     def test_two_hundred_iterations_leave_nothing_behind(self) -> None:
         for growth in self.ranks(2, long_run, 200):
             self.assertEqual(growth["descriptors"], 0, growth)
-            self.assertEqual(growth["threads"], 0, growth)
+            self.assertLessEqual(growth["threads"], 0, growth)
             self.assertLess(growth["bytes"], 3 << 20, growth)  # one leaked bucket each: 290 MB
 
     def test_groups_that_ended_leave_nothing_behind(self) -> None:
         for growth in self.ranks(2, many_groups):
             self.assertEqual(growth["descriptors"], 0, growth)
-            self.assertEqual(growth["threads"], 0, growth)
+            self.assertLessEqual(growth["threads"], 0, growth)
             self.assertLess(growth["bytes"], 8 << 20, growth)
 
 

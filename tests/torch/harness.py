@@ -22,6 +22,9 @@ import torch.distributed as dist
 
 import sealane.torch
 
+with contextlib.suppress(ImportError):  # PyTorch 2: every rank would, when it makes its first DDP
+    import torch._dynamo  # noqa: F401  pylint: disable=unused-import
+
 _fork = multiprocessing.get_context("fork")
 
 
@@ -51,8 +54,8 @@ class Case(unittest.TestCase):
     def ranks(self, size: int, body: Callable[..., Any], *arguments: Any) -> List[Any]:
         """What every rank returned; the test fails if one did not."""
         outcomes = self.outcomes(size, body, *arguments)
-        for rank, outcome in enumerate(outcomes):
-            self.assertIsNone(outcome.error, f"rank {rank}: {outcome.error}")
+        errors = [f"rank {r}: {outcome.error}" for r, outcome in enumerate(outcomes) if outcome.error]
+        self.assertEqual(errors, [], "\n" + "\n".join(errors))
         return [outcome.value for outcome in outcomes]
 
     def outcomes(

@@ -41,9 +41,9 @@ class HostileStore(dist.Store):
         value = self.inner.get(self._key(key))
         if self.port is None or not key.endswith("sealane/default/0"):
             return value
-        _, name, port, *_ = value.decode().split()
+        size, _, name, port, *_ = value.decode().split()
         _write(self.directory + "/target", port)
-        return f"elsewhere {name} {self.port} 127.0.0.1".encode()
+        return f"{size}\nelsewhere {name} {self.port} 127.0.0.1".encode()
 
     def check(self, keys: List[str]) -> bool:
         try:  # Python cannot call check() of torch 1.13's stores
