@@ -12,6 +12,8 @@ namespace sealane::cli {
 
 void add_bench_seal(CLI::App& bench, Invocation& invocation);
 void add_bench_copy(CLI::App& bench, Invocation& invocation);
+void add_bench_ptx(CLI::App& bench, Invocation& invocation);
+void add_bench_nccl(CLI::App& bench, Invocation& invocation);
 void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,
                           const std::string& what);
 

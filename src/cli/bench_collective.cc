@@ -6,6 +6,7 @@
 // torchrun.
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,16 +15,21 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/figures.h"
 #include "cli/bench.h"
 #include "cli/byte_count.h"
 #include "cli/collective_trial.h"
 #include "cli/collective_worker.h"
+#include "cli/cpu_words.h"
+#include "cli/output_option.h"
 #include "cli/scratch.h"
 #include "cli/tamper.h"
 #include "live/comm/key_file.h"
+#include "live/machine.h"
 #include "report/output.h"
 #include "report/table.h"
 
@@ -186,13 +192,13 @@ Result<Rows> run_locally(const Plan& plan) {
   return measure_all(plan, contestants);
 }
 
-Status run_tampered(const Plan& plan) {
+Status run_tampered(const Plan& plan, const std::string& json) {
   const Scratch workshop;  // pipes, keys and meeting points
   if (workshop.path().empty()) return io_error("cannot make a temporary directory");
   if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
   JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
   options.timeout = std::chrono::seconds(10);
-  return show_tampering(options, plan.sizes.front());
+  return show_tampering(options, plan.collective.op, plan.sizes.front(), json);
 }
 
 // Every rank does the same; rank 0's figures are shown.
@@ -228,40 +234,58 @@ std::string ratio_cell(const CollectiveRow& row, const char* base) {
   return found == row.ratio.end() ? "" : fmt::format("{:.2f}x", found->second);
 }
 
+// As nccl-tests has them: lines that begin with #.
+std::string remark(const std::string& words) {
+  std::istringstream lines(wrapped(words, 0, 78));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += "# " + line + "\n";
+  return text;
+}
+
+// nccl-tests' columns as far as 80 fit; --json has them all. Baselines take the place of the 99th
+// percentile and of algbw.
 std::string table_of(const Rows& rows) {
   using report::Align;
-  report::Table table({{"size"},
-                       {"count"},
-                       {"type", Align::left},
-                       {"redop", Align::left},
-                       {"system", Align::left},
-                       {"mode", Align::left},
-                       {"time us"},
-                       {"p99 us"},
-                       {"algbw GB/s"},
-                       {"busbw GB/s"},
-                       {"#wrong"},
-                       {"of plain"},
-                       {"of mpi"},
-                       {"of gloo"}});
+  std::vector<const char*> bases = {"plain"};
+  for (const char* base : {"mpi", "gloo"}) {
+    const bool measured = std::any_of(rows.begin(), rows.end(),
+                                      [&](const CollectiveRow& row) { return row.system == base; });
+    if (measured) bases.push_back(base);
+  }
+  const bool alone = bases.size() == 1;
+  std::vector<report::Table::Column> columns = {
+      {"size"}, {"system", Align::left}, {"mode", Align::left}, {"time us"}};
+  if (alone) columns.insert(columns.end(), {{"p99 us"}, {"algbw"}});
+  columns.insert(columns.end(), {{"busbw"}, {"#wrong"}});
+  for (const char* base : bases) columns.push_back({fmt::format("of {}", base)});
+  report::Table table(std::move(columns));
   uint64_t last = rows.empty() ? 0 : rows.front().bytes;
   for (const CollectiveRow& row : rows) {
     if (row.bytes != last) table.add_rule();
     last = row.bytes;
-    const bool reduces = row.op == "allreduce" || row.op == "reduce_scatter";
-    table.add_row({std::to_string(row.bytes), std::to_string(row.bytes / sizeof(float)), "float",
-                   reduces ? "sum" : "none", row.system, row.mode,
-                   fmt::format("{:.1f}", row.time_us), fmt::format("{:.1f}", row.p99_us),
-                   fmt::format("{:.2f}", row.algbw_gb_s()), fmt::format("{:.2f}", row.busbw_gb_s()),
-                   std::to_string(row.wrong), ratio_cell(row, "plain"), ratio_cell(row, "mpi"),
-                   ratio_cell(row, "gloo")});
+    std::vector<std::string> cells = {std::to_string(row.bytes), row.system, row.mode,
+                                      fmt::format("{:.1f}", row.time_us)};
+    if (alone) {
+      cells.push_back(fmt::format("{:.1f}", row.p99_us));
+      cells.push_back(fmt::format("{:.2f}", row.algbw_gb_s()));
+    }
+    cells.push_back(fmt::format("{:.2f}", row.busbw_gb_s()));
+    cells.push_back(std::to_string(row.wrong));
+    for (const char* base : bases) cells.push_back(ratio_cell(row, base));
+    table.add_row(std::move(cells));
   }
   const CollectiveRow& any = rows.front();
-  return fmt::format(
-      "# {} over {}, {} ranks. MEASURED. Time is the median of slices; \"of X\" is the median "
-      "ratio "
-      "of times within rounds.\n{}",
-      any.op, any.transport, any.ranks, table.text());
+  const bool reduces = any.op == "allreduce" || any.op == "reduce_scatter";
+  std::string text =
+      remark(fmt::format("{} of float{} over {}, {} ranks; GB/s. MEASURED. Time is the median of "
+                         "slices, \"of X\" the median ratio of times within rounds.",
+                         any.op, reduces ? " (sum)" : "", any.transport, any.ranks)) +
+      table.text();
+  const bool sealed = std::any_of(rows.begin(), rows.end(),
+                                  [](const CollectiveRow& row) { return row.mode == "sealed"; });
+  if (!sealed) return text;
+  const auto gaps = cpu_gaps(read_machine().cpu);
+  return gaps.empty() ? text : text + remark(fmt::format("{}", fmt::join(gaps, " ")));
 }
 
 nlohmann::json json_of(const Rows& rows) {
@@ -297,7 +321,7 @@ Status bench_collective(const std::string& op, const Flags& flags) {
   if (!local && !plan->baselines.empty()) {
     return usage_error("--baseline needs local ranks: use --ranks N without mpirun or torchrun");
   }
-  if (flags.tamper) return run_tampered(*plan);
+  if (flags.tamper) return run_tampered(*plan, flags.json);
   auto rows = local ? run_locally(*plan) : run_as_rank(*plan, first_rank);
   if (!rows) return rows.error();
   uint64_t wrong = 0;
@@ -343,8 +367,7 @@ void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::st
       ->type_name("NAME[,NAME]");
   command->add_flag("--tamper", flags->tamper,
                     "Measure nothing; change one bit of one record and show who notices");
-  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
-      ->type_name("FILE");
+  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
   command->footer(
       fmt::format("Examples:\n"
                   "  sealane bench {0} --ranks 2 --baseline mpi,gloo\n"

@@ -18,8 +18,11 @@
 #include "cli/bench.h"
 #include "cli/bench_seal_report.h"
 #include "cli/byte_count.h"
+#include "cli/cpu_words.h"
+#include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/seal_trial.h"
+#include "live/machine.h"
 #include "report/output.h"
 #include "seal/openssl.h"
 
@@ -153,7 +156,12 @@ Status bench_seal(const Flags& flags) {
   auto results = measure(*plan);
   if (!results) return results.error();
 
-  SealReport report{*std::move(results), {}, plan->notes};
+  SealReport report{*std::move(results), {}, plan->notes, {}, true, cpu_gaps(read_machine().cpu)};
+  const auto chosen = chosen_engine();
+  const bool measured = chosen && std::find(plan->engines.begin(), plan->engines.end(), *chosen) !=
+                                      plan->engines.end();
+  report.usual = measured;
+  report.in_use = measured ? (*chosen)->name() : plan->engines.front()->name();
   for (const Engine* engine : plan->engines) {
     report.versions.emplace_back(engine->name(), engine->version());
   }
@@ -171,7 +179,8 @@ void add_bench_seal(CLI::App& bench, Invocation& invocation) {
       "seal", "How fast records are sealed and opened, next to memcpy and OpenSSL");
   auto flags = std::make_shared<Flags>();
   command
-      ->add_option("--engine", flags->engines, "Only this engine (ipsec-mb, openssl); repeatable")
+      ->add_option("--engine", flags->engines,
+                   "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME");
   command
@@ -184,8 +193,7 @@ void add_bench_seal(CLI::App& bench, Invocation& invocation) {
   auto* seconds =
       command->add_option("--seconds", flags->seconds, "Time to measure [20]")->type_name("S");
   command->add_flag("--quick", flags->quick, "A first impression in 5 seconds")->excludes(seconds);
-  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no table")
-      ->type_name("FILE");
+  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
   command->footer(
       "Examples:\n"
       "  sealane bench seal --quick\n"

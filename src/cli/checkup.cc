@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <sstream>
+
+#include "base/figures.h"
 
 namespace sealane::cli {
 namespace {
@@ -40,27 +41,6 @@ const char* colour_of(Verdict verdict) {
 
 std::string painted(const std::string& text, const char* code, const TextStyle& style) {
   return style.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
-}
-
-// The words of `text` in lines that fit between `indent` and `columns`; the first line continues
-// what is already there. Ends with a newline.
-std::string wrapped(const std::string& text, size_t indent, size_t columns) {
-  std::string out;
-  size_t at = indent;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (at > indent && at + 1 + word.size() > columns) {
-      out += '\n' + std::string(indent, ' ');
-      at = indent;
-    }
-    if (at > indent) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-  }
-  return out + '\n';
 }
 
 std::string line_of(const Finding& finding, size_t name_columns, const TextStyle& style) {
@@ -115,6 +95,7 @@ nlohmann::json to_json(const Checkup& checkup) {
                       {"advice", finding.advice}});
   }
   return {{"checks", std::move(checks)},
+          {"outlook", checkup.outlook},
           {"summary",
            {{"ok", checkup.count(Verdict::ok)},
             {"warn", checkup.count(Verdict::warn)},

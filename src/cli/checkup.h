@@ -37,7 +37,7 @@ struct TextStyle {
 // Lines of at most style.columns columns, except where one word is longer.
 std::string to_text(const Checkup& checkup, const TextStyle& style);
 
-// "checks" and "summary".
+// "checks", "outlook" and "summary".
 nlohmann::json to_json(const Checkup& checkup);
 
 }  // namespace sealane::cli

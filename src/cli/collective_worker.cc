@@ -27,15 +27,25 @@ Operation CollectiveJob::operation() const {
           0,          buffer(in_),          buffer(out_)};
 }
 
+void CollectiveJob::prepare(const WorkerCommand& command) {
+  const WorkerShape shape(command.op, command.bytes, static_cast<int>(group_.self().size));
+  if (command.op == now_.op && command.bytes == now_.bytes && !command.check) return;
+  now_ = command;
+  in_ = make_contribution(static_cast<int>(group_.self().rank), shape.in);
+  out_.assign(shape.out, 0);
+}
+
+Result<uint64_t> CollectiveJob::run_once(const WorkerCommand& command) {
+  prepare(command);
+  if (Status status = group_.run(operation()); !status) return status.error();
+  return count_wrong(command.op, static_cast<int>(group_.self().rank),
+                     static_cast<int>(group_.self().size), out_);
+}
+
 Result<Measured> CollectiveJob::run(const WorkerCommand& command) {
   const int rank = static_cast<int>(group_.self().rank);
   const int size = static_cast<int>(group_.self().size);
-  const WorkerShape shape(command.op, command.bytes, size);
-  if (command.op != now_.op || command.bytes != now_.bytes || command.check) {
-    now_ = command;
-    in_ = make_contribution(rank, shape.in);
-    out_.assign(shape.out, 0);
-  }
+  prepare(command);
   Status status;
   const Operation job = operation();
   const auto once = [&] {

@@ -23,7 +23,11 @@ class CollectiveJob {
   explicit CollectiveJob(Communicator& group) : group_(group) {}
   Result<Measured> run(const WorkerCommand& command);
 
+  // One operation, untimed: how it ended, and if well, how many elements of its result are wrong.
+  Result<uint64_t> run_once(const WorkerCommand& command);
+
  private:
+  void prepare(const WorkerCommand& command);
   Operation operation() const;
 
   Communicator& group_;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -72,8 +73,10 @@ Result<json> read_json(const std::string& file) {
 }
 
 Result<Environment> environment_of(const CopyExample& example, const CopyPolicy& policy,
-                                   const CopySetting& setting, const std::string& counters) {
+                                   const CopySetting& setting, const std::string& counters,
+                                   const std::string& truth) {
   RunOptions options;
+  options.truth = truth;
   options.emulate = true;
   options.platform = setting.platform;
   options.enable = policy.enable;
@@ -129,6 +132,7 @@ const std::vector<CopyPolicy>& copy_policies() {
       {"async", true, "engine,async"},
       {"parallel", true, "engine,async,parallel,coalesce"},
       {"pipellm", true, {}, "pipellm"},
+      {"speculate", true, {}, "speculate"},
       {"sealane", true, {}, "sealane"},
   };
   return all;
@@ -139,7 +143,8 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   const std::string base = setting.scratch + "/" + example.name + "." + policy.name;
   const std::string figures = base + ".json";
   const std::string counters = base + ".counters.json";
-  const auto environment = environment_of(example, policy, setting, counters);
+  const std::string truth = base + ".truth.json";
+  const auto environment = environment_of(example, policy, setting, counters, truth);
   if (!environment) return environment.error();
 
   std::vector<std::string> command = {setting.examples + "/" + example.program};
@@ -157,6 +162,10 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   run.tokens_per_s = told->at("tokens_per_s");
   run.hash = told->at("hash");
   add_counters(run, *counted);
+  const auto true_figures = read_json(truth);
+  if (!true_figures) return true_figures.error();
+  run.overrun = true_figures->at("overrun_ns").get<double>() /
+                std::max(1.0, true_figures->at("real_ns").get<double>());
   return run;
 }
 

@@ -44,9 +44,14 @@ struct CopyRun {
   double blocked_s = 0;
   double hit_rate = 0;
   double tokens_per_s = 0;
+  double overrun = 0;  // this machine's own work that did not fit its modelled time, of all time
   uint64_t copies = 0;
   uint64_t bytes = 0;
   std::string hash;
+
+  // What measured this machine rather than the modelled one is none of that one's figures.
+  static constexpr double kOverrunMax = 0.05;
+  bool in_time() const { return overrun <= kOverrunMax; }
 };
 
 struct CopySetting {

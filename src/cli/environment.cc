@@ -16,21 +16,24 @@ namespace sealane::cli {
 std::vector<std::string> unknown_environment() {
   static const std::vector<std::string> known = {
       "SEALANE_AEAD",       // which engine seals
+      "SEALANE_CPU",        // features of the CPU that engines are to do without
       "SEALANE_DEBUG",      // log level
       "SEALANE_PLATFORMS",  // directory of platform files
       "SEALANE_NO_APT",     // the Makefile's: never install packages
       // The runtime's; docs/runtime.md says what each does.
       "SEALANE_DISABLE", "SEALANE_OBSERVE", "SEALANE_ENABLE", "SEALANE_VERIFY", "SEALANE_WORKERS",
-      "SEALANE_STAGING_MB", "SEALANE_STRIPES", "SEALANE_POLICY", "SEALANE_SLOT_MB",
-      "SEALANE_PAGE_GUARDS", "SEALANE_STATS", "SEALANE_METRICS", "SEALANE_METRICS_SECONDS",
-      "SEALANE_TRACE", "SEALANE_RECORD", "SEALANE_COSTS",
+      "SEALANE_STAGING_MB", "SEALANE_POLICY", "SEALANE_SLOT_MB", "SEALANE_PAGE_GUARDS",
+      "SEALANE_STATS", "SEALANE_METRICS", "SEALANE_METRICS_SECONDS", "SEALANE_TRACE",
+      "SEALANE_RECORD", "SEALANE_COSTS", "SEALANE_QUIET",
       // The emulated GPU's; docs/emulator.md says what each does.
-      "SEALANE_EMU_CC", "SEALANE_EMU_GPUS", "SEALANE_EMU_MEMORY", "SEALANE_EMU_NAME",
-      "SEALANE_EMU_REACH", "SEALANE_EMU_STAGED", "SEALANE_EMU_AAD", "SEALANE_EMU_UPDATES",
-      "SEALANE_EMU_FRESH_CONTEXTS", "SEALANE_EMU_SEAL_THREAD", "SEALANE_EMU_CHATTER",
-      "SEALANE_EMU_QUEUES", "SEALANE_EMU_MEMOPS", "SEALANE_EMU_MESSAGE", "SEALANE_EMU_SLOTS",
-      "SEALANE_EMU_ROTATE", "SEALANE_EMU_CONTEXTS", "SEALANE_EMU_ADVERSARY", "SEALANE_EMU_PACING",
-      "SEALANE_EMU_DILATION", "SEALANE_EMU_MODEL", "SEALANE_EMU_KERNELS", "SEALANE_EMU_STATS",
+      "SEALANE_EMU_CC", "SEALANE_EMU_COMPUTE_CAPABILITY", "SEALANE_EMU_MACHINE_CODE",
+      "SEALANE_EMU_CHECK", "SEALANE_EMU_WORKERS", "SEALANE_EMU_GPUS", "SEALANE_EMU_MEMORY",
+      "SEALANE_EMU_NAME", "SEALANE_EMU_REACH", "SEALANE_EMU_STAGED", "SEALANE_EMU_AAD",
+      "SEALANE_EMU_UPDATES", "SEALANE_EMU_FRESH_CONTEXTS", "SEALANE_EMU_SEAL_THREAD",
+      "SEALANE_EMU_CHATTER", "SEALANE_EMU_QUEUES", "SEALANE_EMU_MEMOPS", "SEALANE_EMU_MAPPED",
+      "SEALANE_EMU_PAGEABLE", "SEALANE_EMU_MESSAGE", "SEALANE_EMU_SLOTS", "SEALANE_EMU_ROTATE",
+      "SEALANE_EMU_CONTEXTS", "SEALANE_EMU_ADVERSARY", "SEALANE_EMU_PACING", "SEALANE_EMU_DILATION",
+      "SEALANE_EMU_MODEL", "SEALANE_EMU_KERNELS", "SEALANE_EMU_STATS",
       "SEALANE_ALGORITHM",       // of collectives
       "SEALANE_ATTEST_BINDING",  // given to the attestation command
       "SEALANE_ATTEST_CMD",      // who contributes and checks evidence
@@ -40,7 +43,14 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_CERT_KEY_FILE",   // and its private key
       "SEALANE_GROUP",           // its name (the PyTorch backend's)
       "SEALANE_HOSTID",          // ranks that name the same share memory
+      "SEALANE_HUB",             // where the guest's confidential data hub answers
+      "SEALANE_KEY_CMD",         // a command that tells that key
       "SEALANE_KEY_FILE",        // the pre-shared key of a group
+      "SEALANE_KEY_GROUP",       // who else may read that file
+      "SEALANE_NCCL_CUDA",       // NCCL may hand over GPU memory
+      "SEALANE_NCCL_STREAMS",    // TCP connections per NCCL connection
+      "SEALANE_NCCL_WORKERS",    // threads of the NCCL plugin
+      "SEALANE_SOCKET_IFNAME",   // its interfaces
       "SEALANE_RANK",            // of this process in its group
       "SEALANE_RENDEZVOUS",      // where ranks meet
       "SEALANE_SIZE",            // of the group

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/estimate_flags.h"
 #include "cli/estimate_report.h"
+#include "cli/estimate_why.h"
 #include "cli/progress.h"
 #include "cli/suggest.h"
 #include "estimate/timeline.h"
@@ -41,15 +42,23 @@ std::vector<std::string> names_of(const List& list) {
   return names;
 }
 
+// What is read must not be written.
+std::vector<std::string> inputs_of(const EstimateFlags& flags) {
+  std::vector<std::string> inputs;
+  for (const std::string& path : flags.traces) {
+    inputs.push_back(path);
+    if (!workload::is_nsys(path)) continue;
+    for (std::string& file : workload::nsys_files(path)) inputs.push_back(std::move(file));
+  }
+  if (is_platform_file(flags.platform)) inputs.push_back(flags.platform);
+  return inputs;
+}
+
 Status check_outputs(const EstimateFlags& flags) {
-  for (const std::string& path : {flags.json, flags.trace}) {
-    if (path.empty()) continue;
-    if (Status status = report::check_writable(path); !status) return status;
-  }
-  if (flags.json == "-" && flags.trace == "-") {
-    return usage_error("--json and --trace cannot both be written to stdout");
-  }
-  return {};
+  std::vector<report::NamedFile> outputs;
+  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
+  if (!flags.trace.empty()) outputs.push_back({"--trace", flags.trace});
+  return report::check_outputs(outputs, inputs_of(flags));
 }
 
 // Nothing is written before everything is known.
@@ -67,6 +76,11 @@ Status write(const EstimateFlags& flags, const std::string& text, const nlohmann
 
 // --- serving and traces
 
+// One core stays with the program.
+uint32_t sealing_cores(const Platform& platform) {
+  return static_cast<uint32_t>(std::max<uint64_t>(2, platform.host.cores) - 1);
+}
+
 Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform platform) {
   auto names = choose_policies(flags.policies, kUsual, estimate::serving_policy_names());
   if (!names) return names.error();
@@ -75,11 +89,10 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
     plan.policies.push_back(*estimate::find_serving_policy(name));
   }
   plan.platform = std::move(platform);
-  // One core stays with the program.
-  const uint64_t cores_most = std::max<uint64_t>(2, plan.platform.host.cores) - 1;
-  plan.workers = static_cast<uint32_t>(
-      std::min<uint64_t>(cores_most, flags.workers > 0 ? flags.workers : kWorkers));
+  plan.workers =
+      std::min(sealing_cores(plan.platform), flags.workers > 0 ? flags.workers : kWorkers);
   plan.seed = flags.serving.seed;
+  plan.draws = flags.draws;
   if (!flags.slots.empty()) {
     const auto bytes = parse_byte_count(flags.slots, kSlotsMost);
     if (!bytes) return usage_error("--slots: " + bytes.error().message);
@@ -91,10 +104,35 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
 
 Status report_serving(const EstimateFlags& flags, const EstimateSubject& subject,
                       const estimate::ServingPlan& plan,
-                      const std::vector<estimate::ServingRow>& rows) {
-  return write(flags, serving_text(subject, plan.platform, rows),
-               serving_json(subject, plan.platform, rows),
-               flags.trace.empty() ? "" : estimate::chrome_trace(rows));
+                      const std::vector<estimate::ServingRow>& rows, const Why* why) {
+  std::string text = serving_text(subject, plan.platform, rows);
+  nlohmann::json json = serving_json(subject, plan.platform, rows);
+  if (why != nullptr) {
+    text += why_text(*why);
+    json["rests_on"] = why_json(*why);
+  }
+  return write(flags, text, json, flags.trace.empty() ? "" : estimate::chrome_trace(rows));
+}
+
+// With --why: what the rows' `value` rests on.
+template <typename Row>
+Result<std::optional<Why>> find_why(const EstimateFlags& flags, const std::vector<Row>& rows,
+                                    double Row::*value, const std::string& what,
+                                    const std::vector<estimate::Unknown>& unknowns) {
+  if (!flags.why) return std::optional<Why>{};
+  Why why{.policies = {}, .what = what, .leanings = {}};
+  std::vector<double> predicted;
+  for (const Row& row : rows) {
+    why.policies.push_back(row.policy);
+    predicted.push_back(row.*value);
+  }
+  const Progress progress;
+  auto found = rests_on(predicted, unknowns, [&](const std::string& name) {
+    progress.show("simulating with more and less of " + name);
+  });
+  if (!found) return found.error();
+  why.leanings = *std::move(found);
+  return std::optional<Why>(std::move(why));
 }
 
 Status estimate_workload(EstimateFlags& flags) {
@@ -119,15 +157,19 @@ Status estimate_workload(EstimateFlags& flags) {
   if (!plan) return plan.error();
   if (Status status = check_outputs(flags); !status) return status;
 
-  const workload::Roofline gpu = estimate::roofline_of(plan->platform);
-  const auto make = [&] { return workload::make_serving(*serving, *model, gpu, flags.serving); };
-  if (auto possible = make(); !possible) return possible.error();
+  const auto make = [&](const Platform& where, const estimate::Draw& draw) {
+    return workload::make_serving(*serving, *model, estimate::roofline_of(where),
+                                  drawn(flags.serving, draw));
+  };
+  if (auto possible = make(plan->platform, {}); !possible) return possible.error();
   Result<std::vector<estimate::ServingRow>> rows = std::vector<estimate::ServingRow>{};
   {
     const Progress progress;
-    progress.show(
-        fmt::format("simulating {} under {} policies", serving->name, plan->policies.size()));
-    rows = estimate_serving(*plan, [&] { return *make(); });
+    progress.show(fmt::format("simulating {} under {} policies, {} times", serving->name,
+                              plan->policies.size(), 1 + plan->draws));
+    rows = estimate_serving(*plan, [&](const Platform& where, const estimate::Draw& draw) {
+      return *make(where, draw);
+    });
   }
   if (!rows) return rows.error();
   const EstimateSubject subject{std::string(serving->name),
@@ -137,7 +179,15 @@ Status estimate_workload(EstimateFlags& flags) {
                                 plan->seed,
                                 given_flags(flags),
                                 model->bytes()};
-  return report_serving(flags, subject, *plan, *rows);
+  const bool host_work = serving->flags.find("host-us") != std::string_view::npos;
+  const auto unknowns = serving_unknowns(
+      *plan, flags.serving, host_work,
+      [&](const Platform& where, const workload::ServingOptions& options) {
+        return *workload::make_serving(*serving, *model, estimate::roofline_of(where), options);
+      });
+  const auto why = find_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns);
+  if (!why) return why.error();
+  return report_serving(flags, subject, *plan, *rows, *why ? &**why : nullptr);
 }
 
 Result<workload::Program> load(const std::string& path) {
@@ -166,7 +216,11 @@ Status estimate_traces(const EstimateFlags& flags) {
     if (!rows) return rows.error();
     const EstimateSubject subject{flags.traces[i], "", "", plan->workers, plan->seed};
     if (i > 0) fmt::print("\n");
-    if (Status status = report_serving(flags, subject, *plan, *rows); !status) return status;
+    const auto why = find_why(flags, *rows, &estimate::ServingRow::slowdown, kSlowdown,
+                              program_unknowns(*plan, programs[i]));
+    if (!why) return why.error();
+    const Why* told = *why ? &**why : nullptr;
+    if (Status status = report_serving(flags, subject, *plan, *rows, told); !status) return status;
   }
   return {};
 }
@@ -183,7 +237,7 @@ Status estimate_training(EstimateFlags& flags) {
   if (Status status = only_flags(flags, kDdp, ddp_flags()); !status) return status;
   if (Status status = complete_ddp(flags); !status) return status;
   if (!flags.trace.empty()) return usage_error("--trace means nothing to 'ddp'");
-  const auto known = estimate::ddp_policies();
+  const auto known = estimate::ddp_policies(flags.ddp.fabric);
   const std::vector<std::string> all(known.begin(), known.end());
   const auto policies = choose_policies(flags.policies, all, all);
   if (!policies) return policies.error();
@@ -191,11 +245,18 @@ Status estimate_training(EstimateFlags& flags) {
   if (!platform) return platform.error();
   if (Status status = check_outputs(flags); !status) return status;
 
+  // As many as the machine has, one of which stays with the program.
+  flags.ddp.workers = std::min(flags.ddp.workers, sealing_cores(*platform));
   const auto rows = estimate_ddp(*model, *platform, flags.ddp, *policies);
   if (!rows) return rows.error();
-  const auto needed = needed_seal_rate(*model, *platform, flags.ddp, kDdpGoal);
+  const bool nccl = flags.ddp.fabric == estimate::Fabric::nccl;
+  const DdpNeeds needs{needed_seal_rate(*model, *platform, flags.ddp, kDdpGoal),
+                       needed_seal_rate_range(*model, *platform, flags.ddp, kDdpGoal),
+                       needed_workers(*model, *platform, flags.ddp, kDdpGoal),
+                       needed_workers_range(*model, *platform, flags.ddp, kDdpGoal)};
   std::vector<DdpScale> scaling;
-  for (uint32_t gpus = 1; gpus <= 1024; gpus *= 2) {
+  for (uint32_t count = 1; count <= 1024; count *= 2) {
+    const uint32_t gpus = nccl ? count * flags.ddp.gpus_per_machine : count;
     estimate::DdpOptions options = flags.ddp;
     options.gpus = gpus;
     scaling.push_back({gpus, *estimate_ddp(*model, *platform, options, *policies)});
@@ -207,13 +268,26 @@ Status estimate_training(EstimateFlags& flags) {
                                 flags.serving.seed,
                                 given_flags(flags),
                                 model->gradient_bytes()};
+  const auto why = find_why(flags, *rows, &estimate::DdpRow::slowdown, kSlowdown,
+                            ddp_unknowns(*model, *platform, flags.ddp, *policies));
+  if (!why) return why.error();
   const uint64_t batch = flags.ddp.batch > 0 ? flags.ddp.batch : model->batch;
-  return write(flags, ddp_text(subject, *platform, flags.ddp, *rows, needed),
-               ddp_json(subject, *platform, flags.ddp, batch, *rows, needed, scaling), "");
+  std::string text = nccl ? nccl_text(subject, *platform, flags.ddp, *rows, needs, scaling)
+                          : ddp_text(subject, *platform, flags.ddp, *rows, needs);
+  nlohmann::json json = ddp_json(subject, *platform, flags.ddp, batch, *rows, needs, scaling);
+  if (*why) {
+    text += why_text(**why);
+    json["rests_on"] = why_json(**why);
+  }
+  return write(flags, text, json, "");
 }
 
 Status estimate(EstimateFlags& flags) {
-  if (flags.list) return report::write_file("-", list_text());
+  if (flags.list) {
+    if (!flags.trace.empty()) return usage_error("--trace means nothing to --list");
+    if (Status status = check_outputs(flags); !status) return status;
+    return write(flags, list_text(), list_json(), "");
+  }
   if (!flags.workload.empty() && !flags.traces.empty()) {
     return usage_error("give a workload or traces, not both");
   }
@@ -239,6 +313,7 @@ void add_estimate(CLI::App& root, Invocation& invocation) {
       "  sealane estimate --workload flexgen --model opt-66b --platform h100-sxm\n"
       "  sealane estimate --workload vllm --model opt-30b --samples 4 --json vllm.json\n"
       "  sealane estimate --workload ddp --model gpt2-xl --gpus 64\n"
+      "  sealane estimate --workload ddp --fabric nccl --machines 128 --why\n"
       "  sealane estimate runs/training    Nsight CSV: runs/training_cuda_*_trace.csv\n"
       "Everything here is SIMULATED; docs/estimate.md says from what.");
   command->callback(

@@ -11,7 +11,10 @@
 
 #include "base/bytes.h"
 #include "cli/byte_count.h"
+#include "cli/draws_option.h"
 #include "cli/local_platform.h"
+#include "cli/number.h"
+#include "cli/output_option.h"
 #include "cli/suggest.h"
 #include "platform/reader.h"
 
@@ -40,11 +43,11 @@ class Declare {
 
   void count(const std::string& name, std::optional<uint64_t>& to, const std::string& help,
              uint64_t most = 1'000'000) {
-    option(name, to, help, "N")->check(CLI::Range(uint64_t{1}, most));
+    option(name, to, help, "N")->check(whole_number(1, most));
   }
   void number(const std::string& name, std::optional<double>& to, const std::string& help,
               double least, double most, const char* type) {
-    option(name, to, help, type)->check(CLI::Range(least, most));
+    option(name, to, help, type)->check(real_number(least, most));
   }
   void flag(const std::string& name, bool& to, const std::string& help) {
     flags_.particular.emplace_back(name, command_.add_flag("--" + name, to, help));
@@ -75,8 +78,8 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
                  "block|layer|request");
   declare.number("offload-gb", to.offload_gb, "weight-offload: streamed in every step [10]", 0.001,
                  10'000, "GB");
-  declare.number("step-ms", to.step_ms, "weight-offload: a step without offload [40]", 0.001,
-                 1'000'000, "MS");
+  declare.number("step-ms", to.step_ms, "A step of the GPU; weight-offload [40], decode [roofline]",
+                 0.001, 1'000'000, "MS");
   declare.count("concurrency", to.concurrency, "decode: sequences at a time [16]", 100'000);
   declare.number("host-us", to.host_us, "The engine's own work for each step [1000]", 0, 10'000'000,
                  "US");
@@ -86,6 +89,14 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
 }
 
 void declare_ddp(Declare& declare, estimate::DdpOptions& to, EstimateFlags& flags) {
+  declare.option("fabric", flags.fabric, "ddp: who carries the gradients [sealane]",
+                 "sealane|nccl");
+  declare.option("machines", flags.machines, "ddp over nccl: 1 to 1024 [8]", "N")
+      ->check(whole_number(1, 1'024));
+  declare
+      .option("tunnel-gb-per-s", to.tunnel_gb_per_s,
+              "ddp over nccl: WireGuard between two machines [1.25]", "GB/S")
+      ->check(real_number(0.001, 100'000));
   declare.option("gpus", to.gpus, "ddp: 1 to 1024 [4]", "N");
   declare.option("gpus-per-machine", to.gpus_per_machine, "ddp: in one trusted VM [8]", "N");
   declare.option("bucket", flags.bucket, "ddp: of gradients [25M]", "BYTES");
@@ -94,15 +105,15 @@ void declare_ddp(Declare& declare, estimate::DdpOptions& to, EstimateFlags& flag
   declare
       .option("network-gb-per-s", to.network_gb_per_s, "ddp: per GPU, between machines [50]",
               "GB/S")
-      ->check(CLI::Range(0.001, 100'000.0));
+      ->check(real_number(0.001, 100'000));
   declare.option("sealer", flags.sealer, "ddp: who seals for 'sealane' [cpu]",
                  "cpu|copy-engine|gpu-kernel");
   declare
       .option("seal-gb-per-s", to.seal_gb_per_s,
               "ddp: of one core, engine or kernel [the platform's]", "GB/S")
-      ->check(CLI::Range(0.001, 100'000.0));
+      ->check(real_number(0.001, 100'000));
   declare.option("compute-tflops", to.compute_tflops, "ddp: what one GPU reaches [25.6]", "T")
-      ->check(CLI::Range(0.001, 1'000'000.0));
+      ->check(real_number(0.001, 1'000'000));
   declare.flag("no-overlap", flags.no_overlap, "ddp: communicate after the backward pass");
 }
 
@@ -123,26 +134,30 @@ void declare(CLI::App& command, EstimateFlags& flags) {
       ->type_name("P,...");
   command.add_option("--workers", flags.workers, "Cores that seal [8; ddp: 16 per machine]")
       ->type_name("N")
-      ->check(CLI::Range(1u, 1'024u));
+      ->check(whole_number(1, 1'024));
   command.add_option("--slots", flags.slots, "Memory for records sealed ahead [256M]")
       ->type_name("BYTES");
   command.add_option("--seed", flags.serving.seed, "Of everything random [1]")->type_name("N");
-  command.add_option("--json", flags.json, "Write the result to FILE, - is stdout")
-      ->type_name("FILE");
-  command
-      .add_option("--trace", flags.trace, "Write a Chrome trace (Perfetto) of the end of the run")
-      ->type_name("FILE");
+  add_draws(command, flags.draws);
+  command.add_flag("--why", flags.why, "Show which numbers the result rests on most");
+  add_output(command, "--json", flags.json, "Write the result to FILE, - is stdout");
+  add_output(command, "--trace", flags.trace,
+             "Write a Chrome trace (Perfetto) of the end of the run");
   command.add_flag("--list", flags.list, "Show platforms, workloads and models");
   Declare particular(command, flags);
   declare_serving(particular, flags.serving, flags);
   declare_ddp(particular, flags.ddp, flags);
 }
 
+bool is_platform_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".toml");
+}
+
 Result<Platform> choose_platform(const std::string& name) {
   if (name == "local") return measure_local_platform();
-  const bool file = name.find('/') != std::string::npos || name.ends_with(".toml");
   std::vector<std::string> names = platform_names();
-  if (!file && !names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+  if (!is_platform_file(name) && !names.empty() &&
+      std::find(names.begin(), names.end(), name) == names.end()) {
     names.emplace_back("local");
     return usage_error(
         fmt::format("--platform: unknown platform '{}'{}", name, did_you_mean(name, names)));
@@ -172,7 +187,7 @@ std::vector<std::pair<std::string, std::string>> given_flags(const EstimateFlags
 
 std::string_view ddp_flags() {
   return "batch gpus gpus-per-machine bucket large-bucket link network-gb-per-s sealer "
-         "seal-gb-per-s compute-tflops no-overlap";
+         "seal-gb-per-s compute-tflops no-overlap fabric machines tunnel-gb-per-s";
 }
 
 Status complete_serving(EstimateFlags& flags) {
@@ -197,7 +212,48 @@ Status complete_serving(EstimateFlags& flags) {
   return {};
 }
 
+namespace {
+
+bool was_given(const EstimateFlags& flags, std::string_view name) {
+  return std::any_of(flags.particular.begin(), flags.particular.end(),
+                     [&](const auto& one) { return one.first == name && one.second->count() > 0; });
+}
+
+// Over NCCL machines count; what it does not read is refused.
+Status complete_fabric(EstimateFlags& flags) {
+  if (!flags.fabric.empty() && flags.fabric != "sealane" && flags.fabric != "nccl") {
+    return usage_error(fmt::format("--fabric: unknown '{}'{}", flags.fabric,
+                                   did_you_mean(flags.fabric, {"sealane", "nccl"})));
+  }
+  const bool nccl = flags.fabric == "nccl";
+  for (const char* name : {"machines", "tunnel-gb-per-s"}) {
+    if (!nccl && was_given(flags, name)) {
+      return usage_error(fmt::format("--{} is for --fabric nccl", name));
+    }
+  }
+  for (const char* name : {"gpus", "sealer", "large-bucket"}) {
+    if (nccl && was_given(flags, name)) {
+      return usage_error(
+          fmt::format("--{} means nothing to --fabric nccl, which reads --machines, "
+                      "--gpus-per-machine, --workers, --network-gb-per-s, --tunnel-gb-per-s",
+                      name));
+    }
+  }
+  if (!nccl) return {};
+  constexpr uint32_t kGpusPerMachineMost = 1024;
+  if (flags.ddp.gpus_per_machine > kGpusPerMachineMost) {
+    return usage_error(fmt::format("--gpus-per-machine: at most {}", kGpusPerMachineMost));
+  }
+  flags.ddp.fabric = estimate::Fabric::nccl;
+  if (flags.machines == 0) flags.machines = 8;
+  flags.ddp.gpus = flags.machines * flags.ddp.gpus_per_machine;
+  return {};
+}
+
+}  // namespace
+
 Status complete_ddp(EstimateFlags& flags) {
+  if (Status status = complete_fabric(flags); !status) return status;
   constexpr uint64_t kBucketMost = uint64_t{1} << 40;
   for (const auto& [text, to, name] :
        {std::tuple(&flags.bucket, &flags.ddp.bucket_bytes, "--bucket"),
@@ -226,6 +282,11 @@ Status complete_ddp(EstimateFlags& flags) {
     flags.ddp.sealer = *sealer;
   }
   flags.ddp.overlap = !flags.no_overlap;
+  flags.ddp.draws = flags.draws;
+  // What was given is known.
+  if (was_given(flags, "compute-tflops")) flags.ddp.compute_spread = 0;
+  if (was_given(flags, "network-gb-per-s")) flags.ddp.network_spread = 0;
+  if (was_given(flags, "tunnel-gb-per-s")) flags.ddp.tunnel_spread = 0;
   if (flags.workers > 0) flags.ddp.workers = flags.workers;
   if (flags.serving.batch) flags.ddp.batch = *flags.serving.batch;
   return {};

@@ -31,6 +31,8 @@ struct EstimateFlags {
   std::string json;
   std::string trace;
   bool list = false;
+  uint32_t draws = estimate::kDraws;
+  bool why = false;
 
   workload::ServingOptions serving;
   std::string lengths;
@@ -41,6 +43,8 @@ struct EstimateFlags {
   std::string large_bucket;
   std::string link;
   std::string sealer;
+  std::string fabric;
+  uint32_t machines = 0;
   bool no_overlap = false;
 
   // Options that only some workloads read: name without dashes, and what CLI11 knows of it.
@@ -49,6 +53,7 @@ struct EstimateFlags {
 
 void declare(CLI::App& command, EstimateFlags& flags);
 
+bool is_platform_file(const std::string& name);  // rather than the name of one of ours
 // A platform by name or file; `local` is measured first. A wrong name is answered with the nearest.
 Result<Platform> choose_platform(const std::string& name);
 

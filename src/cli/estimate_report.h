@@ -31,20 +31,33 @@ std::string serving_text(const EstimateSubject& subject, const Platform& platfor
 nlohmann::json serving_json(const EstimateSubject& subject, const Platform& platform,
                             std::span<const estimate::ServingRow> rows);
 
+// What `sealane` needs for kDdpGoal: of one sealer, and per machine. Nothing: out of reach.
+struct DdpNeeds {
+  std::optional<double> seal_rate;
+  estimate::Interval seal_rate_range;
+  std::optional<uint32_t> workers;
+  estimate::Interval workers_range;
+};
 std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
                      const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                     std::optional<double> needed_rate);
-// `scaling` holds the rows for 1 to 1,024 GPUs, by number of GPUs.
+                     const DdpNeeds& needs);
+// `scaling` holds the rows for 1 to 1,024 GPUs, or machines, by number of GPUs.
 struct DdpScale {
   uint32_t gpus;
   std::vector<estimate::DdpRow> rows;
 };
+// Over NCCL.
+std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
+                      const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
+                      const DdpNeeds& needs, std::span<const DdpScale> scaling);
 nlohmann::json ddp_json(const EstimateSubject& subject, const Platform& platform,
                         const estimate::DdpOptions& options, uint64_t batch,
-                        std::span<const estimate::DdpRow> rows, std::optional<double> needed_rate,
+                        std::span<const estimate::DdpRow> rows, const DdpNeeds& needs,
                         std::span<const DdpScale> scaling);
 
+// What --workload, --platform, --model and --policy can be.
 std::string list_text();
+nlohmann::json list_json();
 
 // `sealane` is to take at most so many times as long as `off`.
 constexpr double kDdpGoal = 1.15;

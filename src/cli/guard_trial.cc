@@ -16,7 +16,6 @@
 
 #include "base/bytes.h"
 #include "live/page_guard.h"
-#include "live/read_trap.h"
 
 namespace sealane::cli {
 namespace {
@@ -146,50 +145,6 @@ Finding try_file(const PageGuards& guards) {
 }
 
 }  // namespace
-
-namespace {
-
-// Somebody reads by a system call what is delivered only when he waits for it.
-Status try_trap(const ReadTrap& trap) {
-  const TrialMemory memory(MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  const TrialMemory bytes(MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  const TrialMemory keep(MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (!memory.valid() || !bytes.valid() || !keep.valid()) return io_error("no memory to try it on");
-  std::memset(bytes.data(), 'x', kTrialBytes);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return io_error("cannot make a pipe", errno);
-  const Descriptor reader(ends[0]);
-  const Descriptor writer(ends[1]);
-  if (Status status = trap.arm(memory.range(), keep.data()); !status) return status;
-  ssize_t written = 0;
-  std::thread program([&] { written = write(writer.get(), memory.data() + 5, 1); });
-  const bool waited = trap.wait_for_access(kTrialMs).has_value();
-  const Status status = trap.deliver(memory.range(), bytes.data());
-  program.join();
-  if (!status) return status;
-  char seen = 0;
-  if (!waited) return internal_error("a read was not trapped");
-  if (written != 1 || read(reader.get(), &seen, 1) != 1) return io_error("write(2) fails");
-  if (seen != 'x') return internal_error("a trapped read saw other bytes");
-  return trap.disarm(memory.range());
-}
-
-}  // namespace
-
-Finding try_read_trap() {
-  const auto trap = ReadTrap::open();
-  const Status status = trap ? try_trap(*trap) : Status(trap.error());
-  if (status) {
-    return {kArea, "read traps", Verdict::ok,
-            fmt::format("reads wait for their bytes, by system calls too; {}",
-                        trap->moves() ? "pages change hands uncopied" : "bytes are copied"),
-            ""};
-  }
-  return {kArea, "read traps", Verdict::ok,
-          fmt::format("not for this process (only --enable defer needs them): {}",
-                      status.error().message),
-          ""};
-}
 
 std::vector<Finding> try_page_guards() {
   const auto guards = PageGuards::open();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Page guards and read traps, tried on memory of each kind rather than guessed from versions.
+// Page guards, tried on memory of each kind rather than guessed from versions.
 #pragma once
 
 #include <vector>
@@ -11,6 +11,5 @@
 namespace sealane::cli {
 
 std::vector<Finding> try_page_guards();
-Finding try_read_trap();
 
 }  // namespace sealane::cli

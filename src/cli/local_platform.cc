@@ -12,6 +12,7 @@
 #include "cli/seal_trial.h"
 #include "live/machine.h"
 #include "platform/reader.h"
+#include "platform/spread.h"
 #include "seal/engine.h"
 #include "seal/openssl.h"
 
@@ -23,16 +24,16 @@ constexpr uint64_t kRecordBytes = 64 << 10;
 constexpr Duration kBudget{2'000'000'000};
 
 void set(Platform& platform, const std::string& key, const std::string& value,
-         const std::string& source) {
+         const std::string& source, double spread = 0) {
   for (Parameter& parameter : platform.parameters) {
-    if (parameter.key == key) parameter = {key, value, source};
+    if (parameter.key == key) parameter = {key, value, source, kind_of(source), spread};
   }
 }
 
 void set(Platform& platform, const std::string& key, double& to, double value,
          const std::string& source) {
   to = value;
-  set(platform, key, fmt::format("{:.2f}", value), source);
+  set(platform, key, fmt::format("{:.2f}", value), source, usual_spread(kind_of(source)));
 }
 
 Result<TrialResult> measure() {

@@ -4,6 +4,7 @@
 // sealane report: one HTML page from the files that --json of other commands wrote.
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <fstream>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "cli/command.h"
+#include "cli/output_option.h"
 #include "report/output.h"
 #include "report/page.h"
 #include "sealane_version.h"
@@ -23,6 +26,7 @@ namespace {
 struct Flags {
   std::vector<std::string> runs;
   std::string out;
+  std::string json;
 };
 
 constexpr size_t kFileBytesMax = 64_MiB;
@@ -43,6 +47,9 @@ Result<report::RunFile> read(const std::string& path) {
 }
 
 Status report(const Flags& flags) {
+  std::vector<report::NamedFile> outputs = {{"--output", flags.out}};
+  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
+  if (Status status = report::check_outputs(outputs, flags.runs); !status) return status;
   std::vector<report::RunFile> runs;
   for (const std::string& path : flags.runs) {
     auto run = read(path);
@@ -52,8 +59,17 @@ Status report(const Flags& flags) {
   const auto page = report::make_page(runs, SEALANE_VERSION);
   if (!page) return page.error();
   if (Status status = report::write_file(flags.out, page->html); !status) return status;
-  if (flags.out == "-") return {};
-  return report::write_file("-", page->summary + fmt::format("The page: {}\n", flags.out));
+  if (!flags.json.empty()) {
+    nlohmann::json lines = nlohmann::json::array();
+    for (const report::SummaryLine& one : page->summary) {
+      lines.push_back({{"evidence", one.evidence}, {"text", one.text}});
+    }
+    const nlohmann::json all = {{"kind", "report"}, {"page", flags.out}, {"lines", lines}};
+    if (Status status = report::write_json(flags.json, all); !status) return status;
+  }
+  if (flags.out == "-" || flags.json == "-") return {};
+  return report::write_file(
+      "-", to_text(page->summary) + fmt::format("The page: {}\n", visible(flags.out)));
 }
 
 }  // namespace
@@ -67,9 +83,10 @@ void add_report(CLI::App& root, Invocation& invocation) {
                    "Files that --json of estimate, validate, bench or the training study wrote")
       ->required()
       ->type_name("RUN.json");
-  command->add_option("-o,--output", flags->out, "The page, - is stdout")
+  add_output(*command, "-o,--output", flags->out, "The page, - is stdout")
       ->required()
       ->type_name("R.html");
+  add_output(*command, "--json", flags->json, "Also write the summary as JSON; - is stdout, alone");
   command->footer(
       "Examples:\n"
       "  sealane estimate --workload vllm --model opt-30b --json vllm.json\n"

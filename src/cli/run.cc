@@ -5,17 +5,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/help_format.h"
 #include "cli/program.h"
+#include "cli/run_environment.h"
 #include "cli/suggest.h"
+#include "cli/trial.h"
+#include "seal/engine.h"
+#include "sealane_commit.h"
 #include "sealane_version.h"
 
 namespace sealane::cli {
@@ -27,6 +31,7 @@ constexpr int kExitUsage = 2;
 constexpr const char* kFooter =
     "Examples:\n"
     "  sealane doctor                     what this machine can do\n"
+    "  sealane trial -- CMD               try a CUDA program under it, part by part\n"
     "  sealane run --observe -- CMD       what would it do for this CUDA program?\n"
     "  sealane run -- CMD                 a CUDA program under the runtime\n"
     "  sealane run --emulate -- CMD       the same on the emulated confidential GPU\n"
@@ -38,15 +43,15 @@ constexpr const char* kFooter =
     "  sealane keygen group.key           the key of a training group\n"
     "  sealane sim --seeds 0..100         look for broken promises, from seeds\n"
     "\n"
+    "For programs: --json FILE of whatever prints figures (- is stdout), run --stats.\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage; of 'run' the program's own.\n"
-    "Environment: SEALANE_AEAD=ipsec-mb|openssl, SEALANE_DEBUG=WARN|INFO|TRACE.";
+    "Environment: SEALANE_AEAD=vaes-512|vaes-256|aes-ni|ipsec-mb|openssl,\n"
+    "SEALANE_CPU=-avx512,-vaes, SEALANE_DEBUG=WARN|INFO|TRACE.";
 
 // One line, whatever an argument or a file name may contain.
 int fail(int code, std::string message) {
-  std::replace_if(
-      message.begin(), message.end(),
-      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
-  fmt::print(stderr, "sealane: {}\n", message);
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  fmt::print(stderr, "sealane: {}\n", visible(message));
   return code;
 }
 
@@ -123,12 +128,34 @@ std::string explain(const CLI::App& root, const CLI::ParseError& error) {
                      path);
 }
 
+// Which sources, and what they can do on this machine: one line, to be put into a report.
+std::string version_text() {
+  std::vector<std::string> engines;
+  for (const Engine* engine : all_engines()) {
+    if (engine->available()) engines.emplace_back(engine->name());
+  }
+  std::vector<std::string> parts;
+  if (directory_of("", "libsealane-preload.so", {"lib/sealane", SEALANE_LIBDIR "/sealane"})) {
+    parts.emplace_back("runtime");
+  }
+  if (directory_of("", "libcuda.so.1", {"lib/emu", SEALANE_LIBDIR "/sealane/emu"})) {
+    parts.emplace_back("emulator");
+  }
+  if (directory_of("", "libnccl-net-sealane.so", {"lib", SEALANE_LIBDIR})) {
+    parts.emplace_back("nccl");
+  }
+  return fmt::format(
+      "sealane {} (commit {}; engines here: {}; installed: {})", SEALANE_VERSION, SEALANE_COMMIT,
+      fmt::join(engines, " "),
+      parts.empty() ? "the program alone" : fmt::format("{}", fmt::join(parts, " ")));
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv) {
   CLI::App root{"Speed for GPUs in confidential-computing mode"};
   root.name("sealane");
-  root.set_version_flag("--version", "sealane " SEALANE_VERSION);
+  root.set_version_flag("--version", &version_text);
   root.require_subcommand(1);
   root.formatter(std::make_shared<HelpFormat>());
 
@@ -141,7 +168,10 @@ int run(int argc, const char* const* argv) {
   add_report(root, invocation);
   add_run(root, invocation);
   add_record(root, invocation);
+  add_trial(root, invocation);
   add_keygen(root, invocation);
+  add_env(root, invocation);
+  add_help(root, invocation);
   root.footer(kFooter);  // after the commands, which would inherit it
 
   try {
@@ -152,7 +182,8 @@ int run(int argc, const char* const* argv) {
     return fail(kExitUsage, explain(root, error));
   }
 
-  for (const std::string& warning : unknown_environment()) fmt::print(stderr, "{}\n", warning);
+  for (const std::string& warning : unknown_environment())
+    fmt::print(stderr, "{}\n", visible(warning));
   const Status status = invocation.job();
   if (status) return 0;
   return fail(status.error().kind == ErrorKind::usage ? kExitUsage : kExitFailed,

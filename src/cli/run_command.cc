@@ -18,8 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/output_option.h"
+#include "cli/program_file.h"
 #include "cli/run_environment.h"
+#include "live/serve/watch/output.h"
 #include "report/output.h"
 
 namespace sealane::cli {
@@ -27,7 +31,7 @@ namespace {
 
 struct Start {
   RunOptions options;
-  bool print_env = false;
+  std::string print_env;  // a form; empty: the program is run
   std::vector<std::string> command;
 };
 
@@ -37,46 +41,71 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-Status print(const Environment& environment) {
+std::string shell_lines(const Environment& environment) {
   std::string text;
   for (const auto& [name, value] : environment) {
     text += value.empty() ? fmt::format("unset {}\n", name)
                           : fmt::format("export {}={}\n", name, quoted(value));
   }
-  return report::write_file("-", text);
+  return text;
 }
 
-// Where execvp would find it: asked before anything of an earlier run is taken away.
-Status check_program(const std::string& program) {
-  const auto runs = [](const std::string& path) {
-    std::error_code ignored;
-    return access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, ignored);
-  };
-  if (program.find('/') != std::string::npos) {
-    if (runs(program)) return {};
-    if (access(program.c_str(), X_OK) != 0) return io_error("cannot run " + program, errno);
-    return io_error(fmt::format("cannot run {}: it is a directory", program));
-  }
-  const char* path = std::getenv("PATH");
-  std::istringstream directories(path == nullptr ? "/usr/bin:/bin" : path);
-  for (std::string directory; std::getline(directories, directory, ':');) {
-    if (runs((directory.empty() ? "." : directory) + "/" + program)) return {};
-  }
-  return io_error(fmt::format("cannot run {}: it is not in PATH", program));
-}
-
-// A file of an earlier run must not be taken for this one's.
-Status clear_outputs(const RunOptions& options) {
-  for (const std::string& path :
-       {options.stats, options.metrics, options.trace, options.record, options.truth}) {
-    if (path.empty() || path.find("%p") != std::string::npos) continue;
-    if (path == options.metrics && std::filesystem::is_directory(path)) {
-      if (Status status = report::check_writable(path + "/sealane.prom"); !status) return status;
-      continue;  // each process has a file of its own there
+// NAME=VALUE, for `docker run --env-file`, which takes every character as it is, and systemd's
+// EnvironmentFile=, which does so only where none has a meaning. What nothing sets needs no line:
+// whoever reads the file starts without our environment.
+Result<std::string> env_file(const Environment& environment) {
+  std::string text;
+  for (const auto& [name, value] : environment) {
+    if (value.empty()) continue;
+    if (value.find_first_of("\\\"'\n\r") != std::string::npos || value.front() == ' ' ||
+        value.back() == ' ') {
+      return usage_error(
+          fmt::format("{} has quotes, backslashes or line ends in its value, which readers of env "
+                      "files take differently: {}",
+                      name, value));
     }
-    if (Status status = report::check_writable(path); !status) return status;
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
+    text += fmt::format("{}={}\n", name, value);
+  }
+  return text;
+}
+
+Status print(const std::string& form, const Environment& environment) {
+  if (form == "shell") return report::write_file("-", shell_lines(environment));
+  const auto text = env_file(environment);
+  return text ? report::write_file("-", *text) : text.error();
+}
+
+// What the program, or whoever looks at its arguments, may read: every word of its command line
+// that is a file, and the kernels.
+std::vector<std::string> inputs_of(const Start& start, const std::string& program) {
+  std::vector<std::string> inputs = {program};
+  inputs.insert(inputs.end(), start.command.begin() + 1, start.command.end());
+  std::istringstream kernels(start.options.kernels);
+  for (std::string file; std::getline(kernels, file, ':');) inputs.push_back(file);
+  std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  return inputs;
+}
+
+// A file of an earlier run must not be taken for this one's; nothing else is taken away.
+Status clear_outputs(const Start& start, const std::string& program) {
+  const RunOptions& options = start.options;
+  const bool in_directory = std::filesystem::is_directory(options.metrics);
+  // In a directory each process has a file of its own.
+  const std::string metrics = options.metrics + (in_directory ? "/sealane-%p.prom" : "");
+  const report::NamedFile named[] = {{"--stats", options.stats},
+                                     {"--metrics", options.metrics.empty() ? "" : metrics},
+                                     {"--trace", options.trace},
+                                     {"--output", options.record},
+                                     {"--truth", options.truth}};
+  std::vector<report::NamedFile> outputs;
+  for (const report::NamedFile& one : named) {
+    if (!one.path.empty()) outputs.push_back({one.flag, serve::output_path(one.path)});
+  }
+  if (Status status = report::check_outputs(outputs, inputs_of(start, program)); !status) {
+    return status;
+  }
+  for (const report::NamedFile& one : named) {
+    if (!one.path.empty() && one.path.find("%p") == std::string::npos) remove_output(one.path);
   }
   return {};
 }
@@ -103,32 +132,48 @@ void warn_without_driver(const RunOptions& options) {
              "--emulate brings a GPU\n");
 }
 
-Status run(const Start& start) {
-  const RunOptions& options = start.options;
+// Better than a run that looks as if the runtime did nothing for it.
+void warn_without_runtime(const RunOptions& options, const std::string& program) {
+  if (!options.preloads() && !options.emulate) return;
+  const std::string why = why_not_preloadable(program);
+  if (why.empty()) return;
+  fmt::print(stderr, "sealane: warning: {} runs WITHOUT {}: {}\n", program,
+             options.preloads() ? "the runtime" : "the emulated GPU", why);
+}
+
+Status run(Start& start) {
+  RunOptions& options = start.options;
+  take_from_environment(options);
   if (Status status = check(options); !status) return status;
   const auto environment = environment_for(options);
   if (!environment) return environment.error();
-  if (start.print_env) return print(*environment);
+  if (!start.print_env.empty()) return print(start.print_env, *environment);
   if (start.command.empty()) {
     return usage_error(fmt::format("a program is needed: sealane {} -- PROGRAM [ARGUMENT...]",
                                    options.record.empty() ? "run [--emulate]" : "record -o FILE"));
   }
-  if (Status status = check_program(start.command[0]); !status) return status;
-  if (Status status = clear_outputs(options); !status) return status;
+  const auto program = find_program(start.command[0]);
+  if (!program) return program.error();
+  if (Status status = clear_outputs(start, *program); !status) return status;
   warn_without_driver(options);
+  warn_without_runtime(options, *program);
   if (options.emulate) {
     const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
-    fmt::print(
-        stderr,
-        "sealane: EMULATED GPU, confidential mode {}. It protects nothing: for tests only.\n",
-        cc ? "on" : "off");
+    fmt::print(stderr,
+               "sealane: EMULATED GPU, confidential mode {}: protects nothing, for tests only\n",
+               cc ? "on" : "off");
   }
   return become(start.command, *environment);
 }
 
 void add_start(CLI::App& command, const std::shared_ptr<Start>& start, Invocation& invocation) {
-  command.add_flag("--print-env", start->print_env,
-                   "Print the environment instead, for containers and service files");
+  command
+      .add_flag("--print-env{shell}", start->print_env,
+                "Print the environment instead: as shell lines, or with =file as a file for "
+                "docker --env-file and systemd EnvironmentFile")
+      ->check([](const std::string& form) {
+        return form == "shell" || form == "file" ? "" : "is shell or file";
+      });
   add_emulator_options(command, start->options);
   command.add_option(kProgramOption, start->command, "The program and its arguments, after --")
       ->type_name("PROGRAM");
@@ -150,7 +195,7 @@ void add_run(CLI::App& root, Invocation& invocation) {
       "  sealane run --enable engine --verify 1000 -- ./program\n"
       "  sealane run --emulate --cc on -- ./program  without a GPU, CC mode as shipped\n"
       "  sealane run --emulate --policy parallel --stats s.json -- ./program\n"
-      "  sealane run --print-env                     for containers and service files\n"
+      "  sealane run --print-env=file > sealane.env  for containers and service files\n"
       "\n"
       "The exit status is the program's; 1 if it cannot be started, 2 for wrong usage.\n"
       "docs/runtime.md, docs/watching.md, docs/emulator.md.");
@@ -159,11 +204,10 @@ void add_run(CLI::App& root, Invocation& invocation) {
 void add_record(CLI::App& root, Invocation& invocation) {
   auto start = std::make_shared<Start>();
   CLI::App* command = root.add_subcommand("record", "Record a CUDA program's copies and launches");
-  command
-      ->add_option("-o,--output", start->options.record,
-                   "The trace to write (docs/trace-format.md); %p is the process's number")
+  add_output(*command, "-o,--output", start->options.record,
+             "The trace to write (docs/trace-format.md); %p is the process's number")
       ->required()
-      ->type_name("FILE");
+      ->check(&check_program_output_name);
   add_start(*command, start, invocation);
   command->footer(
       "Examples:\n"

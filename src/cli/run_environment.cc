@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -21,6 +22,40 @@ Result<std::string> emulator_directory() {
 }
 
 constexpr const char* kPreload = "libsealane-preload.so";
+
+// The loader's lists have no quoting.
+Status add_library_path(Environment& out, const std::string& directory) {
+  if (directory.find_first_of(":;") != std::string::npos) {
+    return io_error(
+        fmt::format("installed below {}: the loader cannot be told of a directory with "
+                    "':' or ';' in its name; move it",
+                    directory));
+  }
+  const auto known = std::find_if(out.begin(), out.end(),
+                                  [](const auto& one) { return one.first == "LD_LIBRARY_PATH"; });
+  const char* inherited = std::getenv("LD_LIBRARY_PATH");
+  const std::string before = known != out.end()     ? known->second
+                             : inherited == nullptr ? ""
+                                                    : inherited;
+  const bool there = (":" + before + ":").find(":" + directory + ":") != std::string::npos;
+  if (known != out.end() && there) return {};
+  const std::string path = before.empty() ? directory : directory + ":" + before;
+  if (known != out.end()) {
+    known->second = path;
+  } else {
+    out.emplace_back("LD_LIBRARY_PATH", path);
+  }
+  return {};
+}
+
+// LD_PRELOAD is cut at spaces too, which directories to search are not.
+Result<std::string> preload_name(Environment& out, const std::string& directory,
+                                 const std::string& file) {
+  const std::string path = directory + "/" + file;
+  if (path.find_first_of(" \t\n:;") == std::string::npos) return path;
+  if (Status status = add_library_path(out, directory); !status) return status.error();
+  return file;
+}
 
 // Whole, because programs change their directory.
 void add_file(Environment& out, const char* variable, const std::string& path) {
@@ -48,15 +83,49 @@ Status add_costs(const RunOptions& options, Environment& out) {
   return {};
 }
 
-// The transparent runtime, in front of whatever else is preloaded.
-Status add_preload(const RunOptions& options, Environment& out) {
-  const auto directory =
-      directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
-  if (!directory) return directory.error();
+// Built with a sanitizer our libraries cannot be loaded into programs that have none.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// What is loaded before anything of the program's: the transparent runtime in front, then the
+// emulated CUDA runtimes, which a DT_RPATH of the program would otherwise keep from being found.
+Status add_preloads(const RunOptions& options, Environment& out) {
+  std::string list;
+  const auto add = [&](const std::string& name) { list += (list.empty() ? "" : ":") + name; };
+  if (options.preloads()) {
+    const auto directory =
+        directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
+    if (!directory) return directory.error();
+    const auto name = preload_name(out, *directory, kPreload);
+    if (!name) return name.error();
+    add(*name);
+  }
+  if (options.emulate && !kSanitized) {
+    const auto directory = emulator_directory();
+    if (!directory) return directory.error();
+    for (const char* file : {"libcudart.so.12", "libcudart.so.13"}) {
+      const auto name = preload_name(out, *directory, file);
+      if (!name) return name.error();
+      add(*name);
+    }
+  }
+  if (list.empty()) return {};
   const char* before = std::getenv("LD_PRELOAD");
-  std::string preload = *directory + "/" + kPreload;
-  if (before != nullptr && *before != '\0') preload = preload + ":" + before;
-  out.emplace_back("LD_PRELOAD", preload);
+  if (before != nullptr && *before != '\0') add(before);
+  out.emplace_back("LD_PRELOAD", list);
+  // A program with AddressSanitizer would refuse to start because something stands before it.
+  const char* asan = std::getenv("ASAN_OPTIONS");
+  constexpr const char* kNoOrder = "verify_asan_link_order=0";
+  const bool asked = asan != nullptr && *asan != '\0';
+  out.emplace_back("ASAN_OPTIONS", asked ? fmt::format("{}:{}", kNoOrder, asan) : kNoOrder);
+  return {};
+}
+
+// What the transparent runtime is told.
+Status add_runtime(const RunOptions& options, Environment& out) {
   // On the emulated GPU, and while somebody records, nothing is switched on that was not asked for.
   const bool quiet = options.emulate || !options.record.empty();
   // A flag goes before what this process was started with.
@@ -72,6 +141,7 @@ Status add_preload(const RunOptions& options, Environment& out) {
   } else if (!options.enable.empty() || quiet) {
     out.emplace_back("SEALANE_ENABLE", options.enable.empty() ? "none" : options.enable);
   }
+  if (options.quiet) out.emplace_back("SEALANE_QUIET", "1");
   for (const NumberSwitch& one : options.runtime) {
     if (!one.value.empty()) out.emplace_back(one.variable, one.value);
   }
@@ -101,11 +171,10 @@ std::string whole_names(const std::string& list) {
 Status add_emulator(const RunOptions& options, Environment& out) {
   const auto directory = emulator_directory();
   if (!directory) return directory.error();
-  const char* before = std::getenv("LD_LIBRARY_PATH");
-  std::string path = *directory;
-  if (options.value_of("SEALANE_EMU_REACH") == "linked") path = path + "/linked:" + path;
-  if (before != nullptr && *before != '\0') path = path + ":" + before;
-  out.emplace_back("LD_LIBRARY_PATH", path);
+  if (Status status = add_library_path(out, *directory); !status) return status;
+  if (options.value_of("SEALANE_EMU_REACH") == "linked") {
+    if (Status status = add_library_path(out, *directory + "/linked"); !status) return status;
+  }
   for (const auto* list : {&options.switches, &options.unconfirmed}) {
     for (const Switch& one : *list) {
       if (!one.value.empty()) out.emplace_back(one.variable, one.value);
@@ -144,8 +213,9 @@ Result<Environment> environment_for(const RunOptions& options) {
   if (options.emulate) {
     if (const auto added = add_emulator(options, out); !added) return added.error();
   }
+  if (const auto added = add_preloads(options, out); !added) return added.error();
   if (options.preloads()) {
-    if (const auto added = add_preload(options, out); !added) return added.error();
+    if (const auto added = add_runtime(options, out); !added) return added.error();
   }
   return out;
 }

@@ -7,9 +7,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <regex>
 #include <sstream>
 
+#include "cli/byte_count.h"
 #include "cli/number.h"
+#include "cli/output_option.h"
 #include "cli/suggest.h"
 
 namespace sealane::cli {
@@ -23,11 +27,9 @@ struct Part {
 
 const std::vector<Part>& parts() {
   static const std::vector<Part> all = {
-      {"engine", {}},           {"async", {}},
-      {"parallel", {"engine"}}, {"coalesce", {"async"}},
-      {"register", {}},         {"speculate", {"engine", "async", "parallel"}},
-      {"pinned", {}},           {"defer", {"engine", "async", "parallel"}},
-      {"default", {}},          {"none", {}},
+      {"engine", {}},          {"async", {}},    {"parallel", {"engine"}},
+      {"coalesce", {"async"}}, {"register", {}}, {"speculate", {"engine", "async", "parallel"}},
+      {"pinned", {}},          {"default", {}},  {"none", {}},
   };
   return all;
 }
@@ -74,10 +76,62 @@ const char* emulator_flag(const RunOptions& options) {
   return options.pacing.empty() ? nullptr : "--pacing";
 }
 
+// Says what is wrong with a value, or nothing: as src/emu/config reads it.
+std::string check_switch(const Switch& one, const std::string& value) {
+  const std::string_view takes = one.takes;
+  const auto one_of = [&](const std::vector<std::string>& words) -> std::string {
+    if (contains(words, value)) return {};
+    return fmt::format("'{}' is not one of {}", value, fmt::join(words, ", "));
+  };
+  if (takes == "on|off") return one_of({"on", "off", "1", "0"});
+  if (takes == "HOW") return one_of({"helper", "deepbind", "dlsym", "linked", "own"});
+  if (const size_t bar = takes.find('|'); bar != takes.npos) {
+    return one_of({std::string(takes.substr(0, bar)), std::string(takes.substr(bar + 1))});
+  }
+  if (takes == "K") return value == "auto" ? "" : real_number(1, 10000)(value);
+  if (takes == "ACTION@N") {
+    static const std::regex attack(
+        "(flip|drop|duplicate|swap|truncate|replay)@0*[1-9][0-9]{0,17}[KMG]?(:to_device|:to_host)"
+        "?");
+    if (std::regex_match(value, attack)) return {};
+    return fmt::format(
+        "'{}' is not ACTION@N[:to_device|:to_host] with an action of flip, drop, duplicate, swap, "
+        "truncate, replay",
+        value);
+  }
+  // The driver knows no "64k".
+  const bool small = value.find_first_of("kmg") != std::string::npos;
+  const auto number = value == "0" ? Result<uint64_t>(0) : parse_byte_count(value, one.most);
+  if (!small && number && *number >= one.least) return {};
+  return fmt::format("'{}' is not a number from {} to {}", value, one.least, one.most);
+}
+
 void add_number(CLI::App& command, NumberSwitch& number) {
   command.add_option(number.flag, number.value, number.help)
       ->type_name("N")
       ->check(whole_number(number.least, number.most));
+}
+
+CLI::Option* add_switch(CLI::App& command, Switch& one) {
+  const Switch form = one;
+  return command.add_option(one.flag, one.value, one.help)
+      ->type_name(one.takes)
+      ->check([form](const std::string& value) { return check_switch(form, value); });
+}
+
+// What the environment says is the emulated GPU's to read, but may never be.
+Status check_switches(const RunOptions& options) {
+  for (const auto* list : {&options.switches, &options.unconfirmed}) {
+    for (const Switch& one : *list) {
+      const char* inherited = std::getenv(one.variable);
+      const bool used = one.value.empty() && inherited != nullptr && *inherited != '\0';
+      if (!options.emulate || !used) continue;
+      if (const std::string problem = check_switch(one, inherited); !problem.empty()) {
+        return usage_error(fmt::format("{}: {}", one.variable, problem));
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -101,6 +155,26 @@ void RunOptions::set(std::string_view variable, std::string value) {
   }
 }
 
+void take_from_environment(RunOptions& options) {
+  const auto value = [](const char* name) {
+    const char* found = std::getenv(name);
+    return std::string(found == nullptr ? "" : found);
+  };
+  const bool chosen = options.observe || !options.policy.empty() || !options.enable.empty();
+  if (!chosen && options.record.empty()) {
+    const std::string observe = value("SEALANE_OBSERVE");
+    options.observe = !observe.empty() && observe != "0";
+    if (!options.observe) options.enable = value("SEALANE_ENABLE");
+    if (!options.observe && options.enable.empty()) options.policy = value("SEALANE_POLICY");
+  }
+  for (const auto& [variable, to] : {std::pair("SEALANE_STATS", &options.stats),
+                                     {"SEALANE_METRICS", &options.metrics},
+                                     {"SEALANE_TRACE", &options.trace},
+                                     {"SEALANE_RECORD", &options.record}}) {
+    if (to->empty()) *to = value(variable);
+  }
+}
+
 Status check(const RunOptions& options) {
   if (options.observe && !options.enable.empty()) {
     return usage_error("--observe changes nothing: it cannot be combined with --enable");
@@ -110,6 +184,13 @@ Status check(const RunOptions& options) {
         "--policy is a set of switches: it cannot be combined with --enable or --observe");
   }
   if (Status status = check_enable(options.enable); !status) return status;
+  if (const std::vector<std::string> known = {"stock", "parallel", "pipellm", "sealane",
+                                              "speculate"};
+      !options.policy.empty() && !contains(known, options.policy)) {
+    return usage_error(fmt::format("--policy: there is no policy '{}'{}", options.policy,
+                                   did_you_mean(options.policy, known)));
+  }
+  if (Status status = check_switches(options); !status) return status;
   if (const char* flag = emulator_flag(options); flag != nullptr && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));
   }
@@ -136,32 +217,31 @@ void add_runtime_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--enable", options.enable,
                   "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
-                  "pinned, defer; default (the first five, and speculate where it pays: so it is "
+                  "pinned; default (the first five, and speculate where it pays: so it is "
                   "without --emulate); or none")
       ->type_name("PART,...")
       ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
   command
       .add_option("--policy", options.policy,
-                  "A set of parts by its name, to compare: stock, parallel, pipellm, sealane")
+                  "A set of parts by its name, to compare: stock, parallel, pipellm, sealane "
+                  "(the default: seals ahead where it pays), speculate (always)")
       ->type_name("NAME")
-      ->check([](const std::string& name) -> std::string {
-        const std::vector<std::string> known = {"stock", "parallel", "pipellm", "sealane"};
-        if (contains(known, name)) return {};
-        return fmt::format("there is no policy '{}'{}", name, did_you_mean(name, known));
-      });
+      ->check([](const std::string& name) { return name.empty() ? "is empty" : ""; });
   for (NumberSwitch& one : options.runtime) add_number(command, one);
-  command
-      .add_option("--stats", options.stats,
-                  "Write counters as JSON to this file and a summary to stderr at the end")
-      ->type_name("FILE");
-  command
-      .add_option("--metrics", options.metrics,
-                  "Keep a Prometheus text file up to date, for a node exporter (a directory: a "
-                  "file per process)")
-      ->type_name("PATH");
+  command.add_flag("--quiet", options.quiet,
+                   "Leave out the line on stderr that says what is active");
+  add_output(command, "--stats", options.stats,
+             "Write counters (with --observe its findings, too) as JSON to this file and a summary "
+             "to stderr at the end")
+      ->check(&check_program_output_name);
+  add_output(command, "--metrics", options.metrics,
+             "Keep a Prometheus text file up to date, for a node exporter (a directory: a file "
+             "per process)")
+      ->type_name("PATH")
+      ->check(&check_program_output_name);
   add_number(command, options.metrics_seconds);
-  command.add_option("--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev")
-      ->type_name("FILE");
+  add_output(command, "--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev")
+      ->check(&check_program_output_name);
 }
 
 void add_emulator_options(CLI::App& command, RunOptions& options) {
@@ -182,19 +262,17 @@ void add_emulator_options(CLI::App& command, RunOptions& options) {
       })
       ->group(kGroup);
   for (Switch& one : options.switches) {
-    command.add_option(one.flag, one.value, one.help)->type_name(one.takes)->group(kGroup);
+    add_switch(command, one)->group(kGroup);
   }
   command.add_option("--kernels", options.kernels, "Shared objects with kernels")
       ->type_name("FILE[:FILE]")
       ->group(kGroup);
-  command
-      .add_option("--truth", options.truth, "Write what really happened to this file at the end")
-      ->type_name("FILE")
+  add_output(command, "--truth", options.truth,
+             "Write what really happened to this file at the end")
+      ->check(&check_program_output_name)
       ->group(kGroup);
   for (Switch& one : options.unconfirmed) {
-    command.add_option(one.flag, one.value, one.help)
-        ->type_name(one.takes)
-        ->group("What nobody has confirmed about the real driver, emulated");
+    add_switch(command, one)->group("What nobody has confirmed about the real driver, emulated");
   }
 }
 

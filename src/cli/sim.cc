@@ -17,6 +17,7 @@
 
 #include "cli/byte_count.h"
 #include "cli/command.h"
+#include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/sim_seeds.h"
 #include "cli/sim_tables.h"
@@ -37,7 +38,7 @@ struct Flags {
   std::string seeds = "0..100";
   uint64_t ops = 2000;
   std::string mode = "swarm";
-  std::string policy = "sealane";
+  std::string policy = "speculate";
   std::string platform;  // empty: the first, or for tables every one
   std::string broken;
   bool hits = false;
@@ -109,6 +110,9 @@ Result<sim::SimOptions> plan(const Flags& flags) {
   }
   options.policy = flags.policy;
 
+  if (!flags.broken.empty() && !kMutants) {
+    return usage_error("--break: this build cannot turn rules off (cmake -DSEALANE_MUTANTS=ON)");
+  }
   SafetyRules rules;
   if (!flags.broken.empty() && !sim::break_rule(rules, flags.broken)) {
     const auto names = sim::rule_names();
@@ -212,7 +216,9 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       ->type_name("N");
   command->add_option("--mode", flags->mode, "What the programs are like [swarm]")
       ->type_name("swarm|serve|adversarial");
-  command->add_option("--policy", flags->policy, "off, stock, parallel, pipellm, sealane [sealane]")
+  command
+      ->add_option("--policy", flags->policy,
+                   "off, stock, parallel, pipellm, sealane, speculate [speculate]")
       ->type_name("P");
   command
       ->add_option("--platform", flags->platform,
@@ -232,8 +238,8 @@ void add_sim(CLI::App& root, Invocation& invocation) {
     steps->excludes(command->get_option(name));
   }
   steps->excludes(hits);
-  command->add_option("--json", flags->json, "Write results for programs; - is stdout, no text")
-      ->type_name("FILE");
+  add_output(*command, "--json", flags->json,
+             "Write results for programs, of tables a list; - is stdout, no text");
   command->footer(
       "Exit status 1 if a promise was broken. One seed is one history, everywhere.\n"
       "Examples:\n"

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/figures.h"
 #include "platform/reader.h"
 #include "report/output.h"
 #include "report/table.h"
@@ -22,7 +23,7 @@ std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 std::string hits_text(const std::vector<sim::HitRow>& rows) {
   report::Table table({{"pattern", report::Align::left},
                        {"copies"},
-                       {"sealane"},
+                       {"speculate"},
                        {"ready"},
                        {"pipellm"},
                        {"ready"}});
@@ -30,8 +31,8 @@ std::string hits_text(const std::vector<sim::HitRow>& rows) {
     const auto hits = [](const sim::Foreseen& foreseen) {
       return foreseen.silent ? std::string("silent") : percent(foreseen.hit_rate);
     };
-    table.add_row({row_name(row.pattern, row.lockstep), fmt::format("{}", row.sealane.copies),
-                   hits(row.sealane), percent(row.sealane.ready_rate), hits(row.pipellm),
+    table.add_row({row_name(row.pattern, row.lockstep), fmt::format("{}", row.ours.copies),
+                   hits(row.ours), percent(row.ours.ready_rate), hits(row.pipellm),
                    percent(row.pipellm.ready_rate)});
   }
   return table.text();
@@ -55,16 +56,19 @@ std::string steps_text(const std::vector<sim::StepRow>& rows) {
 
 constexpr std::string_view kHitsTitle =
     "SIMULATED on {}: share of bulk copies to the device a slot was claimed for, in percent, "
-    "after\n"
-    "two periods; ready: share of their messages sealed by then. lockstep: the host waits for "
-    "each\n"
-    "kernel, else it runs ahead. pipellm: the paper's rules in our pipeline.\n\n";
+    "after two periods; ready: share of their messages sealed by then. lockstep: the host waits "
+    "for each kernel, else it runs ahead. pipellm: the paper's rules in our pipeline.";
 constexpr std::string_view kStepsTitle =
     "SIMULATED on {}: ms for twenty periods after two. Each column adds one step: CC as shipped, "
-    "a\n"
-    "faster engine, callers that do not block, all workers seal, sealing ahead; off is without "
-    "CC.\n"
-    "lockstep: the host waits for each kernel, else it runs ahead.\n\n";
+    "a faster engine, callers that do not block, all workers seal, sealing ahead; sealane: what "
+    "the runtime does, which seals ahead where that pays; off is without CC. lockstep: the host "
+    "waits for each kernel, else it runs ahead.";
+
+std::string headed(std::string_view title, const std::string& platform, const std::string& table) {
+  return wrapped(fmt::format(fmt::runtime(title), platform), 0) + "\n" + table;
+}
+
+std::string separator(const std::string& before) { return before.empty() ? "" : ",\n "; }
 
 }  // namespace
 
@@ -74,25 +78,25 @@ Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
     if (Status status = report::check_writable(json); !status) return status;
   }
   std::string text;
-  std::string lines;
+  std::string all;  // of JSON, by platform
   for (const std::string& name : platforms) {
     const auto platform = find_platform(name);
     if (!platform) return platform.error();
     if (!text.empty()) text += '\n';
     if (table == SimTable::hits) {
       const auto rows = sim::compare_hits(*platform);
-      text += fmt::format(fmt::runtime(kHitsTitle), name) + hits_text(rows);
-      lines += sim::to_json(name, std::span<const sim::HitRow>(rows)) + "\n";
+      text += headed(kHitsTitle, name, hits_text(rows));
+      all += separator(all) + sim::to_json(name, std::span<const sim::HitRow>(rows));
     } else {
       const auto rows = sim::compare_steps(*platform);
-      text += fmt::format(fmt::runtime(kStepsTitle), name) + steps_text(rows);
-      lines += sim::to_json(name, std::span<const sim::StepRow>(rows)) + "\n";
+      text += headed(kStepsTitle, name, steps_text(rows));
+      all += separator(all) + sim::to_json(name, std::span<const sim::StepRow>(rows));
     }
   }
   if (json != "-") {
     if (Status status = report::write_file("-", text); !status) return status;
   }
-  return json.empty() ? Status{} : report::write_file(json, lines);
+  return json.empty() ? Status{} : report::write_file(json, "[" + all + "]\n");
 }
 
 }  // namespace sealane::cli

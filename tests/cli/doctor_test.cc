@@ -113,12 +113,6 @@ TEST(Doctor, GuardsAreTriedOnEveryKindOfMemory) {
   }
 }
 
-TEST(Doctor, ReadTrapsAreTried) {
-  const json trap = check(doctor_json(), "Page guards", "read traps");
-  EXPECT_TRUE(mentions(trap["detail"], "reads wait") || mentions(trap["detail"], "not for this"))
-      << trap;
-}
-
 TEST(Doctor, TextIsPlainAndFitsATerminal) {
   const ProgramResult result = doctor({});
   EXPECT_EQ(result.exit_code, 0);

@@ -109,6 +109,13 @@ INSTANTIATE_TEST_SUITE_P(
                  {"estimate", "--workload", "flexgen", "--rate", "2"},
                  "--rate means nothing to 'flexgen', which reads: --batch"},
         WrongUse{"both", {"estimate", "--workload", "vllm", "some.trace"}, "not both"},
+        WrongUse{"fabric", {"estimate", "--workload", "ddp", "--fabric", "ncl"}, "'nccl'?"},
+        WrongUse{"machines_of_no_fabric",
+                 {"estimate", "--workload", "ddp", "--machines", "8"},
+                 "--machines is for --fabric nccl"},
+        WrongUse{"gpus_over_nccl",
+                 {"estimate", "--workload", "ddp", "--fabric", "nccl", "--gpus", "8"},
+                 "--gpus means nothing to --fabric nccl"},
         WrongUse{"no_gpus", {"estimate", "--workload", "ddp", "--gpus", "0"}, "--gpus: 0 is not"},
         WrongUse{
             "link", {"estimate", "--workload", "ddp", "--link", "nvlnk"}, "did you mean 'nvlink'?"},
@@ -121,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "GB of host memory, the platform has"},
         WrongUse{"platform_key",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
-                 "x.toml:79: unknown key 'gpu.speed_of_light'",
+                 "x.toml:80: unknown key 'gpu.speed_of_light'",
                  {{"x.toml", shipped_platform() + "speed_of_light = [1, \"x\"]\n"}}},
         WrongUse{"platform_lacks",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
@@ -152,6 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "x.json: nothing to draw",
                  {{"x.json", "{\"a\": 1}"}}},
         WrongUse{"report_no_file", {"report", "/nonexistent", "-o", "@r.html"}, "cannot be read"},
+        WrongUse{"too_few_draws",
+                 {"estimate", "--workload", "ddp", "--draws", "3"},
+                 "'3' is neither 0 nor a number from 9 to 1000"},
         WrongUse{"validate_data", {"validate", "--data", "/nonexistent"}, "no NAME-off_cuda"}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -200,12 +210,127 @@ TEST(CliEstimate, TraceOpensInPerfetto) {
   EXPECT_GT(complete, 20u);
 }
 
+// The prediction lies in its interval, and surer numbers make that narrower.
+TEST(Estimate, EveryPredictionHasItsInterval) {
+  const Directory directory;
+  std::string text = shipped_platform();
+  for (size_t at = 0; (at = text.find("\"]", at)) != std::string::npos; at += 2) {
+    const size_t begin = text.rfind('\n', at) + 1;
+    const std::string line = text.substr(begin, at - begin);
+    const std::string key = line.substr(0, line.find(' '));
+    if (key.ends_with("_us") || key.ends_with("_per_s")) text.replace(at, 2, "\", 0]");
+  }
+  const std::string surer = directory.write("surer.toml", text);
+  const auto stock = [&](const std::string& workload, const std::string& platform) {
+    std::vector<std::string> arguments{"estimate", "--workload", workload, "--platform", platform,
+                                       "--policy", "off,stock",  "--json", "-"};
+    if (workload == "decode") arguments.insert(arguments.end(), {"--steps", "5"});
+    const ProgramResult result = sealane(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out)["policies"]["stock"];
+  };
+  const auto width = [](const nlohmann::json& row) {
+    return row["slowdown_80"][1].get<double>() - row["slowdown_80"][0].get<double>();
+  };
+  for (const std::string workload : {"decode", "ddp"}) {
+    const nlohmann::json row = stock(workload, "h100-tdx");
+    EXPECT_LT(row["slowdown_80"][0], row["slowdown"]) << workload;
+    EXPECT_GT(row["slowdown_80"][1], row["slowdown"]) << workload;
+    EXPECT_LT(width(stock(workload, surer)), width(row)) << workload;
+  }
+  const ProgramResult none =
+      sealane({"estimate", "--workload", "ddp", "--draws", "0", "--json", "-"});
+  EXPECT_FALSE(nlohmann::json::parse(none.out)["policies"]["stock"].contains("slowdown_80"));
+}
+
 TEST(CliEstimate, TrainingSaysWhoSealsAndWhatItNeeds) {
   const ProgramResult result = sealane({"estimate", "--workload", "ddp", "--model", "gpt2-xl"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("16 cores per machine at 6.8 GB/s each"), std::string::npos);
   EXPECT_NE(result.out.find("for 1.15x of 'off' each would need"), std::string::npos);
   EXPECT_NE(result.out.find("41.60x"), std::string::npos) << result.out;
+}
+
+TEST(CliEstimate, TrainingOverNcclSaysHowManyCoresAreEnoughAndWhatWasAssumed) {
+  const ProgramResult result = sealane({"estimate", "--workload", "ddp", "--fabric", "nccl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("over NCCL, 8 machines of 8 x"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("cores per machine are enough for 1.15x"), std::string::npos);
+  EXPECT_NE(result.out.find("\n    1024  "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("wireguard carries 1.25 GB/s"), std::string::npos) << result.out;
+}
+
+// What a planner would buy by: every policy, every number of machines, and the cores.
+TEST(CliEstimate, TrainingOverNcclHasIntervalsToo) {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"estimate", "--workload", "ddp", "--fabric", "nccl"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult result = sealane(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const auto json = nlohmann::json::parse(run({"--json", "-"}));
+  for (const std::string policy : {"plain", "tls", "wireguard", "sealane"}) {
+    for (const auto& point : json["scaling"]) {
+      if (point["gpus"] <= 8) continue;  // one machine: nothing leaves it
+      EXPECT_LE(point["slowdown_80"][policy][0], point[policy]) << policy;
+      EXPECT_GT(point["slowdown_80"][policy][1], point[policy]) << policy;
+    }
+    EXPECT_LT(json["policies"][policy]["slowdown_80"][0], json["policies"][policy]["slowdown"]);
+  }
+  EXPECT_LT(json["needed_workers_80"][0], json["needed_workers"]);
+  EXPECT_GT(json["needed_workers_80"][1], json["needed_workers"]);
+
+  const auto width = [](const nlohmann::json& of) {
+    const auto& range = of["policies"]["wireguard"]["slowdown_80"];
+    return range[1].get<double>() - range[0].get<double>();
+  };
+  const auto known = nlohmann::json::parse(run({"--tunnel-gb-per-s", "1.25", "--json", "-"}));
+  EXPECT_LT(width(known), width(json)) << "what was given is known";
+
+  std::istringstream lines(run({}));
+  size_t ranges = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    ranges += line.find("80 %") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(ranges, 4u) << "cores, policies, machines, and what it means";
+}
+
+// What to measure first: numbers that decide, and none that has nothing to do with it.
+TEST(CliEstimate, WhySaysWhichNumbersItRestsOn) {
+  const auto names = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"estimate", "--why", "--draws", "0"});
+    const ProgramResult shown = sealane(words);
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_NE(shown.out.find("\nrests on "), std::string::npos) << shown.out;
+    std::istringstream lines(shown.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+    words.insert(words.end(), {"--json", "-"});
+    std::vector<std::string> found;
+    const auto json = nlohmann::json::parse(sealane(words).out);
+    for (const auto& each : json["rests_on"]) found.push_back(each["name"]);
+    return found;
+  };
+  const auto has = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  const std::vector<std::string> decode{"--workload", "decode", "--steps",    "5",
+                                        "--policy",   "stock",  "--platform", "h100-tdx"};
+  EXPECT_TRUE(has(names(decode), "--host-us"));
+  EXPECT_FALSE(has(names(decode), "guard.rewrite_us_per_mib"));
+  std::vector<std::string> given = decode;
+  given.insert(given.end(), {"--host-us", "1000"});
+  EXPECT_FALSE(has(names(given), "--host-us")) << "what was given is known";
+
+  const auto nccl = names({"--workload", "ddp", "--fabric", "nccl"});
+  EXPECT_EQ(nccl.front(), "tunnel_gb_per_s") << "it moves wireguard, and that most";
+  EXPECT_TRUE(has(nccl, "host.fast_aead_gb_per_s"));
+  const std::string shown =
+      sealane({"estimate", "--workload", "ddp", "--fabric", "nccl", "--why"}).out;
+  const std::string why = shown.substr(shown.find("\nrests on "));
+  EXPECT_NE(why.find("host.fast_aead_gb_per_s"), std::string::npos) << why;
+  EXPECT_EQ(why.find("tunnel"), std::string::npos) << "it moves neither of the two shown" << why;
 }
 
 TEST(CliEstimate, ReadsATraceOfItsOwnFormat) {

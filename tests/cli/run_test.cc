@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -42,7 +44,7 @@ TEST(RunEmulated, SaysThatItProtectsNothingAndLeavesStdoutAlone) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "a  b\n");
   EXPECT_EQ(lines(result.err), 1u) << result.err;
-  EXPECT_NE(result.err.find("EMULATED GPU, confidential mode on. It protects nothing"),
+  EXPECT_NE(result.err.find("EMULATED GPU, confidential mode on: protects nothing"),
             std::string::npos)
       << result.err;
 }
@@ -85,6 +87,116 @@ TEST(RunEmulated, PrintsAnEnvironmentAShellUnderstands) {
   const ProgramResult result =
       run_program({"sh", "-c", printed.out + "\nexec \"$0\" host_registration", kProbe});
   EXPECT_EQ(result.out, "0\n") << result.err;  // 801 with CC on
+}
+
+// What `docker run --env-file` reads: NAME=VALUE, every character of the value as it is.
+std::vector<std::string> read_env_file(const std::string& text) {
+  std::vector<std::string> variables;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    EXPECT_NE(line.find('='), std::string::npos) << line;
+    variables.push_back(line);
+  }
+  return variables;
+}
+
+TEST(RunEmulated, PrintsAnEnvironmentFileThatContainersAndServicesUnderstand) {
+  const ProgramResult printed =
+      run_program({SEALANE_PROGRAM, "run", "--emulate", "--print-env=file", "--cc", "off",
+                   "--platform", "h100-sev", "--policy", "parallel"});
+  ASSERT_EQ(printed.exit_code, 0) << printed.err;
+  EXPECT_EQ(printed.out.find("export"), std::string::npos) << printed.out;
+  EXPECT_EQ(printed.out.find_first_of("'\"\\"), std::string::npos) << printed.out;
+  const ProgramResult result = run_program(
+      {kProbe, "host_registration"}, {.environment = read_env_file(printed.out), .input = {}});
+  EXPECT_EQ(result.out, "0\n") << result.err;  // 801 with CC on
+}
+
+// Quotes and backslashes mean something to one reader of such files and nothing to another.
+TEST(RunEmulated, RefusesAnEnvironmentFileThatReadersWouldTakeDifferently) {
+  const ProgramResult result =
+      run_program({SEALANE_PROGRAM, "run", "--print-env=file", "--stats", "/tmp/it's"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("SEALANE_STATS has quotes"), std::string::npos) << result.err;
+}
+
+TEST(RunEmulated, TakesFromTheEnvironmentWhatNoFlagSays) {
+  const auto with = [](const Words& variables, const Words& command) {
+    Words words = {SEALANE_PROGRAM, "run", "--emulate", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return run_program(words, {.environment = variables, .input = {}});
+  };
+  const ProgramResult set = with({"SEALANE_ENABLE=default"}, {"env"});
+  EXPECT_NE(set.out.find("SEALANE_ENABLE=default\n"), std::string::npos) << set.out;
+  EXPECT_NE(set.out.find("LD_PRELOAD="), std::string::npos) << set.out;
+  const ProgramResult ran = with({"SEALANE_ENABLE=default"}, {kProbe, "roundtrip"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.err.find("sealane: active: engine, async, parallel"), std::string::npos) << ran.err;
+  EXPECT_NE(with({"SEALANE_OBSERVE=1"}, {kProbe, "roundtrip"}).err.find("Verdict"),
+            std::string::npos);
+  EXPECT_EQ(with({"SEALANE_ENABLE=everything"}, {"true"}).exit_code, 2);
+  EXPECT_EQ(with({"SEALANE_POLICY=everything"}, {"true"}).exit_code, 2);
+  EXPECT_EQ(with({"SEALANE_EMU_CC=maybe"}, {"true"}).exit_code, 2);
+}
+
+// Programs of another prefix, whose name has a space.
+TEST(Run, TheRuntimeIsThereUnderAPathWithASpace) {
+  namespace fs = std::filesystem;
+  const fs::path built = fs::path(SEALANE_PROGRAM).parent_path().parent_path();
+  std::string name = (fs::temp_directory_path() / "sealane run XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const fs::path prefix = name;
+  fs::create_directories(prefix / "bin");
+  fs::copy_file(SEALANE_PROGRAM, prefix / "bin/sealane");
+  fs::create_directory_symlink(built / "lib", prefix / "lib");
+  const std::string stats = (prefix / "stats file").string();
+  const ProgramResult result =
+      run_program({(prefix / "bin/sealane").string(), "run", "--emulate", "--policy", "parallel",
+                   "--stats", stats, "--", kProbe, "roundtrip"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err.find("cannot be preloaded"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("sealane: active: engine"), std::string::npos) << result.err;
+  EXPECT_TRUE(fs::exists(stats));
+  fs::remove_all(prefix);
+}
+
+TEST(Run, SaysThatTheRuntimeIsActiveAndWithWhat) {
+  const auto said = [](const Words& flags, const Words& variables = {}) {
+    Words words = {SEALANE_PROGRAM, "run", "--emulate"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", kProbe, "roundtrip"});
+    const ProgramResult result = run_program(words, {.environment = variables, .input = {}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(said({"--enable", "engine,async", "--workers", "3"})
+                .find("sealane: active: engine, async; 3 workers\n"),
+            std::string::npos);
+  EXPECT_NE(said({"--observe"}).find("sealane: observing: nothing is changed"), std::string::npos);
+  EXPECT_NE(said({"--policy", "parallel", "--cc", "off"})
+                .find("sealane: confidential mode is off: nothing to speed up\n"),
+            std::string::npos);
+  EXPECT_NE(said({"--stats", "/dev/null"}).find("every part of the runtime is off; watching only"),
+            std::string::npos);
+  EXPECT_EQ(said({"--policy", "parallel", "--quiet"}).find("active"), std::string::npos);
+  EXPECT_EQ(said({"--policy", "parallel"}, {"SEALANE_QUIET=1"}).find("active"), std::string::npos);
+}
+
+TEST(Run, SaysThatAProgramCannotHaveTheRuntime) {
+  const std::string program = testing::TempDir() + "/static-program";
+  const std::string source = program + ".c";
+  std::ofstream(source) << "int main(void) { return 0; }\n";
+  if (run_program({"cc", "-static", "-o", program, source}).exit_code != 0) {
+    GTEST_SKIP() << "nothing can be linked statically here";
+  }
+  const ProgramResult result = run_program({SEALANE_PROGRAM, "run", "--", program});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("runs WITHOUT the runtime: it is linked statically"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(run_program({SEALANE_PROGRAM, "run", "--", "true"}).err, "");
+  std::filesystem::remove(program);
+  std::filesystem::remove(source);
 }
 
 TEST(RunEmulated, AFlagGoesBeforeWhatTheEnvironmentSays) {
@@ -190,18 +302,26 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--emulate", "--truth", "/no/such/truth", "--", "true"},
                  1,
                  "cannot write /no/such/truth"},
+        // Also for programs that never call the driver.
         WrongRun{"unknown_adversary",
-                 {"--emulate", "--adversary", "bribe@3", "--", kProbe, "roundtrip"},
-                 1,
-                 "SEALANE_EMU_ADVERSARY"},
+                 {"--emulate", "--adversary", "bribe@3", "--", "true"},
+                 2,
+                 "--adversary: 'bribe@3' is not ACTION@N"},
         WrongRun{"unknown_mode",
-                 {"--emulate", "--cc", "maybe", "--", kProbe, "roundtrip"},
-                 1,
-                 "SEALANE_EMU_CC"},
+                 {"--emulate", "--cc", "maybe", "--", "true"},
+                 2,
+                 "--cc: 'maybe' is not one of on, off"},
         WrongRun{"too_many_gpus",
-                 {"--emulate", "--gpus", "99", "--", kProbe, "roundtrip"},
-                 1,
-                 "SEALANE_EMU_GPUS"},
+                 {"--emulate", "--gpus", "99", "--", "true"},
+                 2,
+                 "--gpus: '99' is not a number from 0 to 16"},
+        WrongRun{"unknown_reach", {"--emulate", "--reach", "x", "--", "true"}, 2, "--reach"},
+        WrongRun{"dilation_that_is_none",
+                 {"--emulate", "--dilation", "nan", "--", "true"},
+                 2,
+                 "'nan' is not a number from 1 to 10000"},
+        WrongRun{"small_letters", {"--emulate", "--message", "64k", "--", "true"}, 2, "--message"},
+        WrongRun{"unknown_form", {"--print-env=toml"}, 2, "is shell or file"},
         WrongRun{"no_gpus",
                  {"--emulate", "--gpus", "0", "--", kProbe, "roundtrip"},
                  1,

@@ -122,6 +122,9 @@ TEST(Cli, VersionIsOneLine) {
   const ProgramResult result = sealane({"--version"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(result.out.starts_with("sealane ")) << result.out;
+  for (const char* part : {"commit ", "engines here: ", " openssl", "emulator"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << result.out;
+  }
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
 }
 
@@ -140,6 +143,7 @@ std::set<std::string> documented_variables() {
   std::set<std::string> names;
   const std::regex quoted("`(SEALANE_[A-Z_]*[A-Z])[`=]");
   for (const auto& entry : std::filesystem::directory_iterator(SEALANE_SOURCE_DIR "/docs")) {
+    if (!entry.is_regular_file()) continue;  // a folder of results
     std::ifstream file(entry.path());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     for (std::sregex_iterator at(text.begin(), text.end(), quoted), end; at != end; ++at) {
@@ -169,6 +173,22 @@ TEST(Cli, AKeyIsNeverOverwritten) {
   EXPECT_NE(again.err.find("exists, and a key is never overwritten"), std::string::npos);
   EXPECT_EQ(std::filesystem::last_write_time(path), written);
   std::filesystem::remove(path);
+}
+
+TEST(Cli, CertificatesAreMadeOnceAndTheirKeysAreTheirOwners) {
+  const std::string path = testing::TempDir() + "/usage_test.pki";
+  std::filesystem::remove_all(path);
+  const ProgramResult made = sealane({"keygen", "--certificates", "2", "--group", "job", path});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  for (const char* name : {"/ca.key", "/0.key", "/1.key"}) {
+    EXPECT_EQ(std::filesystem::status(path + name).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path + "/1.pem"));
+  EXPECT_FALSE(std::filesystem::exists(path + "/2.pem"));
+  EXPECT_EQ(sealane({"keygen", "--certificates", "2", path}).exit_code, 2);
+  EXPECT_EQ(sealane({"keygen", "--group", "job", path + "2"}).exit_code, 2);
+  std::filesystem::remove_all(path);
 }
 
 TEST(Cli, AnInterruptedBenchmarkLeavesNothingBehind) {

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/bench_copy_report.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+#include "report/table.h"
+
+namespace sealane::cli {
+namespace {
+
+using Figure = double CopyRun::*;
+
+const CopyRow* find_row(const CopyReport& report, const CopyCase& what, std::string_view policy) {
+  for (const CopyRow& row : report.rows) {
+    if (row.what == what && row.policy->name == policy) return &row;
+  }
+  return nullptr;
+}
+
+// "9.81", or "9.81 !" if it is the machine's own.
+std::string milliseconds(const CopyRow& row, Figure figure) {
+  return fmt::format("{:.2f}{}", row.median(figure) * 1e3, row.in_time() ? "" : " !");
+}
+
+std::string spread(const CopyRow& row, Figure figure) {
+  return row.runs.size() < 2 ? "-" : fmt::format("{:.0f} %", row.summary(figure).spread_pct);
+}
+
+// What a policy leaves of what stock CC mode costs over `base`, which is CC off or nothing.
+std::string left_of_stock(const CopyReport& report, const CopyRow& row, Figure figure,
+                          bool over_off) {
+  const CopyRow* off = find_row(report, row.what, "off");
+  const CopyRow* stock = find_row(report, row.what, "stock");
+  if (off == nullptr || stock == nullptr || !row.policy->ours()) return "";
+  if (!row.in_time() || !off->in_time() || !stock->in_time()) return "?";
+  const double base = over_off ? off->median(figure) : 0;
+  const double loss = stock->median(figure) - base;
+  return loss > 0 ? fmt::format("{:.2f}", (row.median(figure) - base) / loss) : "?";
+}
+
+std::string case_table(const CopyReport& report, const CopyCase& what) {
+  report::Table table({{"policy", report::Align::left},
+                       {"total ms"},
+                       {"spread"},
+                       {"loss left"},
+                       {"blocked ms"},
+                       {"spread"},
+                       {"of stock"},
+                       {"foreseen"}});
+  for (const CopyRow& row : report.rows) {
+    if (row.what != what) continue;
+    const double foreseen = row.median(&CopyRun::hit_rate);
+    table.add_row({row.policy->name, milliseconds(row, &CopyRun::total_s),
+                   spread(row, &CopyRun::total_s),
+                   left_of_stock(report, row, &CopyRun::total_s, true),
+                   milliseconds(row, &CopyRun::blocked_s), spread(row, &CopyRun::blocked_s),
+                   left_of_stock(report, row, &CopyRun::blocked_s, false),
+                   foreseen > 0 ? fmt::format("{:.0f} %", foreseen * 100) : ""});
+  }
+  return table.text();
+}
+
+// Which figures are of this machine rather than of the modelled one.
+std::string overrun_lines(const CopyReport& report) {
+  size_t runs = 0;
+  size_t late = 0;
+  bool marked = false;
+  for (const CopyRow& row : report.rows) {
+    runs += row.runs.size();
+    late += static_cast<size_t>(std::count_if(row.runs.begin(), row.runs.end(),
+                                              [](const CopyRun& run) { return !run.in_time(); }));
+    marked = marked || !row.in_time();
+  }
+  if (late == 0) return {};
+  std::string text = fmt::format(
+      "\n{} of {} runs did not keep the modelled pace: this machine is too slow for\n"
+      "it, or busy. They are left out{}; a larger --dilation helps.\n",
+      late, runs, marked ? "" : " of all medians");
+  if (marked) {
+    text +=
+        "'!' marks a figure that has no other runs: it is not the modelled machine's,\n"
+        "and '?' what cannot be worked out without it.\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string CopyCase::name() const {
+  return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
+}
+
+bool CopyRow::in_time() const {
+  return std::any_of(runs.begin(), runs.end(), [](const CopyRun& run) { return run.in_time(); });
+}
+
+Summary CopyRow::summary(Figure figure) const {
+  std::vector<double> values;
+  for (const CopyRun& run : runs) {
+    if (run.in_time() || !in_time()) values.push_back(run.*figure);
+  }
+  return summarize(std::move(values));
+}
+
+std::string copy_tables(const CopyReport& report) {
+  std::string text =
+      fmt::format("MEASURED on the emulated GPU, platform {}, device time, median of {} round{}\n",
+                  report.platform, report.rounds, report.rounds == 1 ? "" : "s");
+  const CopyCase* last = nullptr;
+  for (const CopyRow& row : report.rows) {
+    if (last != nullptr && row.what == *last) continue;
+    last = &row.what;
+    text += fmt::format("\n{}\n{}", row.what.name(), case_table(report, row.what));
+  }
+  text +=
+      "\ntotal: end to end. loss left: of what stock CC mode costs over off. blocked:\n"
+      "callers in copies. foreseen: swaps that were predicted. spread: interquartile\n"
+      "range, of the median. sealane: what `sealane run` does if nobody says anything.\n";
+  return text + overrun_lines(report);
+}
+
+nlohmann::json copy_json(const CopyReport& report) {
+  nlohmann::json out = {{"label", "MEASURED (emulated GPU)"},
+                        {"time", "device time"},
+                        {"platform", report.platform},
+                        {"rounds", report.rounds},
+                        {"rows", nlohmann::json::array()}};
+  for (const CopyRow& row : report.rows) {
+    const Summary total = row.summary(&CopyRun::total_s);
+    out["rows"].push_back({{"example", row.what.example->name},
+                           {"policy", row.policy->name},
+                           {"total_s", total.median},
+                           {"spread_pct", total.spread_pct},
+                           {"blocked_s", row.median(&CopyRun::blocked_s)},
+                           {"hit_rate", row.median(&CopyRun::hit_rate)},
+                           {"overrun", row.median(&CopyRun::overrun)},
+                           {"in_time", row.in_time()},
+                           {"copies", row.runs.front().copies},
+                           {"bytes", row.runs.front().bytes},
+                           {"tokens_per_s", row.median(&CopyRun::tokens_per_s)}});
+    if (!row.what.workers.empty()) out["rows"].back()["workers"] = row.what.workers;
+  }
+  return out;
+}
+
+}  // namespace sealane::cli

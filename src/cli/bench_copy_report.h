@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `sealane bench copy` found, for people and for programs.
+//
+// A run in which this machine's own work did not fit into its modelled time (CopyRun::overrun)
+// measured this machine, not the modelled one. Such runs are left out of medians as long as there
+// are others; a figure that has nothing else is marked and not compared.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+#include "cli/copy_trial.h"
+#include "cli/interleave.h"
+
+namespace sealane::cli {
+
+// An example with a number of workers (empty: as the runtime chooses).
+struct CopyCase {
+  const CopyExample* example;
+  std::string workers;
+
+  bool operator==(const CopyCase&) const = default;
+  std::string name() const;
+};
+
+struct CopyRow {
+  CopyCase what;
+  const CopyPolicy* policy;
+  std::vector<CopyRun> runs;  // one per round
+
+  bool in_time() const;                            // one run at least kept the modelled pace
+  Summary summary(double CopyRun::*figure) const;  // of those that did, or of all if none did
+  double median(double CopyRun::*figure) const { return summary(figure).median; }
+};
+
+struct CopyReport {
+  std::string platform;
+  size_t rounds = 0;
+  std::vector<CopyRow> rows;  // those of a case together, at least one, with one run at least
+};
+
+// A table for every case, what its words mean, and which figures are none.
+std::string copy_tables(const CopyReport& report);
+
+// rows: per example and policy (and workers, if they were given) the medians of total_s, blocked_s,
+//       hit_rate and tokens_per_s; spread_pct of total_s; overrun: the share of the time by which
+//       runs did not fit, in_time: false if none fitted; copies and bytes.
+nlohmann::json copy_json(const CopyReport& report);
+
+}  // namespace sealane::cli

@@ -1,0 +1,476 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sealane bench nccl`: network plugins under a harness that plays NCCL (src/nccl), one round of
+// each in turn; or, with --check, what NCCL relies on in a plugin.
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/figures.h"
+#include "cli/bench.h"
+#include "cli/byte_count.h"
+#include "cli/number.h"
+#include "cli/output_option.h"
+#include "cli/progress.h"
+#include "cli/scratch.h"
+#include "live/comm/key_file.h"
+#include "nccl/conformance.h"
+#include "nccl/hosts.h"
+#include "nccl/player.h"
+#include "report/output.h"
+#include "report/table.h"
+
+namespace sealane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nccl::Player;
+using nccl::PluginTable;
+using nccl::Seat;
+
+constexpr uint64_t kBytesMax = 1_GiB;
+constexpr size_t kSliceBytes = 1 << 20;  // as NCCL's proxy cuts with its Simple protocol
+constexpr Duration kRoundPatience = std::chrono::minutes(5);
+
+struct Flags {
+  std::vector<std::string> plugins;
+  std::string pattern = "allreduce";
+  std::string min_bytes = "64K";
+  std::string max_bytes = "16M";
+  uint32_t factor = 4;
+  uint32_t iterations = 20;
+  uint32_t warmup = 2;
+  uint32_t rounds = 5;
+  int ranks = 2;
+  int abi = 0;
+  bool check = false;
+  uint64_t messages = 1000;
+  bool hosts = false;
+  double gbit_per_s = 10;
+  std::string json;
+};
+
+// What all rounds share.
+struct Setting {
+  std::vector<std::string> environment;
+  std::optional<nccl::Hosts> hosts;  // of every rank; none: all in this one
+};
+
+struct Variant {
+  std::string name;
+  std::string path;
+};
+
+struct Cell {
+  double seconds = 0;   // of one operation, the median over rounds
+  double spread = 0;    // of the middle half, as a share
+  double of_first = 1;  // time over that of the first plugin in the same round, the median
+  uint64_t wrong = 0;
+};
+
+std::string name_of(const std::string& path) {
+  std::string name = fs::path(path).stem();
+  for (const char* prefix : {"libnccl-net-", "librccl-net-"}) {
+    if (name.starts_with(prefix)) name = name.substr(std::string_view(prefix).size());
+  }
+  return name;
+}
+
+// The plugin beside this program, and those built to compare it with, where they are.
+std::vector<Variant> default_variants() {
+  std::error_code ignored;
+  const fs::path root = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+  std::vector<Variant> found;
+  for (const char* place :
+       {"lib/libnccl-net-sealane.so", SEALANE_LIBDIR "/libnccl-net-sealane.so",
+        "bench/libnccl-net-sealane-plain.so", "bench/libnccl-net-polling-tls.so"}) {
+    const fs::path path = root / place;
+    const std::string name = name_of(path);
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const Variant& one) { return one.name == name; });
+    if (!known && fs::exists(path, ignored)) found.push_back({name, path});
+  }
+  return found;
+}
+
+// ---- What a rank does; numbers 0: seconds per operation, 1: wrong values ----
+
+Status play_all_reduce(Player& player, const Flags& flags, size_t bytes) {
+  Seat& seat = player.seat();
+  const int next = (seat.rank() + 1) % seat.ranks();
+  const int previous = (seat.rank() + seat.ranks() - 1) % seat.ranks();
+  auto ring = player.connect_ring(next, previous);
+  if (!ring) return ring.error();
+  nccl::Ring moving(player, *ring, kSliceBytes);
+  std::vector<float> values(bytes / sizeof(float));
+  uint64_t wrong = 0;
+  Instant begun;
+  for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
+    if (i == flags.warmup) begun = SteadyClock().now();
+    if (i == 0) std::fill(values.begin(), values.end(), static_cast<float>(seat.rank() + 1));
+    if (Status status = moving.all_reduce(values); !status) return status;
+    if (i == 0) {
+      const auto sum = static_cast<float>(seat.ranks() * (seat.ranks() + 1) / 2);
+      wrong = static_cast<uint64_t>(
+          std::count_if(values.begin(), values.end(), [&](float value) { return value != sum; }));
+      std::fill(values.begin(), values.end(), 0.0F);
+    }
+  }
+  const std::chrono::duration<double> took = SteadyClock().now() - begun;
+  seat.put_number(0, took.count() / flags.iterations);
+  seat.put_number(1, static_cast<double>(wrong));
+  seat.reach(0);
+  const Status status = seat.await(next, 0, nccl::patience());
+  player.close_send(ring->send);
+  player.close_receive(ring->receive);
+  return status;
+}
+
+// Rank 0 sends to rank 1, which answers: half of the way there and back.
+Status play_ping_pong(Player& player, const Flags& flags, size_t bytes) {
+  Seat& seat = player.seat();
+  const int other = 1 - seat.rank();
+  auto pair = player.connect_ring(other, other);
+  if (!pair) return pair.error();
+  std::vector<uint8_t> out(bytes);
+  std::vector<uint8_t> in(bytes);
+  nccl::fill_pattern(out, 1);
+  std::vector<double> times;
+  for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
+    const Instant begun = SteadyClock().now();
+    auto receiving = player.receive(pair->receive, in.data(), in.size());
+    if (!receiving) return receiving.error();
+    const auto send = [&]() -> Status {
+      auto sending = player.send(pair->send, out.data(), out.size());
+      if (!sending) return sending.error();
+      auto sent = player.wait(*sending);
+      return sent ? Status() : Status(sent.error());
+    };
+    if (seat.rank() == 0) {
+      if (Status status = send(); !status) return status;
+    }
+    if (auto size = player.wait(*receiving); !size) return size.error();
+    if (seat.rank() == 1) {
+      if (Status status = send(); !status) return status;
+    }
+    const std::chrono::duration<double> took = SteadyClock().now() - begun;
+    if (i >= flags.warmup) times.push_back(took.count() / 2);
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2),
+                   times.end());
+  seat.put_number(0, times[times.size() / 2]);
+  seat.put_number(1, nccl::check_pattern(in, 1) ? 0 : 1);
+  seat.reach(0);
+  const Status status = seat.await(other, 0, nccl::patience());
+  player.close_send(pair->send);
+  player.close_receive(pair->receive);
+  return status;
+}
+
+Result<std::pair<double, uint64_t>> play_round(const Flags& flags, const Variant& variant,
+                                               size_t bytes, const Setting& setting) {
+  const auto outcomes =
+      nccl::run_job(flags.ranks, kRoundPatience, setting.environment, [&](Seat& seat) -> Status {
+        if (setting.hosts) {
+          if (Status status = setting.hosts->enter(seat.rank()); !status) return status;
+        }
+        auto plugin = PluginTable::load(variant.path, flags.abi);
+        if (!plugin) return plugin.error();
+        auto player = Player::start(**plugin, seat);
+        if (!player) return player.error();
+        return flags.pattern == "latency" ? play_ping_pong(**player, flags, bytes)
+                                          : play_all_reduce(**player, flags, bytes);
+      });
+  double seconds = 0;
+  double wrong = 0;
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (!outcomes[rank].passed) {
+      return peer_error(fmt::format("{}, rank {}: {}{}{}", variant.name, rank, outcomes[rank].words,
+                                    outcomes[rank].plugin_line.empty() ? "" : ": ",
+                                    outcomes[rank].plugin_line));
+    }
+    seconds = std::max(seconds, outcomes[rank].numbers[0]);
+    wrong += outcomes[rank].numbers[1];
+  }
+  return std::pair(seconds, static_cast<uint64_t>(wrong));
+}
+
+// Of one plugin, against the first, round by round.
+Cell summarise(std::vector<double> seconds, const std::vector<double>& first, uint64_t wrong) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < seconds.size(); ++i) ratios.push_back(seconds[i] / first[i]);
+  std::sort(ratios.begin(), ratios.end());
+  std::sort(seconds.begin(), seconds.end());
+  Cell cell;
+  cell.seconds = seconds[seconds.size() / 2];
+  const double quarter = seconds[seconds.size() / 4];
+  const double three = seconds[seconds.size() * 3 / 4];
+  cell.spread = (three - quarter) / cell.seconds;
+  cell.of_first = ratios[ratios.size() / 2];
+  cell.wrong = wrong;
+  return cell;
+}
+
+// nccl-tests' factor of an all-reduce.
+double bus_factor(const Flags& flags) {
+  return flags.pattern == "latency" ? 1 : 2.0 * (flags.ranks - 1) / flags.ranks;
+}
+
+// Rounds of all plugins in turn; a cell for each.
+Result<std::vector<Cell>> measure_size(const Flags& flags, const std::vector<Variant>& variants,
+                                       uint64_t bytes, const Setting& setting) {
+  const Progress progress;
+  std::vector<std::vector<double>> seconds(variants.size());
+  std::vector<uint64_t> wrong(variants.size());
+  for (uint32_t round = 0; round < flags.rounds; ++round) {
+    for (size_t i = 0; i < variants.size(); ++i) {
+      progress.show(fmt::format("{} bytes, round {} of {}: {}", bytes, round + 1, flags.rounds,
+                                variants[i].name));
+      auto one = play_round(flags, variants[i], bytes, setting);
+      if (interrupted()) return io_error("interrupted");
+      if (!one) return one.error();
+      seconds[i].push_back(one->first);
+      wrong[i] += one->second;
+    }
+  }
+  std::vector<Cell> cells;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    cells.push_back(summarise(seconds[i], seconds[0], wrong[i]));
+  }
+  return cells;
+}
+
+// The largest size in a sentence per plugin.
+std::string in_plain_words(const std::vector<Variant>& variants, const std::vector<Cell>& cells,
+                           const std::string& size) {
+  std::string text;
+  for (size_t i = 1; i < variants.size(); ++i) {
+    text += wrapped(fmt::format("At {} bytes {} is {:.2f} times as fast as {}.", size,
+                                variants[0].name, cells[i].of_first, variants[i].name),
+                    0);
+  }
+  return text;
+}
+
+std::string headline(const Flags& flags) {
+  return fmt::format(
+      "MEASURED on this machine: {}\nas NCCL's proxy drives it, {} ranks {}; GB/s\n\n",
+      flags.pattern == "latency" ? "one message there and back, halved,"
+                                 : "ring all-reduce in slices of 1 MiB",
+      flags.ranks,
+      flags.hosts ? fmt::format("in network namespaces of {} Gbit/s", flags.gbit_per_s)
+                  : "on one host");
+}
+
+constexpr const char* kFoot =
+    "Medians of {} rounds taken in turn; spread: of the middle half; of first: time\n"
+    "over that of the first plugin in the same round.\n";
+
+Status measure(const Flags& flags, const std::vector<Variant>& variants, uint64_t first,
+               uint64_t last, const Setting& setting) {
+  report::Table table({{"plugin", report::Align::left},
+                       {"size"},
+                       {"time(us)"},
+                       {"spread"},
+                       {"algbw"},
+                       {"busbw"},
+                       {"of first"},
+                       {"#wrong"}});
+  nlohmann::json rows = nlohmann::json::array();
+  uint64_t wrong = 0;
+  std::string words;
+  for (uint64_t bytes = first; bytes <= last; bytes *= flags.factor) {
+    const auto cells = measure_size(flags, variants, bytes, setting);
+    if (!cells) return cells.error();
+    if (bytes != first) table.add_rule();
+    for (size_t i = 0; i < variants.size(); ++i) {
+      const Cell& cell = (*cells)[i];
+      const double rate = static_cast<double>(bytes) / cell.seconds / 1e9;
+      wrong += cell.wrong;
+      table.add_row({variants[i].name, std::to_string(bytes),
+                     fmt::format("{:.1f}", cell.seconds * 1e6),
+                     fmt::format("{:.0f} %", cell.spread * 100), fmt::format("{:.2f}", rate),
+                     fmt::format("{:.2f}", rate * bus_factor(flags)),
+                     fmt::format("{:.2f}", cell.of_first), std::to_string(cell.wrong)});
+      rows.push_back({{"plugin", variants[i].name},
+                      {"bytes", bytes},
+                      {"seconds", cell.seconds},
+                      {"spread", cell.spread},
+                      {"of_first", cell.of_first},
+                      {"algbw_gb_per_s", rate},
+                      {"busbw_gb_per_s", rate * bus_factor(flags)},
+                      {"wrong", cell.wrong}});
+    }
+    words = in_plain_words(variants, *cells, std::to_string(bytes));
+  }
+  if (flags.json != "-") {
+    const std::string text =
+        headline(flags) + table.text() + fmt::format(kFoot, flags.rounds) + words;
+    if (Status status = report::write_file("-", text); !status) return status;
+  }
+  if (!flags.json.empty()) {
+    const nlohmann::json all = {{"kind", "bench-nccl"},
+                                {"pattern", flags.pattern},
+                                {"ranks", flags.ranks},
+                                {"iterations", flags.iterations},
+                                {"rounds", flags.rounds},
+                                {"hosts", flags.hosts},
+                                {"rows", rows}};
+
+    if (Status status = report::write_json(flags.json, all); !status) return status;
+  }
+  if (wrong != 0) return internal_error("results were wrong");
+  return {};
+}
+
+Status check(const Flags& flags, const std::vector<Variant>& variants,
+             const std::vector<std::string>& environment) {
+  bool all = true;
+  const Progress progress;
+  nlohmann::json rows = nlohmann::json::array();
+  std::string text;
+  for (const Variant& variant : variants) {
+    auto plugin = PluginTable::load(variant.path, flags.abi);
+    if (!plugin) return plugin.error();
+    const int version = (*plugin)->version();
+    text += fmt::format("{} (ncclNetPlugin_v{})\n", variant.name, version);
+    for (const nccl::Check& one : nccl::all_checks()) {
+      progress.show(fmt::format("{}: {}", variant.name, one.name));
+      const nccl::Finding finding =
+          nccl::run_check({variant.path, version, environment, flags.messages}, one.name);
+      if (interrupted()) return io_error("interrupted");
+      all = all && finding.passed;
+      text +=
+          fmt::format("  {:5} {:14} {}\n", finding.passed ? "ok" : "FAIL", one.name, one.promise);
+      for (const std::string& more : {finding.words, finding.figures}) {
+        if (!more.empty()) text += "        " + wrapped(more, 8);
+      }
+      rows.push_back({{"plugin", variant.name},
+                      {"abi", version},
+                      {"check", one.name},
+                      {"passed", finding.passed},
+                      {"words", finding.words},
+                      {"figures", finding.figures}});
+    }
+  }
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", text); !status) return status;
+  }
+  if (!flags.json.empty()) {
+    const nlohmann::json result = {{"kind", "nccl-conformance"}, {"rows", rows}};
+    if (Status status = report::write_json(flags.json, result); !status) return status;
+  }
+  return all ? Status() : Status(internal_error("a plugin does not do what NCCL relies on"));
+}
+
+Status skip(const Flags& flags, const std::string& why) {
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", wrapped("skipped: " + why, 0)); !status) {
+      return status;
+    }
+  }
+  if (flags.json.empty()) return {};
+  return report::write_json(flags.json, {{"kind", "bench-nccl"}, {"skipped", why}});
+}
+
+Status run(const Flags& flags) {
+  const auto first = parse_byte_count(flags.min_bytes, kBytesMax);
+  if (!first) return usage_error("-b: " + first.error().message);
+  const auto last = parse_byte_count(flags.max_bytes, kBytesMax);
+  if (!last) return usage_error("-e: " + last.error().message);
+  if (*first > *last) return usage_error("-e is smaller than -b: there is nothing to measure");
+  if (flags.factor < 2) return usage_error("-f: sizes must grow by a factor of 2 or more");
+  if (flags.iterations == 0) return usage_error("-n: at least one iteration is needed");
+  if (flags.rounds == 0) return usage_error("--rounds: at least one is needed");
+  if (flags.messages == 0) return usage_error("--messages: at least one is needed");
+  if (flags.ranks < 2 || flags.ranks > nccl::kRanksMax) {
+    return usage_error(fmt::format("--ranks: from 2 to {}", nccl::kRanksMax));
+  }
+  if (flags.abi != 0 && (flags.abi < PluginTable::kOldest || flags.abi > PluginTable::kNewest)) {
+    return usage_error(
+        fmt::format("--abi: from {} to {}", PluginTable::kOldest, PluginTable::kNewest));
+  }
+  if (flags.pattern != "allreduce" && flags.pattern != "latency") {
+    return usage_error("--pattern: there are allreduce and latency");
+  }
+  if (flags.pattern == "latency" && flags.ranks != 2) {
+    return usage_error("--pattern latency is between two ranks");
+  }
+  std::vector<Variant> variants;
+  for (const std::string& path : flags.plugins) variants.push_back({name_of(path), path});
+  if (variants.empty()) variants = default_variants();
+  if (variants.empty())
+    return usage_error("no plugin found beside this program: use --plugin PATH");
+  if (!flags.json.empty()) {
+    if (Status status = report::check_writable(flags.json); !status) return status;
+  }
+  if (flags.hosts && flags.check) return usage_error("--hosts is for measuring, not for --check");
+  if (flags.hosts) {
+    if (const Status possible = nccl::Hosts::possible(); !possible) {
+      return skip(flags, possible.error().message);
+    }
+  }
+  const Scratch scratch;
+  if (scratch.path().empty()) return io_error("cannot make a directory for the key");
+  const std::string key = scratch.path() + "/key";
+  if (Status status = write_key_file(key); !status) return status;
+  Setting setting;
+  setting.environment = {"SEALANE_KEY_FILE=" + key};
+  if (flags.hosts) {
+    auto hosts = nccl::Hosts::make(flags.ranks, flags.gbit_per_s);
+    if (!hosts) return hosts.error();
+    setting.hosts.emplace(std::move(*hosts));
+    setting.environment.push_back(std::string("NCCL_SOCKET_IFNAME=") + nccl::Hosts::kInterface);
+  } else if (getenv("NCCL_SOCKET_IFNAME") == nullptr) {
+    setting.environment.emplace_back("NCCL_SOCKET_IFNAME=lo");
+  }
+  nccl::set_stop(interrupted);
+  return flags.check ? check(flags, variants, setting.environment)
+                     : measure(flags, variants, *first, *last, setting);
+}
+
+}  // namespace
+
+void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
+  auto* command = bench.add_subcommand("nccl", "NCCL network plugins, driven as NCCL drives them");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--plugin", flags->plugins, "libnccl-net-*.so to load; may be repeated")
+      ->type_name("PATH");
+  command->add_flag("--check", flags->check, "Check what NCCL relies on instead of measuring");
+  command->add_option("--messages", flags->messages, "With --check: of its longer checks [1000]")
+      ->type_name("N");
+  command->add_option("--abi", flags->abi, "Version of NCCL's interface, 8 to 12 (newest there is)")
+      ->type_name("N");
+  command->add_option("--pattern", flags->pattern, "allreduce or latency")->type_name("NAME");
+  command->add_flag("--hosts", flags->hosts,
+                    "A network namespace per rank instead of loopback; needs root");
+  command
+      ->add_option("--gbit-per-s", flags->gbit_per_s, "What a host of --hosts sends at most [10]")
+      ->type_name("N")
+      ->check(real_number(0.01, 1'000));
+  command->add_option("--ranks", flags->ranks, "Processes to start")->type_name("N");
+  command->add_option("-b", flags->min_bytes, "Smallest size")->type_name("BYTES");
+  command->add_option("-e", flags->max_bytes, "Largest size")->type_name("BYTES");
+  command->add_option("-f", flags->factor, "Factor from one size to the next")->type_name("N");
+  command->add_option("-n", flags->iterations, "Operations per round")->type_name("N");
+  command->add_option("-w", flags->warmup, "Operations before")->type_name("N");
+  command->add_option("--rounds", flags->rounds, "Rounds of each plugin, in turn")->type_name("N");
+  add_output(*command, "--json", flags->json, "Also write JSON; - is stdout, alone");
+  command->footer(
+      "Without --plugin: ours, its twin that seals nothing, and one with TLS in the\n"
+      "shape of NCCL's own encrypted sockets, as far as they are built. Ranks are\n"
+      "processes of this machine; interfaces as NCCL_SOCKET_IFNAME says (lo).");
+  command->callback([flags, &invocation] { invocation.job = [flags] { return run(*flags); }; });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sealane bench ptx`: how many instructions of how many lanes the emulated GPU's executor runs in
+// a second, for a loop of full warps and for a tiled matrix product, by number of workers.
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/bench_ptx_code.h"
+#include "cli/output_option.h"
+#include "ptx/decode/decode.h"
+#include "ptx/exec/executor.h"
+#include "ptx/ops/lanes.h"
+#include "report/output.h"
+#include "report/table.h"
+
+namespace sealane::cli {
+namespace {
+
+constexpr uint32_t kSide = 256;  // of the matrices
+constexpr uint64_t kAddress = 0x10000;
+
+struct Flags {
+  double seconds = 8;
+  std::string json;
+};
+
+// One allocation that everything is in.
+class OneBlock : public ptx::Device {
+ public:
+  OneBlock() : memory_(3 * 4 * kSide * kSide) {}
+  ptx::Window find(uint64_t) override { return {kAddress, memory_.size(), memory_.data()}; }
+  uint64_t allocate(uint64_t) override { return 0; }
+  bool release(uint64_t) override { return false; }
+  void print(std::string_view) override {}
+  bool cancelled() override { return false; }
+  uint64_t now_ns() override { return 0; }
+
+ private:
+  std::vector<uint8_t> memory_;
+};
+
+struct Measured {
+  std::string what;
+  unsigned workers = 0;
+  double lane_instructions_per_s = 0;
+};
+
+struct Work {
+  const char* kernel;
+  const char* what;
+  ptx::LaunchShape shape;
+  std::vector<uint64_t> arguments;
+  ptx::Checks checks;
+};
+
+void put_arguments(const ptx::Kernel& kernel, const Work& work, std::vector<uint8_t>& out) {
+  out.resize(kernel.parameter_bytes);
+  for (size_t i = 0; i < work.arguments.size(); ++i) {
+    const ptx::Function::Part part = kernel.parameters[i];
+    std::copy_n(reinterpret_cast<const uint8_t*>(&work.arguments[i]), part.bytes,
+                out.begin() + part.offset);
+  }
+}
+
+Result<Measured> measure(const std::shared_ptr<const ptx::Module>& module, const Work& work,
+                         unsigned workers, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto nothing = [](std::string_view) { return std::optional<uint64_t>(); };
+  const auto kernel = ptx::decode_kernel(module, work.kernel, nothing);
+  if (!kernel) return kernel.error();
+  OneBlock device;
+  ptx::Executor executor(workers);
+  uint64_t lanes = 0;
+  const Clock::time_point began = Clock::now();
+  double elapsed = 0;
+  while (elapsed < seconds) {
+    ptx::Grid grid;
+    grid.kernel = *kernel;
+    grid.shape = work.shape;
+    grid.device = &device;
+    grid.blocks = uint64_t{work.shape.grid[0]} * work.shape.grid[1];
+    grid.resident_max = 64;
+    grid.checks = work.checks;
+    put_arguments(**kernel, work, grid.parameters);
+    executor.run(grid);
+    if (grid.failed()) return internal_error(grid.message);
+    lanes += grid.counts.lane_instructions;
+    elapsed = std::chrono::duration<double>(Clock::now() - began).count();
+  }
+  return Measured{work.what, workers, static_cast<double>(lanes) / elapsed};
+}
+
+std::vector<Work> all_work() {
+  const uint64_t matrix = uint64_t{4} * kSide * kSide;
+  const ptx::LaunchShape tiles = {{kSide / 16, kSide / 16, 1}, {16, 16, 1}, 0};
+  const std::vector<uint64_t> matrices = {kAddress, kAddress + matrix, kAddress + 2 * matrix,
+                                          kSide};
+  return {{"fma_loop", "FMA loop, full warps", {{16, 1, 1}, {256, 1, 1}, 0}, {kAddress, 200}, {}},
+          {"matrix_product", "matrix product, 16x16 tiles", tiles, matrices, {}},
+          {"matrix_product", "the same, --check memory,races", tiles, matrices, {true, true}}};
+}
+
+Status bench_ptx(const Flags& flags) {
+  if (!(flags.seconds > 0 && flags.seconds <= 3600)) {
+    return usage_error("--seconds: more than 0 and at most 3600");
+  }
+  if (!flags.json.empty()) {
+    if (Status status = report::check_writable(flags.json); !status) return status;
+  }
+  const auto module = ptx::parse_module(kBenchPtx);
+  if (!module) return module.error();
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<unsigned> counts = {1};
+  if (cores > 1) counts.push_back(cores);
+  const auto steps = static_cast<double>(3 * counts.size());
+  report::Table table({{"device code", report::Align::left}, {"workers"}, {"lane instructions/s"}});
+  nlohmann::json json = {{"benchmark", "ptx"}, {"lanes", ptx::lanes().name}};
+  for (const Work& work : all_work()) {
+    for (const unsigned workers : counts) {
+      const auto result = measure(*module, work, workers, flags.seconds / steps);
+      if (!result) return result.error();
+      table.add_row({result->what, std::to_string(workers),
+                     fmt::format("{:.2f}e9", result->lane_instructions_per_s / 1e9)});
+      json["results"].push_back({{"what", result->what},
+                                 {"workers", workers},
+                                 {"lane_instructions_per_s", result->lane_instructions_per_s}});
+    }
+  }
+  if (flags.json != "-") {
+    const std::string text =
+        fmt::format("MEASURED: device code on this machine's CPU ({} lanes)\n", ptx::lanes().name);
+    if (Status status = report::write_file("-", text + table.text()); !status) return status;
+  }
+  return flags.json.empty() ? Status{} : report::write_json(flags.json, json);
+}
+
+}  // namespace
+
+void add_bench_ptx(CLI::App& bench, Invocation& invocation) {
+  auto* command = bench.add_subcommand(
+      "ptx", "How fast the emulated GPU runs device code, by number of workers");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--seconds", flags->seconds, "Time to measure [8]")->type_name("S");
+  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
+  command->callback(
+      [flags, &invocation] { invocation.job = [flags] { return bench_ptx(*flags); }; });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <sstream>
+
+#include "cli/manual.h"
+#include "sealane_version.h"
+
+namespace sealane::cli {
+namespace {
+
+// Text as it is: roff takes a line's first dot and every backslash for itself.
+std::string roff(const std::string& text) {
+  std::string out;
+  bool first = true;
+  for (const char c : text) {
+    if (first && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+    first = c == '\n';
+  }
+  return out;
+}
+
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool has_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+std::string option_entry(const CLI::Option& option) {
+  std::string names;
+  for (const std::string& name : option.get_snames()) names += (names.empty() ? "-" : ", -") + name;
+  for (const std::string& name : option.get_lnames()) {
+    names += (names.empty() ? "--" : ", --") + name;
+  }
+  std::string line = ".TP\n\\fB" + roff(names.empty() ? option.get_name() : names) + "\\fR";
+  if (has_value(option)) line += " \\fI" + roff(option.get_type_name()) + "\\fR";
+  return line + "\n" + roff(option.get_description()) + "\n";
+}
+
+// Options under the headings that --help has for them.
+std::string options_of(const CLI::App& app) {
+  std::vector<std::string> groups;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& group = option->get_group();
+    if (!group.empty() && std::find(groups.begin(), groups.end(), group) == groups.end()) {
+      groups.push_back(group);
+    }
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    text += group == "Options" ? ".SH OPTIONS\n" : ".SS " + roff(group) + "\n";
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_group() == group) text += option_entry(*option);
+    }
+  }
+  return text;
+}
+
+std::string synopsis(const CommandPath& command) {
+  std::string text = "\\fB" + roff(command.path) + "\\fR";
+  if (!command.app->get_options().empty()) text += " [\\fIOPTIONS\\fR]";
+  for (const CLI::Option* option : command.app->get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string type = "\\fI" + roff(option->get_type_name()) + "\\fR";
+    text += option->get_required() ? " " + type : " [" + type + "]";
+  }
+  if (!command.app->get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    text += " \\fICOMMAND\\fR";
+  }
+  return text + "\n";
+}
+
+std::string commands_of(const CLI::App& app) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (commands.empty()) return {};
+  std::string text = ".SH COMMANDS\n";
+  for (const CLI::App* command : commands) {
+    text += ".TP\n\\fB" + roff(command->get_name()) + "\\fR\n" + roff(command->get_description()) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<CommandPath> all_commands(const CLI::App& root) {
+  std::vector<CommandPath> found = {{&root, root.get_name()}};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const CommandPath above = found[i];
+    for (const CLI::App* app : above.app->get_subcommands([](const CLI::App*) { return true; })) {
+      found.push_back({app, above.path + " " + app->get_name()});
+    }
+  }
+  return found;
+}
+
+std::string man_page_name(const CommandPath& command) {
+  std::string name = command.path;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name;
+}
+
+std::string man_page(const CLI::App& root, const CommandPath& command) {
+  const std::string name = man_page_name(command);
+  std::string text =
+      fmt::format(".TH {} 1 \"\" \"sealane {}\" \"Sealane\"\n", in_capitals(name), SEALANE_VERSION);
+  text += ".SH NAME\n" + roff(name) + " \\- " + roff(command.app->get_description()) + "\n";
+  text += ".SH SYNOPSIS\n" + synopsis(command);
+  text += commands_of(*command.app) + options_of(*command.app);
+  if (const std::string footer = command.app->get_footer(); !footer.empty()) {
+    text += ".SH NOTES\n.nf\n" + roff(footer) + "\n.fi\n";
+  }
+  text += ".SH SEE ALSO\n";
+  std::string others;
+  for (const CommandPath& other : all_commands(root)) {
+    if (other.path == command.path) continue;
+    others += (others.empty() ? "" : ",\n") + std::string("\\fB") + roff(man_page_name(other)) +
+              "\\fR(1)";
+  }
+  return text + others + "\n";
+}
+
+}  // namespace sealane::cli

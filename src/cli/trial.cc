@@ -1,0 +1,421 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// sealane trial: the first run of a program under Sealane, done by the machine (docs/trial.md).
+// What is run next and what follows from it says TrialPlan; here it is run, written down and shown.
+//
+// Every run is written down when it has ended, so that an interrupted trial goes on where it was.
+
+#include "cli/trial.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/figures.h"
+#include "cli/number.h"
+#include "cli/output_option.h"
+#include "cli/program_file.h"
+#include "cli/progress.h"
+#include "cli/scratch.h"
+#include "cli/trial_bundle.h"
+#include "cli/trial_findings.h"
+#include "cli/trial_plan.h"
+#include "cli/trial_run.h"
+#include "cli/trial_text.h"
+#include "report/output.h"
+#include "report/trial_page.h"
+
+namespace sealane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr size_t kTextMax = 64 << 20;               // of a program's output that is compared
+constexpr const char* kVerifiedAnswers = "100000";  // by the engine's first run
+
+struct TrialFlags {
+  RunOptions options;
+  std::string directory = "sealane-trial";
+  std::string json_path;
+  std::vector<std::string> masks;
+  std::vector<std::string> files;
+  bool no_usual_masks = false;
+  bool ignore_stdout = false;
+  bool resume = false;
+  uint64_t rounds = 3;
+  double limit_s = 0;
+  std::vector<std::string> command;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (text.size() < kTextMax && (file.read(piece.data(), piece.size()), file.gcount() > 0)) {
+    text.append(piece.data(), static_cast<size_t>(file.gcount()));
+  }
+  return text;
+}
+
+// What makes two trials the same: outcomes of one may be used by the other.
+json settings_of(const TrialFlags& flags, const Environment& plain) {
+  json variables = json::object();
+  for (const auto& [name, value] : plain) variables[name] = value;
+  return {{"command", flags.command},       {"masks", flags.masks},
+          {"compare", flags.files},         {"usual_masks", !flags.no_usual_masks},
+          {"stdout", !flags.ignore_stdout}, {"rounds", flags.rounds},
+          {"environment", variables}};
+}
+
+// A trial under way: its directory, what was run so far, and what comes next.
+class Trial {
+ public:
+  Trial(const TrialFlags& flags, Masks masks, json settings)
+      : flags_(flags),
+        masks_(std::move(masks)),
+        settings_(std::move(settings)),
+        directory_(fs::absolute(flags.directory).string()),
+        plan_({.rounds = flags.rounds, .limit_s = flags.limit_s}) {}
+
+  Status open();      // a new directory, or (--resume) what was written down in an old one
+  Status run_all();   // until it is over
+  Status conclude();  // the pages and the bundle
+  bool convincing() const {
+    return plan_.verdict() == TrialVerdict::fine || plan_.verdict() == TrialVerdict::limited;
+  }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string file(const TrialStep& step, const char* name) const {
+    return fmt::format("{}/runs/{}/{}", directory_, name_of(step), name);
+  }
+  std::string first_output() const;
+  Status resume();
+  Result<TrialRun> prepared(const TrialStep& step) const;
+  Result<TrialOutcome> run(const TrialStep& step);
+  void judge(const TrialStep& step, const std::vector<WatchedFile>& files, TrialOutcome& outcome);
+  void show(const TrialStep& step, double elapsed_s) const;
+  json findings() const;
+  Status write_down() const { return report::write_json(directory_ + "/trial.json", findings()); }
+
+  const TrialFlags& flags_;
+  Masks masks_;
+  json settings_;
+  std::string directory_;
+  TrialPlan plan_;
+  json runs_ = json::array();
+  std::string first_fingerprint_;
+  Progress progress_;
+};
+
+Status Trial::open() {
+  std::error_code error;
+  const bool there = fs::exists(directory_, error);
+  if (flags_.resume) return resume();
+  if (there && !fs::is_empty(directory_, error)) {
+    return usage_error(fmt::format(
+        "{} exists and is not empty: add --resume to go on with the trial in it, or name another "
+        "directory with -o",
+        flags_.directory));
+  }
+  if (!fs::create_directories(directory_ + "/runs", error) && error) {
+    return io_error(fmt::format("cannot make {}", flags_.directory), error.value());
+  }
+  chmod(directory_.c_str(), 0700);  // what a program says is not for everybody
+  return write_down();
+}
+
+Status Trial::resume() {
+  const std::string path = directory_ + "/trial.json";
+  const json before = json::parse(read_text(path), nullptr, false);
+  if (before.is_discarded() || !before.contains("runs") || !before.contains("settings")) {
+    return usage_error(fmt::format("--resume: no trial was begun in {}", flags_.directory));
+  }
+  if (before["settings"] != settings_) {
+    return usage_error(
+        "--resume: that trial was begun with another program or other flags; name another "
+        "directory with -o");
+  }
+  for (const json& run : before["runs"]) {
+    const auto outcome = outcome_from(run);
+    const auto step = plan_.next();
+    if (!outcome || !step || run.value("name", "") != name_of(*step)) {
+      return usage_error(fmt::format("--resume: {} was changed since", path));
+    }
+    if (step->kind == StepKind::alone && step->round == 1) first_fingerprint_ = outcome->output;
+    plan_.handle(*outcome);
+    runs_.push_back(run);
+  }
+  return {};
+}
+
+std::string Trial::first_output() const {
+  return masks_.apply(read_text(file({StepKind::alone, 0, 1}, "out")));
+}
+
+Result<TrialRun> Trial::prepared(const TrialStep& step) const {
+  RunOptions options = flags_.options;
+  options.quiet = true;
+  TrialRun run{flags_.command, {}, file(step, "out"), file(step, "err"), plan_.limit_s()};
+  switch (step.kind) {
+    case StepKind::doctor:
+      run.command = {fs::read_symlink("/proc/self/exe").string(), "doctor", "--json",
+                     file(step, "doctor.json")};
+      [[fallthrough]];
+    case StepKind::alone:
+    case StepKind::plain:
+    case StepKind::control:
+      if (!options.emulate) return run;  // exactly as it is
+      break;
+    case StepKind::observe:
+      options.observe = true;
+      options.quiet = false;  // whether CC mode is on is said there
+      break;
+    case StepKind::verify:
+      options.set("SEALANE_VERIFY", kVerifiedAnswers);
+      options.enable = plan_.enable_of(0);
+      options.stats = file(step, "stats.json");
+      break;
+    case StepKind::part:
+      options.enable = plan_.enable_of(step.part);
+      options.stats = file(step, "stats.json");
+      break;
+  }
+  const auto environment = environment_for(options);
+  if (!environment) return environment.error();
+  run.environment = *environment;
+  return run;
+}
+
+Result<TrialOutcome> Trial::run(const TrialStep& step) {
+  std::error_code error;
+  fs::create_directories(fs::path(file(step, "out")).parent_path(), error);
+  const auto prepared = this->prepared(step);
+  if (!prepared) return prepared.error();
+  std::vector<WatchedFile> files;
+  for (const std::string& path : flags_.files) files.emplace_back(path);
+  const auto end = run_for_trial(*prepared, [&](double elapsed_s) { show(step, elapsed_s); });
+  if (!end) return end.error();
+  TrialOutcome outcome;
+  outcome.ending = end->ending;
+  outcome.code = end->code;
+  outcome.seconds = end->seconds;
+  if (step.kind != StepKind::doctor) judge(step, files, outcome);
+  return outcome;
+}
+
+void Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
+                  TrialOutcome& outcome) {
+  const std::string out = flags_.ignore_stdout ? "" : masks_.apply(read_text(file(step, "out")));
+  outcome.output = "stdout=" + fingerprint_of(out);
+  std::string changed;
+  for (const WatchedFile& one : files) {
+    const std::string word = fmt::format(" {}={}", one.path(), one.fingerprint());
+    if (changed.empty() && first_fingerprint_.find(word) == std::string::npos) {
+      changed = fmt::format("{} is {}", one.path(),
+                            word.ends_with("=unwritten") ? "not written"
+                            : word.ends_with("=missing") ? "missing"
+                                                         : "another one");
+    }
+    outcome.output += word;
+    std::error_code ignored;  // everything is kept, as far as it can be
+    const auto kept = fs::path(file(step, "out")).parent_path() / fs::path(one.path()).filename();
+    if (fs::file_size(one.path(), ignored) <= kTextMax) fs::copy_file(one.path(), kept, ignored);
+  }
+  const std::string errors = read_text(file(step, "err"));
+  outcome.said = lines_of_sealane(errors);
+  outcome.wrong_answer =
+      std::any_of(outcome.said.begin(), outcome.said.end(), &tells_of_wrong_answer);
+  if (step.kind == StepKind::observe) {
+    const ObservedPage page = read_observed(errors);
+    outcome.page = page.there;
+    outcome.confidential = page.confidential;
+    outcome.sight = page.sight;
+  }
+  if (step.kind == StepKind::alone && step.round == 1) {
+    first_fingerprint_ = outcome.output;
+  } else if (outcome.output != first_fingerprint_) {
+    outcome.difference = flags_.ignore_stdout ? "" : first_difference(first_output(), out);
+    if (outcome.difference.empty()) outcome.difference = changed;
+  }
+}
+
+void Trial::show(const TrialStep& step, double elapsed_s) const {
+  if (!progress_.watched()) return;
+  const size_t done = plan_.runs_done();
+  const double left_s = std::max(plan_.seconds_left() - elapsed_s, 0.0);
+  const std::string left =
+      left_s <= 0 ? "" : fmt::format(", about {} left", time_text(std::max(left_s, 1.0)));
+  progress_.show(fmt::format("{} {} ({:.0f} s){}", progress_bar(done, done + plan_.runs_left()),
+                             name_of(step), elapsed_s, left));
+}
+
+Status Trial::run_all() {
+  while (const auto step = plan_.next()) {
+    const auto outcome = run(*step);
+    if (!outcome) {
+      if (outcome.error().message != "interrupted") return outcome.error();
+      progress_.show("");
+      return io_error(fmt::format("interrupted after {} runs; the same line with --resume goes on",
+                                  plan_.runs_done()));
+    }
+    plan_.handle(*outcome);
+    runs_.push_back(to_json(*step, *outcome));
+    if (Status status = write_down(); !status) return status;
+  }
+  return {};
+}
+
+json Trial::findings() const {
+  const ObservedPage observed = read_observed(read_text(file({StepKind::observe, 0, 0}, "err")));
+  const json doctor = json::parse(read_text(file({}, "doctor.json")), nullptr, false);
+  const json machine = doctor.is_object() ? doctor.value("checks", json::array()) : json::array();
+  json all = trial_json(plan_, flags_.command, runs_, observed, machine);
+  all["settings"] = settings_;
+  return all;
+}
+
+Private private_names(const TrialFlags& flags) {
+  Private names;
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) names.host = host.data();
+  if (const passwd* user = getpwuid(getuid())) names.user = user->pw_name;
+  names.words.assign(flags.command.begin() + 1, flags.command.end());
+  names.words.insert(names.words.end(), flags.files.begin(), flags.files.end());
+  return names;
+}
+
+Status Trial::conclude() {
+  json all = findings();
+  TrialRecords records{
+      read_text(file({}, "doctor.json")), read_text(file({StepKind::observe, 0, 0}, "err")), {}};
+  for (const json& run : runs_) {
+    const std::string name = run.value("name", "");
+    const std::string text = read_text(fmt::format("{}/runs/{}/stats.json", directory_, name));
+    if (!text.empty() && name.find("-1") != std::string::npos) {
+      records.statistics.emplace_back(name, text);
+    }
+  }
+  const auto members = trial_bundle(all, records, private_names(flags_));
+  const std::string bundle = directory_ + "/bundle.tar";
+  if (Status status = report::write_file(bundle, tar_of(members)); !status) return status;
+  all["bundle_file"] = flags_.directory + "/bundle.tar";
+  for (const TarMember& one : members)
+    all["bundle"].push_back({{"file", one.name}, {"what", one.what}});
+  const std::string text = report::trial_text(all);
+  const std::pair<const char*, std::string> pages[] = {{"report.txt", text},
+                                                       {"report.html", report::trial_html(all)}};
+  for (const auto& [name, content] : pages) {
+    if (Status status = report::write_file(directory_ + "/" + name, content); !status)
+      return status;
+  }
+  if (Status status = report::write_json(directory_ + "/trial.json", all); !status) return status;
+  progress_.show("");
+  if (!flags_.json_path.empty()) {
+    if (Status status = report::write_json(flags_.json_path, all); !status) return status;
+  }
+  if (flags_.json_path == "-") return {};
+  return report::write_file(
+      "-", text + fmt::format("\nThe page: {0}/report.html. Everything that was run: {0}/runs\n",
+                              flags_.directory));
+}
+
+Status check_flags(TrialFlags& flags) {
+  if (flags.command.empty()) {
+    return usage_error("a program is needed: sealane trial [--emulate] -- PROGRAM [ARGUMENT...]");
+  }
+  if (flags.ignore_stdout && flags.files.empty()) {
+    return usage_error("--ignore-stdout leaves nothing to compare: add --compare FILE");
+  }
+  if (!flags.options.truth.empty()) {
+    return usage_error("--truth: every run would write it; use `sealane run`");
+  }
+  if (Status status = check(flags.options); !status) return status;
+  if (!flags.json_path.empty()) {
+    if (Status status = report::check_writable(flags.json_path); !status) return status;
+  }
+  const auto program = find_program(flags.command[0]);
+  return program ? Status() : program.error();
+}
+
+Status try_program(TrialFlags& flags) {
+  if (Status status = check_flags(flags); !status) return status;
+  auto masks = Masks::make(!flags.no_usual_masks, flags.masks);
+  if (!masks) return masks.error();
+  Environment plain;
+  if (flags.options.emulate) {
+    const auto environment = environment_for(flags.options);
+    if (!environment) return environment.error();
+    plain = *environment;
+  }
+  const Scratch held;  // signals wait until a run has been ended
+  Trial trial(flags, *std::move(masks), settings_of(flags, plain));
+  if (Status status = trial.open(); !status) return status;
+  if (Status status = trial.run_all(); !status) {
+    if (interrupted()) fmt::print(stderr, "sealane: {}\n", status.error().message);
+    return status;
+  }
+  if (Status status = trial.conclude(); !status) return status;
+  if (trial.convincing()) return {};
+  return io_error("the trial did not go through; what was found is above");
+}
+
+}  // namespace
+
+void add_trial(CLI::App& root, Invocation& invocation) {
+  auto flags = std::make_shared<TrialFlags>();
+  CLI::App* command =
+      root.add_subcommand("trial", "Try a CUDA program under Sealane, part by part");
+  command->add_option("-o,--output", flags->directory, "Where all of it goes [sealane-trial]")
+      ->type_name("DIR")
+      ->check(&check_output_name);
+  add_output(*command, "--json", flags->json_path, "Also write the findings as JSON; - is stdout");
+  command->add_flag("--resume", flags->resume, "Go on with the trial in that directory");
+  command->add_option("--rounds", flags->rounds, "How often each part is timed [3]")
+      ->type_name("N")
+      ->check(whole_number(1, 1000));
+  command
+      ->add_option("--limit", flags->limit_s,
+                   "Seconds after which a run counts as hung [an hour; then by what it took alone]")
+      ->type_name("SECONDS")
+      ->check(real_number(0.001, 1e6));
+  command
+      ->add_option("--mask", flags->masks,
+                   "What may differ in stdout, besides times, rates, dates and addresses")
+      ->type_name("REGEX")
+      ->allow_extra_args(false);
+  command->add_flag("--no-usual-masks", flags->no_usual_masks, "Only what --mask says may differ");
+  command->add_option("--compare", flags->files, "A file the program writes, compared too")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command->add_flag("--ignore-stdout", flags->ignore_stdout, "Compare only files and exit codes");
+  add_emulator_options(*command, flags->options);
+  command->add_option(kProgramOption, flags->command, "The program and its arguments, after --")
+      ->type_name("PROGRAM");
+  command->footer(
+      "Examples:\n"
+      "  sealane trial -- python3 generate.py --seed 1\n"
+      "  sealane trial --compare out.safetensors -o trial-1 -- ./train\n"
+      "  sealane trial --emulate -- ./program         without a GPU\n"
+      "\n"
+      "Exit status: 0 every part that can be used here works, 1 not so or nothing could\n"
+      "be tried, 2 wrong usage. docs/trial.md.");
+  command->callback(
+      [flags, &invocation] { invocation.job = [flags] { return try_program(*flags); }; });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/trial_bundle.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+namespace sealane::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kLeftOut = "(left out: it is the program's)";
+
+// Text that a program printed, or was given, may be anybody's.
+json without_the_programs_text(json trial) {
+  for (const char* key :
+       {"command", "production", "headline", "advice", "bundle", "bundle_file", "settings"}) {
+    trial.erase(key);
+  }
+  if (!trial.contains("runs")) return trial;
+  for (json& run : trial["runs"]) {
+    if (!run.value("difference", "").empty()) run["difference"] = kLeftOut;
+    run.erase("output");
+  }
+  return trial;
+}
+
+// What the program itself wrote to stderr stays here.
+std::string page_of(const std::string& standard_error) {
+  const size_t begin = standard_error.find("sealane --observe:");
+  if (begin == std::string::npos) return "";
+  size_t end = standard_error.find("\nVerdict\n", begin);
+  if (end == std::string::npos) return standard_error.substr(begin, 64 << 10);
+  for (end += 9; end < standard_error.size();) {  // to the verdict's last line
+    const size_t line = standard_error.find('\n', end);
+    if (line == std::string::npos || line == end) break;
+    end = line + 1;
+    if (standard_error[line - 1] == '.') break;
+  }
+  return standard_error.substr(begin, end - begin);
+}
+
+}  // namespace
+
+std::vector<TarMember> trial_bundle(const json& trial, const TrialRecords& records,
+                                    const Private& names) {
+  std::vector<TarMember> out;
+  const auto add = [&](std::string name, const std::string& text, std::string what) {
+    if (!text.empty()) {
+      out.push_back({std::move(name), without_private(text, names), std::move(what)});
+    }
+  };
+  add("trial.json", without_the_programs_text(trial).dump(1),
+      "the verdict, and how and how fast each run ended");
+  add("doctor.json", records.doctor, "what `sealane doctor` found on this machine");
+  add("observe.txt", page_of(records.observed), "the page of --observe");
+  for (const auto& [run, text] : records.statistics) {
+    add(fmt::format("stats-{}.json", run), text, "counters of that run (--stats)");
+  }
+  std::string list = "What is in this bundle of `sealane trial`:\n";
+  for (const TarMember& one : out) list += fmt::format("  {}: {}\n", one.name, one.what);
+  list +=
+      "Not in it: keys, data, output and arguments of the program. Paths, network addresses and\n"
+      "names of hosts and people are masked.\n";
+  out.insert(out.begin(), {"LIST.txt", list, "this list"});
+  return out;
+}
+
+}  // namespace sealane::cli

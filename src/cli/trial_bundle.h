@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a trial can send away: what was found, without keys, data, output or arguments of the
+// program, and without names of places and people. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/tar_file.h"
+#include "cli/trial_text.h"
+
+namespace sealane::cli {
+
+struct TrialRecords {
+  std::string doctor;                                           // JSON
+  std::string observed;                                         // stderr of that run
+  std::vector<std::pair<std::string, std::string>> statistics;  // name of a run, JSON
+};
+
+// Its first member lists all of them.
+std::vector<TarMember> trial_bundle(const nlohmann::json& trial, const TrialRecords& records,
+                                    const Private& names);
+
+}  // namespace sealane::cli

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+// Is output compared without what always changes, the observer's page read, and nothing private
+// told?
+
+#include "cli/trial_text.h"
+
+#include <gtest/gtest.h>
+
+#include "live/serve/watch/findings.h"
+
+namespace sealane::cli {
+namespace {
+
+bool alike(const std::string& one, const std::string& other,
+           const std::vector<std::string>& masks = {}, bool usual = true) {
+  const auto made = Masks::make(usual, masks);
+  return made.ok() && made->apply(one) == made->apply(other);
+}
+
+TEST(TrialText, TimesRatesDatesAndAddressesMayDiffer) {
+  EXPECT_TRUE(alike("step took 12.3 ms", "step took 9 ms"));
+  EXPECT_TRUE(alike("total   1.25 s\n", "total  11.25 s\n"));
+  EXPECT_TRUE(alike("3.5 tok/s, 11.2 GB/s", "30 tok/s, 9.75 GB/s"));
+  EXPECT_TRUE(alike("2026-01-02 03:04:05 ready", "2026-11-12 13:14:15.678 ready"));
+  EXPECT_TRUE(alike("at 0x7f0011223344, pid 12", "at 0x7f00112233ff, pid 4567"));
+  EXPECT_TRUE(alike("total_s    0.0339726", "total_s    3.9e-05"));
+  EXPECT_TRUE(alike("tokens_per_s: 17, elapsed = 4.25", "tokens_per_s: 170, elapsed = 12"));
+  EXPECT_FALSE(alike("tokens 17", "tokens 18"));
+  EXPECT_FALSE(alike("loss 0.25", "loss 0.26"));
+  EXPECT_FALSE(alike("hash 12ab", "hash 12ac"));
+  EXPECT_FALSE(alike("step took 12.3 ms", "step took 9 ms", {}, false));
+  EXPECT_TRUE(alike("loss 0.25", "loss 0.26", {"loss [0-9.]+"}));
+  EXPECT_FALSE(Masks::make(true, {"("}).ok());
+}
+
+TEST(TrialText, SaysWhereTwoOutputsDiffer) {
+  EXPECT_EQ(first_difference("a\nb\n", "a\nb\n"), "");
+  EXPECT_EQ(first_difference("a\nb\n", "a\nc\n"), "line 2: 'c' instead of 'b'");
+  EXPECT_EQ(first_difference("a\n", "a\nb\n"), "line 2: 'b' is new");
+  EXPECT_EQ(first_difference("a\nb\n", "a\n"), "line 2: 'b' is missing");
+}
+
+// The page as its writer writes it.
+serve::Findings found_there() {
+  serve::Findings found;
+  found.to_device.copies = 4;
+  found.to_device.bytes = 1 << 20;
+  found.to_device.seen_bytes = 1 << 20;
+  found.to_device.messages = 4;
+  found.ivs = 4;
+  return found;
+}
+
+TEST(TrialText, ReadsThePageOfObserve) {
+  serve::Findings found = found_there();
+  ObservedPage page = read_observed("noise\n" + findings_page(found, {}));
+  EXPECT_TRUE(page.there);
+  EXPECT_TRUE(page.confidential);
+  EXPECT_EQ(page.sight, Sight::all);
+  ASSERT_FALSE(page.checks.empty());
+  EXPECT_EQ(page.checks[0].mark, "yes");
+  EXPECT_EQ(page.checks[0].what, "copies' bytes pass libcrypto");
+  EXPECT_EQ(page.checks[0].found, "100.0 % of 1.00 MiB");
+  ASSERT_EQ(page.checks.size(), check(found).size());
+  for (size_t i = 0; i < page.checks.size(); ++i) {  // those of several lines, too
+    EXPECT_EQ(page.checks[i].found, check(found)[i].found);
+  }
+  EXPECT_TRUE(page.verdict.starts_with("Sealane can work here")) << page.verdict;
+
+  found.to_device.seen_bytes = 1 << 19;
+  EXPECT_EQ(read_observed(findings_page(found, {})).sight, Sight::some);
+  found.to_device.seen_bytes = found.to_device.messages = found.ivs = 0;
+  EXPECT_EQ(read_observed(findings_page(found, {})).sight, Sight::nothing);
+}
+
+TEST(TrialText, KnowsWhenThereIsNoPage) {
+  EXPECT_FALSE(read_observed("Segmentation fault\n").there);
+  EXPECT_FALSE(
+      read_observed("sealane: confidential mode is off: nothing to speed up\n").confidential);
+}
+
+TEST(TrialText, FindsWhatSealaneSaid) {
+  EXPECT_EQ(lines_of_sealane("hello\nsealane: async steps aside\n"
+                             "sealane: 1.2 s from the first GPU call to the last\n"),
+            std::vector<std::string>{"sealane: async steps aside"});
+  EXPECT_TRUE(tells_of_wrong_answer(
+      "sealane: an answer differed from libcrypto's: libcrypto seals from now on"));
+}
+
+TEST(TrialText, TakesOutWhatNamesPlacesPeopleAndSecrets) {
+  const Private names{"node17", "alice", {"--token=hunter2", "/models/secret.bin"}};
+  const std::string told = without_private(
+      "cannot read /home/alice/key: node17 (10.1.2.3, fe80:0:0:1:2:3:4:5) ran --token=hunter2\n"
+      "at 3.4 GB/s ./here/there key=0123456789abcdef0123456789abcdef0123456789abcdef\n"
+      "\"file\": \"/models/secret.bin\"\n",
+      names);
+  EXPECT_EQ(told,
+            "cannot read <path>: <host> (<address>, <address>) ran <argument>\n"
+            "at 3.4 GB/s <path> key=<word>\n"
+            "\"file\": \"<argument>\"\n");
+}
+
+}  // namespace
+}  // namespace sealane::cli

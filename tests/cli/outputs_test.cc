@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does no command, whatever file it is told to write, destroy a device, a link, a pipe or something
+// it was to read?
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "support/run_program.h"
+
+namespace sealane::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+ProgramResult sealane(Words words) {
+  words.insert(words.begin(), SEALANE_PROGRAM);
+  return run_program(words);
+}
+
+class Outputs : public testing::Test {
+ protected:
+  Outputs() {
+    std::string name = (fs::temp_directory_path() / "sealane-outputs-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) directory_ = name;
+  }
+  ~Outputs() override { fs::remove_all(directory_); }
+
+  std::string file(const std::string& name) const { return (directory_ / name).string(); }
+
+  // A program on the emulated GPU that really copies.
+  static const Words& program() {
+    static const Words words = {"--", SEALANE_EMU_PROBE, "roundtrip"};
+    return words;
+  }
+  static ProgramResult emulated(Words words) {
+    words.insert(words.end(), program().begin(), program().end());
+    return sealane(words);
+  }
+  size_t files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+
+  fs::path directory_;
+};
+
+// One call of every output of a program under the runtime.
+struct ProgramOutput {
+  const char* name;
+  Words words;  // before the file's name
+};
+
+const ProgramOutput kProgramOutputs[] = {
+    {"stats", {"run", "--emulate", "--stats"}}, {"metrics", {"run", "--emulate", "--metrics"}},
+    {"trace", {"run", "--emulate", "--trace"}}, {"truth", {"run", "--emulate", "--truth"}},
+    {"record", {"record", "--emulate", "-o"}},
+};
+
+class ProgramOutputs : public Outputs, public testing::WithParamInterface<ProgramOutput> {
+ protected:
+  ProgramResult to(const std::string& path) const {
+    Words words = GetParam().words;
+    words.push_back(path);
+    return emulated(words);
+  }
+};
+
+TEST_P(ProgramOutputs, ADeviceStaysADevice) {
+  const std::string device = file("null");
+  if (mknod(device.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) GTEST_SKIP() << "needs root";
+  const ProgramResult result = to(device);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  struct stat status {};
+  ASSERT_EQ(lstat(device.c_str(), &status), 0) << "the device is gone";
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_P(ProgramOutputs, ALinkStaysALinkAndWhatItPointsToIsWritten) {
+  write(file("real"), "earlier");
+  fs::create_symlink("real", file("latest"));
+  const ProgramResult result = to(file("latest"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(fs::is_symlink(file("latest")));
+  EXPECT_NE(contents(file("real")), "earlier");
+  EXPECT_GT(contents(file("real")).size(), 20u);
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_P(ProgramOutputs, ADanglingLinkIsFilled) {
+  fs::create_symlink(file("new"), file("latest"));
+  EXPECT_EQ(to(file("latest")).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(file("latest")));
+  EXPECT_GT(contents(file("new")).size(), 20u);
+}
+
+TEST_P(ProgramOutputs, TheProgramIsNeverOverwritten) {
+  fs::copy_file(SEALANE_EMU_PROBE, file("prog"));
+  const std::string before = contents(file("prog"));
+  for (const std::string& output :
+       {file("prog"), file("../" + directory_.filename().string() + "/prog")}) {
+    Words words = GetParam().words;
+    words.insert(words.end(), {output, "--", file("prog"), "roundtrip"});
+    const ProgramResult result = sealane(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("would overwrite"), std::string::npos) << result.err;
+    EXPECT_TRUE(contents(file("prog")) == before);
+  }
+}
+
+TEST_P(ProgramOutputs, NorAFileThatIsGivenToTheProgram) {
+  write(file("model.bin"), "weights");
+  Words words = GetParam().words;
+  words.insert(words.end(), {file("model.bin"), "--", "cat", file("model.bin")});
+  const ProgramResult result = sealane(words);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(contents(file("model.bin")), "weights");
+}
+
+TEST_P(ProgramOutputs, NoNameAndTheProgramsOwnStdoutAreRefused) {
+  for (const std::string name : {"", "-"}) {
+    const ProgramResult result = to(name);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_P(ProgramOutputs, ADirectoryOrABlockDeviceIsRefused) {
+  if (std::string(GetParam().name) != "metrics") {
+    EXPECT_EQ(to(directory_.string()).exit_code, 1);
+  }
+  const std::string disk = file("disk");
+  if (mknod(disk.c_str(), S_IFBLK | 0600, makedev(7, 250)) != 0) return;
+  const ProgramResult result = to(disk);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("neither a file nor a pipe nor a device"), std::string::npos)
+      << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProgramOutputs, testing::ValuesIn(kProgramOutputs),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST_F(Outputs, APipeIsWrittenThroughAndOneThatNobodyReadsIsNoWait) {
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  const ProgramResult unread = sealane({"doctor", "--json", file("pipe")});
+  EXPECT_EQ(unread.exit_code, 1);
+  EXPECT_NE(unread.err.find("nobody reads that pipe"), std::string::npos) << unread.err;
+
+  const int reader = open(file("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  const ProgramResult result =
+      emulated({"run", "--emulate", "--stats", file("pipe"), "--trace", "/dev/null"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::array<char, 65536> text;
+  const ssize_t got = read(reader, text.data(), text.size());
+  close(reader);
+  ASSERT_GT(got, 0);
+  const auto stats =
+      nlohmann::json::parse(std::string(text.data(), static_cast<size_t>(got)), nullptr, false);
+  EXPECT_EQ(stats["version"], 1);
+  EXPECT_TRUE(fs::is_fifo(file("pipe")));
+}
+
+TEST_F(Outputs, DevStdoutIsStdoutWhereverItLeads) {
+  // To a file, behind what is there already.
+  const ProgramResult result = run_program(
+      {"sh", "-c", "(echo first; \"$0\" estimate --workload decode --json /dev/stdout) > \"$1\"",
+       SEALANE_PROGRAM, file("out")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contents(file("out")).starts_with("first\n")) << contents(file("out")).substr(0, 200);
+  EXPECT_NE(contents(file("out")).find("\"kind\": \"estimate\""), std::string::npos);
+  EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
+  const ProgramResult stats = emulated({"run", "--emulate", "--stats", "/dev/stdout"});
+  EXPECT_NE(stats.out.find("\"to_device\""), std::string::npos) << stats.out;
+}
+
+TEST_F(Outputs, AFileThatIsReadIsNotWritten) {
+  ASSERT_EQ(emulated({"record", "--emulate", "-o", file("t")}).exit_code, 0);
+  const std::string trace = contents(file("t"));
+  fs::create_symlink("t", file("link"));
+  fs::create_hard_link(file("t"), file("hard"));
+  for (const char* flag : {"--json", "--trace"}) {
+    for (const char* name : {"t", "link", "hard"}) {
+      const ProgramResult result = sealane({"estimate", file("t"), flag, file(name)});
+      EXPECT_EQ(result.exit_code, 2) << result.err;
+      EXPECT_EQ(contents(file("t")), trace) << flag << " " << name;
+    }
+  }
+  ASSERT_EQ(sealane({"estimate", file("t"), "--json", file("a.json")}).exit_code, 0);
+  const std::string json = contents(file("a.json"));
+  EXPECT_EQ(sealane({"report", file("a.json"), "-o", file("a.json")}).exit_code, 2);
+  EXPECT_EQ(contents(file("a.json")), json);
+
+  const fs::path platform = fs::path(SEALANE_SOURCE_DIR) / "platforms/h100-tdx.toml";
+  fs::copy_file(platform, file("p.toml"));
+  EXPECT_EQ(sealane({"estimate", file("t"), "--platform", file("p.toml"), "--json", file("p.toml")})
+                .exit_code,
+            2);
+  EXPECT_EQ(contents(file("p.toml")), contents(platform));
+}
+
+TEST_F(Outputs, TwoOfOneCommandAreTwoFiles) {
+  const ProgramResult estimate = sealane(
+      {"estimate", "--workload", "decode", "--json", file("same"), "--trace", file("./same")});
+  EXPECT_EQ(estimate.exit_code, 2) << estimate.err;
+  const ProgramResult run =
+      emulated({"run", "--emulate", "--stats", file("same"), "--trace", file("same")});
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(files(), 0u);
+  EXPECT_EQ(
+      emulated({"run", "--emulate", "--stats", "/dev/null", "--trace", "/dev/null"}).exit_code, 0);
+}
+
+TEST_F(Outputs, OfEveryCommandKeepLinksAndRefuseEmptyNames) {
+  write(file("real"), "earlier");
+  fs::create_symlink("real", file("latest"));
+  ASSERT_EQ(sealane({"estimate", "--workload", "decode", "--json", file("latest")}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(file("latest")));
+  EXPECT_TRUE(contents(file("real")).starts_with("{"));
+  for (const Words& words : std::vector<Words>{{"doctor", "--json", ""},
+                                               {"bench", "seal", "--json", ""},
+                                               {"bench", "copy", "--json", ""},
+                                               {"bench", "allreduce", "--json", ""},
+                                               {"estimate", "--list", "--json", ""},
+                                               {"estimate", "--list", "--trace", ""},
+                                               {"validate", "--json", ""},
+                                               {"sim", "--json", ""},
+                                               {"report", file("real"), "-o", ""},
+                                               {"keygen", ""}}) {
+    const ProgramResult result = sealane(words);
+    EXPECT_EQ(result.exit_code, 2) << words[0] << ": " << result.err;
+  }
+}
+
+TEST_F(Outputs, OfAnotherUsersLinkInASharedDirectoryAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  fs::permissions(directory_, fs::perms(01777));
+  ASSERT_EQ(chown(directory_.c_str(), 65534, 65534), 0);
+  write(file("victim"), "precious");
+  fs::create_symlink("victim", file("stats.json"));
+  ASSERT_EQ(lchown(file("stats.json").c_str(), 12345, 12345), 0);
+  for (const ProgramOutput& one : kProgramOutputs) {
+    Words words = one.words;
+    words.push_back(file("stats.json"));
+    EXPECT_EQ(emulated(words).exit_code, 1) << one.name;
+    EXPECT_EQ(contents(file("victim")), "precious") << one.name;
+  }
+}
+
+TEST_F(Outputs, KeepTheModeOfWhatTheyReplaceAndLeaveNothingBeside) {
+  write(file("private"), "earlier");
+  ASSERT_EQ(chmod(file("private").c_str(), 0600), 0);
+  ASSERT_EQ(sealane({"estimate", "--workload", "decode", "--json", file("private")}).exit_code, 0);
+  EXPECT_EQ(fs::status(file("private")).permissions(), fs::perms(0600));
+  EXPECT_EQ(files(), 1u);
+}
+
+}  // namespace
+}  // namespace sealane::test
