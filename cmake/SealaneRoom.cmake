@@ -1,9 +1,14 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# sealane_room(NAME [DEPENDS room...] [LINK target...])
+# sealane_room(NAME [DEPENDS room...] [LINK target...] [APART regex])
 #   A room is its folder: every x.cc below it belongs to the static library sealane-NAME, every
-#   x_test.cc to the test program NAME_test. DEPENDS names the rooms it may include from.
+#   x_test.cc to the test program NAME_test. DEPENDS names the rooms it may include from. Files that
+#   match APART belong to a library of their own, because they link what the rest must not; it is
+#   named by sealane_part, and the test program needs it.
+#
+# sealane_part(NAME OF room [DEPENDS part...] [LINK target...])
+#   The library sealane-NAME: what the room left APART.
 
 add_library(sealane-flags INTERFACE)
 target_compile_options(sealane-flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
@@ -12,11 +17,18 @@ target_include_directories(sealane-flags INTERFACE ${PROJECT_SOURCE_DIR}/src
                            ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
 
 function(sealane_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "" "APART" "DEPENDS;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")  # main.cc belongs to a program
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  if(ROOM_APART)
+    set(apart ${sources})
+    list(FILTER apart INCLUDE REGEX "${ROOM_APART}")
+    list(FILTER sources EXCLUDE REGEX "${ROOM_APART}")
+    set_property(GLOBAL PROPERTY sealane_apart_${name} ${apart})
+  endif()
 
   add_library(sealane-${name} STATIC ${sources})
   target_link_libraries(sealane-${name} PUBLIC sealane-flags ${ROOM_LINK})
@@ -25,6 +37,19 @@ function(sealane_room name)
   endforeach()
   if(SEALANE_BUILD_TESTS AND tests)
     sealane_test(${name}_test SOURCES ${tests} LINK sealane-${name})
+  endif()
+endfunction()
+
+function(sealane_part name)
+  cmake_parse_arguments(PART "" "OF" "DEPENDS;LINK" ${ARGN})
+  get_property(sources GLOBAL PROPERTY sealane_apart_${PART_OF})
+  add_library(sealane-${name} STATIC ${sources})
+  target_link_libraries(sealane-${name} PUBLIC sealane-${PART_OF} ${PART_LINK})
+  foreach(part IN LISTS PART_DEPENDS)
+    target_link_libraries(sealane-${name} PUBLIC sealane-${part})
+  endforeach()
+  if(TARGET ${PART_OF}_test)
+    target_link_libraries(${PART_OF}_test PRIVATE sealane-${name})
   endif()
 endfunction()
 

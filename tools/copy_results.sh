@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# What each part of the transparent runtime buys on the emulated GPU, as files for docs/results/:
+#   tools/copy_results.sh         > docs/results/copies-NAME.txt       every example, every policy; 3 minutes
+#   tools/copy_results.sh workers > docs/results/workers-NAME.txt      with 2, 4, 8 and 16 workers; 4 minutes
+#   tools/copy_results.sh calls   > docs/results/calls-NAME.txt        what a hooked and a foreseen call cost; a minute
+# On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+set -eu
+# shellcheck source=tools/results_header.sh
+. "$(dirname "$0")/results_header.sh"
+bin=${SEALANE_BIN:-build/bin/sealane}
+platform=${PLATFORM:-h100-tdx}
+
+show() {
+  echo
+  echo "\$ $*"
+  "$@" 2>/dev/null
+}
+
+what=${1:-policies}
+results_header "The transparent runtime, MEASURED by tools/copy_results.sh${1:+ $1}" "$bin"
+case $what in
+  policies) show "$bin" bench copy --platform "$platform" --rounds 1 ;;
+  workers)
+    show "$bin" bench copy --platform "$platform" --rounds 1 --workers 2,4,8,16 --policies off,stock,parallel,speculate \
+      --examples layer_swap,kv_swap,mini_llm-flexgen
+    ;;
+  calls)
+    show "$(dirname "$bin")/../bench/hook_bench"
+    show "$(dirname "$bin")/../bench/claim_bench"
+    ;;
+  *)
+    echo "usage: tools/copy_results.sh [policies|workers|calls]" >&2
+    exit 2
+    ;;
+esac

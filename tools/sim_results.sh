@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the simulator says of the core, as files for docs/results/ (the same figures on every machine):
+#   tools/sim_results.sh steps > docs/results/sim-steps.txt    what each step from stock to sealane buys; 10 s
+#   tools/sim_results.sh hits  > docs/results/sim-hits.txt     how often copies are foreseen; 10 s
+#   tools/sim_results.sh stock > docs/results/sim-stock.txt    the worst time against stock; a minute
+# SEALANE_BIN names the program (build/bin/sealane); predict_bench is beside it.
+set -eu
+# shellcheck source=tools/results_header.sh
+. "$(dirname "$0")/results_header.sh"
+bin=${SEALANE_BIN:-build/bin/sealane}
+
+show() {
+  echo
+  echo "\$ $*" | sed "s|$(dirname "$bin")/|build/bin/|"
+  "$@" 2>/dev/null
+}
+
+row='%-10s %-15s %-12s %5s %6s %11s %12s  %s\n'
+# worst POLICY LAST_SEED OPS PLATFORM MODE: one line
+worst() {
+  "$bin" sim --policy "$1" --seeds "0..$2" --ops "$3" --platform "$4" --mode "$5" 2>/dev/null |
+    awk -v row="$row" -v policy="$1" -v seeds="$(($2 + 1))" -v ops="$3" -v platform="$4" -v mode="$5" '
+      $1 == "violations" { violations = $2 }
+      $1 == "time" { ratio = $4; sub(/.*\(/, ""); sub(/\).*/, ""); at = $0 }
+      END { printf row, policy, platform, mode, seeds, ops, violations, ratio, at }'
+}
+
+what=${1:-}
+results_header "The simulator, SIMULATED by tools/sim_results.sh $what" "$bin"
+case $what in
+  steps) show "$bin" sim --steps ;;
+  hits)
+    show "$bin" sim --hits --platform h100-nvl-tdx
+    show "$(dirname "$bin")/predict_bench" --benchmark_filter=NONE
+    ;;
+  stock)
+    echo
+    echo "\$ build/bin/sealane sim --policy POLICY --platform PLATFORM --mode MODE --seeds 0..SEEDS-1 --ops OPS"
+    # shellcheck disable=SC2059
+    printf "$row" policy platform mode seeds ops violations worst/stock at
+    for mode in swarm serve adversarial; do
+      for platform in h100-nvl-tdx h100-tdx h100-sev h100-sxm b200-tdx; do
+        worst sealane 199 1000 $platform $mode
+      done
+      worst speculate 59 2000 h100-tdx $mode
+    done
+    ;;
+  *)
+    echo "usage: tools/sim_results.sh steps|hits|stock" >&2
+    exit 2
+    ;;
+esac
