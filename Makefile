@@ -8,12 +8,13 @@
 JOBS ?= $(shell nproc)
 SEALANE := build/bin/sealane
 
-.PHONY: demo test check clean
+.PHONY: demo test torch2 check packages clean
 .NOTPARALLEL:
 
 demo:
-	@tools/setup.sh build
-	@test -f build/build.ninja || cmake --preset release || $(call advise,configuring failed: see the lines above)
+	@tools/setup.sh demo
+	@grep -qs '^build bin/sealane-bench-mpi' build/build.ninja || cmake --preset release || \
+	  $(call advise,configuring failed: see the lines above)
 	@cmake --build build -j $(JOBS) --target sealane-demo || \
 	  $(call advise,the build failed: fix the first error above and run 'make demo' again)
 	@tools/demo.sh $(SEALANE) || $(call advise,the demo failed: run '$(SEALANE) doctor' to see what this machine lacks)
@@ -26,6 +27,20 @@ test:
 	  $(call advise,the build failed: fix the first error above and run 'make test' again)
 	@ctest --test-dir build -j $(JOBS) --output-on-failure --progress || \
 	  $(call advise,tests failed: 'ctest --test-dir build --rerun-failed --output-on-failure' shows only those)
+
+# The PyTorch backend with a PyTorch 2 from PyPI, in build/torch2. Needs `make test` or `make demo` before.
+torch2:
+	@tools/setup.sh test
+	@test -f build/build.ninja || cmake --preset release -DSEALANE_BUILD_TESTS=ON || \
+	  $(call advise,configuring failed: see the lines above)
+	@tools/torch2.sh || $(call advise,PyTorch 2: see the lines above)
+
+# .deb, .rpm and a tarball into build/packages.
+packages:
+	@tools/setup.sh package
+	@cmake --preset release -DSEALANE_BUILD_TESTS=OFF || $(call advise,configuring failed: see the lines above)
+	@cmake --build build -j $(JOBS) || $(call advise,the build failed: fix the first error above)
+	@tools/packages.sh build || $(call advise,packaging failed: see the lines above)
 
 # What CI checks beyond the tests: format, clang-tidy, sanitizers, fuzzing.
 check:

@@ -306,4 +306,44 @@ TEST_F(Api, AnErrorOfAnyLengthIsKept) {
   EXPECT_EQ(std::string(sealane_last_error()).size(), 1023u);
 }
 
+TEST(CApi, MissingBuffersAreUsageErrors) {
+  sealane_comm_options options;
+  sealane_comm_options_init(&options);
+  options.rank = 0;
+  options.size = 1;
+  sealane_comm_options_init_sized(nullptr, 8);
+  sealane_comm* comm = nullptr;
+  ASSERT_EQ(sealane_comm_create(&options, &comm), SEALANE_OK) << sealane_last_error();
+  float value = 1;
+  sealane_work* work = nullptr;
+  const int refused[] = {
+      sealane_all_reduce(comm, nullptr, &value, 1, SEALANE_FLOAT32, SEALANE_SUM),
+      sealane_all_reduce(comm, &value, nullptr, 1, SEALANE_FLOAT32, SEALANE_SUM),
+      sealane_reduce(comm, nullptr, &value, 1, SEALANE_FLOAT32, SEALANE_SUM, 0),
+      sealane_reduce(comm, &value, nullptr, 1, SEALANE_FLOAT32, SEALANE_SUM, 0),
+      sealane_reduce_scatter(comm, nullptr, &value, 1, SEALANE_FLOAT32, SEALANE_SUM),
+      sealane_reduce_scatter(comm, &value, nullptr, 1, SEALANE_FLOAT32, SEALANE_SUM),
+      sealane_all_gather(comm, nullptr, &value, 1, SEALANE_FLOAT32),
+      sealane_all_gather(comm, &value, nullptr, 1, SEALANE_FLOAT32),
+      sealane_broadcast(comm, nullptr, &value, 1, SEALANE_FLOAT32, 0),
+      sealane_broadcast(comm, &value, nullptr, 1, SEALANE_FLOAT32, 0),
+      sealane_send(comm, nullptr, 1, SEALANE_FLOAT32, 0),
+      sealane_receive(comm, nullptr, 1, SEALANE_FLOAT32, 0),
+      sealane_start_all_reduce(comm, nullptr, &value, 1, SEALANE_FLOAT32, SEALANE_SUM, &work),
+      sealane_start_all_reduce(comm, &value, &value, 1, SEALANE_FLOAT32, SEALANE_SUM, nullptr),
+      sealane_all_reduce(nullptr, &value, &value, 1, SEALANE_FLOAT32, SEALANE_SUM),
+      sealane_barrier(nullptr),
+      sealane_work_wait(nullptr),
+      sealane_comm_create(&options, nullptr),
+  };
+  for (const int code : refused) EXPECT_EQ(code, SEALANE_ERROR_USAGE);
+  EXPECT_EQ(sealane_all_reduce(comm, nullptr, nullptr, 0, SEALANE_FLOAT32, SEALANE_SUM), SEALANE_OK)
+      << "of nothing, nothing is needed";
+  EXPECT_EQ(sealane_all_reduce(comm, nullptr, &value, 1, SEALANE_FLOAT32, SEALANE_SUM),
+            SEALANE_ERROR_USAGE);
+  EXPECT_NE(std::string(sealane_last_error()).find("NULL was given for 1 elements"),
+            std::string::npos);
+  sealane_comm_destroy(comm);
+}
+
 }  // namespace

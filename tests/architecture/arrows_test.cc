@@ -30,15 +30,17 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"workload", {"base", "core"}},
     {"sim", {"base", "core", "platform", "workload"}},
     {"estimate", {"base", "core", "platform", "workload", "sim"}},
-    {"emu", {"base", "platform"}},
+    {"ptx", {"base"}},
     {"transport", {"base"}},
     {"live", {"base", "seal", "core", "transport"}},
+    {"net", {"base", "seal", "core", "transport", "live"}},
+    {"nccl", {"base"}},
     {"report", {"base"}},
-    {"emu", {"base"}},  // the oracle: it must not share the runtime's bugs
+    {"emu", {"base", "ptx"}},  // the oracle: it must not share the runtime's bugs
     {"lib", {"base", "seal", "core", "live", "sealane"}},
     {"cli",
-     {"base", "seal", "core", "live", "platform", "report", "workload", "sim", "estimate",
-      "sealane"}},
+     {"base", "seal", "core", "live", "nccl", "platform", "ptx", "report", "workload", "sim",
+      "estimate", "sealane"}},
 };
 
 bool is_source(const fs::path& path) {
@@ -75,6 +77,25 @@ TEST(Architecture, IncludesFollowTheArrows) {
   EXPECT_GT(files, 30) << "looked in the wrong place";
 }
 
+// The preload lives in other people's processes: what it is made of knows neither network nor TLS.
+TEST(Architecture, WhatThePreloadHasKnowsNeitherNetworkNorTls) {
+  const std::regex outside("^\\s*#include (\"(live/comm|transport|core/session)/|<openssl/)");
+  const fs::path root = SEALANE_SOURCE_DIR;
+  for (const char* folder : {"src/base", "src/seal", "src/core", "src/live", "adapters/preload"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string file = entry.path().lexically_relative(root).string();
+      const bool apart = file.starts_with("src/live/comm/") ||
+                         file.starts_with("src/core/session/") || file == "src/seal/openssl.cc" ||
+                         file.ends_with("_test.cc");
+      if (!is_source(entry.path()) || apart) continue;
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line);) {
+        EXPECT_FALSE(std::regex_search(line, outside)) << file << ": " << line;
+      }
+    }
+  }
+}
+
 std::vector<std::string> lines_of(const std::string& command) {
   std::vector<std::string> lines;
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
@@ -89,7 +110,8 @@ std::vector<std::string> lines_of(const std::string& command) {
 
 // What the core's objects ask the linker for, demangled.
 std::vector<std::string> undefined_symbols_of_core() {
-  return lines_of("nm --undefined-only --demangle --format=posix '" SEALANE_CORE_LIBRARY "'");
+  return lines_of("nm --undefined-only --demangle --format=posix '" SEALANE_CORE_LIBRARY
+                  "' '" SEALANE_SESSION_LIBRARY "'");
 }
 
 TEST(Architecture, CoreAsksForNoThreadClockSocketFileOrCuda) {

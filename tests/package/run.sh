@@ -43,6 +43,11 @@ for cc in on off; do
   grep -q '"emulated": true' "$scratch/truth.json"
 done
 
+# The benchmark finds its examples where they are installed.
+"$scratch/prefix/bin/sealane" bench copy --examples decode_loop --policies off,stock --rounds 1 \
+  --json "$scratch/copy.json" >"$scratch/copy.txt"
+grep -q '"example": "decode_loop"' "$scratch/copy.json"
+
 library=$(find "$scratch/prefix" -name libsealane.so)
 test -n "$library"
 # Only what the public headers declare is visible; the standard library's templates cannot be hidden.

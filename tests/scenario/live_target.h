@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "scenario/target.h"
 
@@ -19,13 +20,21 @@ namespace sealane::test {
 
 class LiveTarget final : public ScenarioTarget {
  public:
-  explicit LiveTarget(std::string policy) : policy_(std::move(policy)) {}
+  // Kernels and thinking take this part of their time.
+  explicit LiveTarget(std::string policy, unsigned waits_percent = 10)
+      : policy_(std::move(policy)), waits_percent_(waits_percent) {}
 
   bool judges(const Expectation& expected) const override;
   Result<std::unique_ptr<Observation>> run(const Scenario& scenario) override;
 
  private:
   const std::string policy_;
+  const unsigned waits_percent_;
 };
+
+// Runs a scenario under a policy and judges it. That something is foreseen *and sealed in time* is
+// promised only to a program that gives the workers time, and on a busy machine they get none: so
+// if nothing but "at least so many" did not come true, the program is played again, slower.
+std::vector<std::string> run_patiently(const Scenario& scenario, const std::string& policy);
 
 }  // namespace sealane::test

@@ -20,7 +20,7 @@ namespace sealane::test {
 
 struct ScenarioSetup {
   std::string platform = "h100-nvl-tdx";
-  std::string policy = "sealane";
+  std::string policy = "speculate";
   uint32_t workers = 4;
   uint64_t budget_bytes = 256_MiB;
   uint32_t queues = 0;  // 0: the platform's

@@ -99,7 +99,7 @@ class Run:
         environment = self.environment
         environment["SEALANE_WORKERS"] = self.dice.choice(["1", "2", "3", "3", "5"])
         environment["SEALANE_POLICY"] = self.dice.choices(
-            ["pipellm", "sealane", "parallel", "stock"], [6, 3, 2, 1])[0]
+            ["pipellm", "speculate", "sealane", "parallel", "stock"], [6, 3, 1, 1, 1])[0]
         if self.sometimes(0.15):
             parts = ["default", "engine", "async", "parallel", "register", "speculate", "pinned"]
             chosen = [part for part in parts if self.sometimes(0.6)]
@@ -110,8 +110,6 @@ class Run:
             environment["SEALANE_PAGE_GUARDS"] = "0"
         if self.sometimes(0.15):
             environment["SEALANE_STAGING_MB"] = self.dice.choice(["0", "1", "4"])
-        if self.sometimes(0.3):
-            environment["SEALANE_STRIPES"] = self.dice.choice(["2", "3"])
         if self.sometimes(0.15):
             environment["SEALANE_VERIFY"] = self.dice.choice(["10", "1000000"])
         if self.sometimes(0.1):

@@ -68,11 +68,16 @@ class MemoryFile {
   Descriptor file_;
 };
 
-// The tests say which SEALANE_* variables there are, not whoever started them.
+// The tests say which SEALANE_* variables there are and how wide a terminal is, not whoever started
+// them; but what the CPU is to do without is the machine's.
 std::vector<std::string> make_environment(const std::vector<std::string>& additions) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("SEALANE_")) environment.emplace_back(*entry);
+    const std::string_view variable = *entry;
+    if (variable.starts_with("COLUMNS=")) continue;
+    if (!variable.starts_with("SEALANE_") || variable.starts_with("SEALANE_CPU=")) {
+      environment.emplace_back(variable);
+    }
   }
   for (const std::string& addition : additions) {
     const std::string name = addition.substr(0, addition.find('=') + 1);

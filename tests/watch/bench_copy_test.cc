@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "watch/e2e.h"
 
 namespace sealane::test {
@@ -14,7 +16,7 @@ using nlohmann::json;
 
 TEST(BenchCopy, MeasuresEveryPolicyOfAnExample) {
   const ProgramResult run =
-      sealane({"bench", "copy"}, {"--examples", "decode_loop", "--seconds", "0", "--json", "-"});
+      sealane({"bench", "copy"}, {"--examples", "decode_loop", "--rounds", "1", "--json", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json found = json::parse(run.out);
   EXPECT_EQ(found["label"], "MEASURED (emulated GPU)");
@@ -29,21 +31,41 @@ TEST(BenchCopy, MeasuresEveryPolicyOfAnExample) {
     EXPECT_GT(row["tokens_per_s"], 0);
     EXPECT_GE(row["blocked_s"], 0);
     EXPECT_EQ(row["hit_rate"], 0);  // its copies are small
+    EXPECT_GE(row["overrun"], 0);
+    EXPECT_EQ(row["in_time"], row["overrun"] <= 0.05) << row;
   }
   EXPECT_EQ(policies, (std::vector<std::string>{"off", "stock", "engine", "async", "parallel",
-                                                "pipellm", "sealane"}));
+                                                "pipellm", "speculate", "sealane"}));
 }
 
-TEST(BenchCopy, PrintsEndToEndFirst) {
-  const ProgramResult run = sealane({"bench", "copy"}, {"--examples", "decode_loop", "--policies",
-                                                        "off,stock", "--seconds", "0"});
+TEST(BenchCopy, IsSeveralRoundsWithTheirSpreadAndFitsATerminal) {
+  const ProgramResult run =
+      sealane({"bench", "copy"}, {"--examples", "decode_loop", "--policies", "off,sealane"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("MEASURED on the emulated GPU")) << run.out;
-  const size_t whole = run.out.find("End to end");
-  const size_t blocked = run.out.find("Callers blocked");
-  EXPECT_NE(whole, std::string::npos);
-  EXPECT_LT(whole, blocked);
-  EXPECT_NE(blocked, std::string::npos);
+  EXPECT_NE(run.out.find("median of 3 rounds"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("\ndecode_loop\npolicy "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("\nsealane "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("spread"), std::string::npos) << run.out;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 92u) << line;
+}
+
+// At a dilation of 1 this machine would have to seal as fast as the modelled one.
+TEST(BenchCopy, DoesNotCompareWhatDidNotKeepThePace) {
+  const Scratch scratch;
+  const ProgramResult run = sealane(
+      {"bench", "copy"}, {"--examples", "mini_llm-flexgen", "--policies", "off,stock,parallel",
+                          "--dilation", "1", "--rounds", "1", "--json", scratch.file("j")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  size_t late = 0;
+  for (const json& row : read_json(scratch.file("j"))["rows"]) {
+    EXPECT_EQ(row["in_time"], row["overrun"] <= 0.05) << row;
+    late += row["in_time"] ? 0 : 1;
+  }
+  if (late == 0) GTEST_SKIP() << "this machine is as fast as the modelled one";
+  EXPECT_NE(run.out.find(" !"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("did not keep the modelled pace"), std::string::npos) << run.out;
 }
 
 TEST(BenchCopy, KnowsWhatWasMeant) {

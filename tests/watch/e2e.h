@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace sealane::test {
 inline ProgramResult sealane(std::vector<std::string> words, const std::vector<std::string>& rest) {
   words.insert(words.begin(), SEALANE_PROGRAM);
   words.insert(words.end(), rest.begin(), rest.end());
-  return run_program(words);
+  ProgramOptions patient;  // how long a busy machine takes is no failure
+  patient.limit = std::chrono::minutes(9);
+  return run_program(words, patient);
 }
 
 inline nlohmann::json read_json(const std::string& path) {
@@ -25,6 +28,17 @@ inline nlohmann::json read_json(const std::string& path) {
 }
 
 inline std::string example(const std::string& name) { return SEALANE_EXAMPLES_DIR "/" + name; }
+
+// A page whose lines do not matter: every space and end of line is one space.
+inline std::string unwrapped(const std::string& page) {
+  std::string out;
+  for (const char c : page) {
+    const bool space = c == ' ' || c == '\n';
+    if (!space) out += c;
+    if (space && !out.ends_with(' ')) out += ' ';
+  }
+  return out;
+}
 
 // The value of a line "name   value" in what an example printed.
 inline std::string printed(const std::string& out, const std::string& name) {

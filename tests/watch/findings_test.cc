@@ -60,17 +60,21 @@ sealane --observe: nothing was changed. MEASURED
 
 What Sealane would like to rely on
   yes        copies' bytes pass libcrypto                100.0 % of 1.00 GiB
-  yes        IVs count up behind a mask                  1,024 of 1,024 messages, 1 channel
-  yes        messages of at most 1 MiB                   1,024, the largest 1.00 MiB
+  yes        IVs count up behind a mask                  1,024 of 1,024
+                                                         messages, 1 channel
+  yes        messages of at most 1 MiB                   1,024, the largest 1.00
+                                                         MiB
   yes        sealed from where the program has it        every byte
   yes        sealed on the thread that copies            every byte
-  yes        one update per message, no additional data  up to 1 update, 0 bytes of additional data
+  yes        one update per message, no additional data  up to 1 update, 0 bytes
+                                                         of additional data
   yes        no messages but those of copies             none
   yes        keys stay                                   1 key, none replaced
-  yes        sources can be guarded against writes       100.0 % of 64.0 MiB tried
+  yes        sources can be guarded against writes       100.0 % of 64.0 MiB
+                                                         tried
   yes        sources are the same at their next copy     96 of 96
-  yes        copies to the device can be foretold        100.0 % of the bytes, by repetition
-  ?          reads of destinations can be trapped        no copies to the host
+  yes        copies to the device can be foretold        100.0 % of the bytes,
+                                                         by repetition
 
 What it would have saved, at most (ESTIMATED from the above, 8 workers)
   with                     callers wait   sealing in the way of data
@@ -82,9 +86,9 @@ What it would have saved, at most (ESTIMATED from the above, 8 workers)
   A program that is bound by its kernels gains less.
 
 Verdict
-Sealane can work here: engine, async and parallel answer whatever the driver asks, by the
-key, IV and bytes it names. Next: sealane run --enable engine --verify 1000, then add
-async and parallel, one by one.
+Sealane can work here: engine, async and parallel answer whatever the driver
+asks, by the key, IV and bytes it names. Next: sealane run --enable engine
+--verify 1000, then add async and parallel, one by one.
 )");
 }
 

@@ -6,9 +6,11 @@
 #include "live/serve/watch/metrics.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -108,41 +110,109 @@ TEST(Metrics, SayWhatWasCounted) {
       value_of(ExpositionParser::parse(metrics_text(stats, kProcess, false)), "sealane_up", {}), 0);
 }
 
-// The rows | `sealane_name` | type | `label`, `label` | meaning | of a page.
-std::map<std::string, std::string> rows_of(const std::string& path) {
-  std::map<std::string, std::string> out;
-  std::ifstream page(path);
-  for (std::string line; std::getline(page, line);) {
-    if (!line.starts_with("| `sealane_")) continue;
-    std::vector<std::string> cells;
-    std::stringstream row(line);
-    for (std::string cell; std::getline(row, cell, '|');) {
-      const size_t first = std::min(cell.find_first_not_of(" `"), cell.size());
-      const size_t end = cell.find_last_not_of(' ') + 1;
-      cells.push_back(first < end ? cell.substr(first, end - first) : "");
+// Every expression of a dashboard, as one text.
+void collect_expressions(const nlohmann::json& value, std::string& out) {
+  for (const auto& [key, inner] : value.items()) {
+    if (inner.is_structured()) collect_expressions(inner, out);
+    if (key == "expr" || (key == "query" && inner.is_string())) {
+      out += inner.get<std::string>() + "\n";
     }
-    EXPECT_EQ(cells.size(), 5u) << line;
-    if (cells.size() != 5) continue;
-    EXPECT_FALSE(cells[4].empty()) << line;
-    cells[1].pop_back();
-    EXPECT_TRUE(out.emplace(cells[1], cells[2] + ": " + cells[3]).second) << line;
+  }
+}
+
+// Does a sample have the label, and with this value?
+bool has_label(const Family& family, const std::string& label, const std::string& value) {
+  if (label == "instance" || label == "pid" || label == "command") return true;
+  for (const auto& sample : family.samples) {
+    const auto found = sample.first.find(label);
+    if (found != sample.first.end() && found->second == value) return true;
+  }
+  return false;
+}
+
+void expect_known(const std::string& expressions, const std::map<std::string, Family>& known) {
+  static const std::regex metric("(sealane_[a-z_]+)(\\{[^}]*\\})?");
+  static const std::regex matcher("([a-z_]+)(=|!=|=~)\"([^\"]*)\"");
+  size_t found = 0;
+  for (std::sregex_iterator at(expressions.begin(), expressions.end(), metric), end; at != end;
+       ++at, ++found) {
+    const auto family = known.find((*at)[1]);
+    ASSERT_NE(family, known.end()) << "nothing emits " << (*at)[1];
+    const std::string labels = (*at)[2];
+    for (std::sregex_iterator one(labels.begin(), labels.end(), matcher), none; one != none;
+         ++one) {
+      EXPECT_TRUE(has_label(family->second, (*one)[1], (*one)[3])) << at->str();
+    }
+  }
+  EXPECT_GT(found, 5u);
+}
+
+TEST(Metrics, AreThoseTheDashboardAndTheAlertsAskFor) {
+  Stats stats({.path = {}, .summary = false, .costs = {}, .lanes = &two_lanes});
+  const auto known = families_of(stats);
+  std::string dashboard;
+  const std::string file = contents(SEALANE_DOCS_DIR "/recipes/grafana/sealane.json");
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  collect_expressions(json, dashboard);
+  expect_known(dashboard, known);
+  expect_known(contents(SEALANE_DOCS_DIR "/recipes/grafana/alerts.yml"), known);
+}
+
+// Names of families in the order in which they are written.
+std::vector<std::string> names_of(const std::string& text) {
+  static const std::regex help("# HELP (\\w+) ");
+  std::vector<std::string> out;
+  for (std::sregex_iterator at(text.begin(), text.end(), help), end; at != end; ++at) {
+    out.push_back((*at)[1]);
   }
   return out;
 }
 
-TEST(Metrics, AreThoseTheDocumentationLists) {
-  const auto documented = rows_of(SEALANE_DOCS_DIR "/watching.md");
-  Stats stats({.path = {}, .summary = false, .costs = {}, .lanes = &two_lanes});
-  std::map<std::string, std::string> written;
-  for (const auto& [name, family] : families_of(stats)) {
-    std::string labels;
-    for (const std::string& label : family.label_names()) {
-      if (label == "pid" || label == "command") continue;
-      labels += concat(labels.empty() ? "" : ", `", label, "`");
-    }
-    written[name] = concat(family.type, ": ", labels);
+// "`device`, `lane`"; what every sample has is left out.
+std::string labels_of(const Family& family) {
+  std::string out;
+  for (const std::string& label : family.label_names()) {
+    if (label == "pid" || label == "command") continue;
+    out += concat(out.empty() ? "`" : ", `", label, "`");
   }
-  EXPECT_EQ(documented, written);
+  return out;
+}
+
+// One table for each set of labels, as a page shows it.
+std::vector<std::string> tables_of(const Stats& stats) {
+  const std::string text = metrics_text(stats, kProcess, true);
+  const auto families = ExpositionParser::parse(text);
+  std::vector<std::string> order;
+  std::map<std::string, std::string> tables;
+  for (const std::string& name : names_of(text)) {
+    const Family& family = families.at(name);
+    const std::string labels = labels_of(family);
+    if (!tables.contains(labels)) {
+      order.push_back(labels);
+      const std::string title = labels.empty() ? "no label" : concat("by ", labels);
+      tables[labels] = concat("| ", title, " | |\n|---|---|\n");
+    }
+    tables[labels] += concat("| `", name, "` | ", family.help, " |\n");
+  }
+  std::vector<std::string> out;
+  for (const std::string& labels : order) out.push_back(tables[labels]);
+  return out;
+}
+
+TEST(Metrics, AreThoseTheDocumentationLists) {
+  const std::string page = contents(SEALANE_DOCS_DIR "/watching.md");
+  Stats stats({.path = {}, .summary = false, .costs = {}, .lanes = &two_lanes});
+  size_t listed = 0;
+  for (const std::string& table : tables_of(stats)) {
+    EXPECT_NE(page.find(concat("\n\n", table, "\n")), std::string::npos)
+        << "docs/watching.md must have this table, to the letter:\n"
+        << table;
+    listed += static_cast<size_t>(std::count(table.begin(), table.end(), '\n')) - 2;
+  }
+  static const std::regex row("\n\\| `sealane_");
+  EXPECT_EQ(std::distance(std::sregex_iterator(page.begin(), page.end(), row), {}), listed)
+      << "the page lists something that nothing emits";
 }
 
 // The paper's rules are not a choice among predictors.
@@ -208,7 +278,7 @@ TEST(Metrics, TheFileIsReplacedWholeWhileTheProgramRuns) {
   static Metrics& metrics = *new Metrics(stats, path, kProcess);
   stats.handle(copy_event(Route::carried, 1));
   metrics.start(std::chrono::milliseconds(2));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   double seen = 0;
   while (seen < 5 && std::chrono::steady_clock::now() < deadline) {
     stats.handle(copy_event(Route::carried, 1));

@@ -61,7 +61,7 @@ const std::vector<Case> kCases = {
      {kBytesSeen, kIvLaw, {kKeys.what, "no, copes 7 keys, 5 of them replaced"}}},
 };
 
-// A line of the page without its columns: "mark found".
+// What the page says of one thing, without its columns: "mark found".
 std::string line_about(const std::string& page, const std::string& what) {
   const size_t at = page.find(what);
   if (at == std::string::npos) return "nothing about it";
@@ -70,7 +70,15 @@ std::string line_about(const std::string& page, const std::string& what) {
   mark.erase(0, mark.find_first_not_of(' '));
   mark.erase(mark.find_last_not_of(' ') + 1);
   const size_t found = page.find_first_not_of(' ', at + what.size());
-  return mark + " " + page.substr(found, page.find('\n', found) - found);
+  std::string text = mark + " " + page.substr(found, page.find('\n', found) - found);
+  // It may go on below.
+  for (size_t end = page.find('\n', found); end != std::string::npos;) {
+    const size_t next = page.find_first_not_of(' ', end + 1);
+    if (next == std::string::npos || next - end < what.size()) break;
+    end = page.find('\n', next);
+    text += " " + page.substr(next, end - next);
+  }
+  return text;
 }
 
 const std::vector<std::string> kProgram = {"--", example("layer_swap"), "--width", "256", "--steps",
@@ -115,6 +123,13 @@ TEST(ObservePage, SaysThatNothingIsSealedWithoutConfidentialMode) {
   const ProgramResult run = sealane({"run", "--emulate", "--cc", "off", "--observe"}, kProgram);
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_NE(run.err.find("confidential mode is off"), std::string::npos) << run.err;
+}
+
+TEST(ObservePage, SaysThatADriverSealsOutOfSight) {
+  const ProgramResult run = sealane({"run", "--emulate", "--reach", "own", "--observe"}, kProgram);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_TRUE(line_about(run.err, kBytesSeen.what).starts_with("NO 0.0 %")) << run.err;
+  EXPECT_NE(unwrapped(run.err).find("cannot help here, async can"), std::string::npos) << run.err;
 }
 
 // Memory that the driver pins cannot be guarded in CC mode, other memory can.

@@ -115,6 +115,26 @@ TEST(Recorder, WritesWhatTheProgramDid) {
   EXPECT_TRUE(workload::load_trace(scratch.file("t")).ok());
 }
 
+// Events of a driver under load once said that a kernel had ended 5,631 ns before it began.
+TEST(Recorder, AKernelThatEndedBeforeItBeganHasNoTime) {
+  const Scratch scratch;
+  Caller caller(scratch.file("t"));
+  Event& launch = caller.next(EventKind::call, Call::launch);
+  launch.stream = 0x51;
+  launch.context = 1;
+  launch.id = 3;
+  caller.tell();
+  Event& took = caller.next(EventKind::call, Call::launch_time);
+  took.id = 3;
+  took.bytes = static_cast<uint64_t>(int64_t{-5631});
+  caller.tell();
+  caller.recorder().finish();
+  const std::string trace = contents(scratch.file("t"));
+  EXPECT_NE(trace.find("launch s1 0 t1"), std::string::npos) << trace;
+  EXPECT_NE(trace.find("# the run times of 1 launches are unknown"), std::string::npos) << trace;
+  EXPECT_TRUE(workload::load_trace(scratch.file("t")).ok());
+}
+
 TEST(Recorder, ALaunchThatNobodyTimedTakesNoTime) {
   const Scratch scratch;
   Caller caller(scratch.file("t"));

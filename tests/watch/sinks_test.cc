@@ -209,10 +209,10 @@ TEST(Stats, TellWhatSealingAheadDidLaneByLane) {
   EXPECT_EQ(lane["predictors"][0]["name"], "fifo");
   EXPECT_EQ(lane["predictors"][1]["misses"], 10);
   EXPECT_NE(stats.summary().find(
-                "  sealing ahead on lane 4 of GPU 1: 5 of 10 bulk copies foreseen, 50.0 % of their "
-                "messages sealed ahead\n"
-                "    fifo leads; voided 3 slots (stale 1, budget 2), 4 pads, 1 holds, at most 3.00 "
-                "MiB in slots\n"),
+                "  sealing ahead on lane 4 of GPU 1: 5 of 10 bulk copies foreseen, 50.0 % of\n"
+                "  their messages sealed ahead\n"
+                "    fifo leads; voided 3 slots (stale 1, budget 2), 4 pads, 1 holds, at most\n"
+                "    3.00 MiB in slots\n"),
             std::string::npos)
       << stats.summary();
 

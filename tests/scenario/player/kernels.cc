@@ -56,8 +56,10 @@ CUresult Kernels::load() {
       {"scenario_scramble", scramble_kernel},
       {"scenario_timed", timed_kernel}};
   CUmodule module = nullptr;
-  CUresult result = cuModuleLoadData(
-      &module, ".version 8.0 .target sm_90 scenario_check scenario_scramble scenario_timed");
+  CUresult result = cuModuleLoadData(&module,
+                                     ".version 8.0 .target sm_90 .entry scenario_check() { ret; } "
+                                     ".entry scenario_scramble() { ret; } "
+                                     ".entry scenario_timed() { ret; }");
   const size_t sizes[] = {sizeof(KernelArguments)};
   for (size_t i = 0; i < 3 && result == CUDA_SUCCESS; ++i) {
     const sealane_emu_kernel kernel = {sizeof kernel, all[i].first, all[i].second, sizes, 1};

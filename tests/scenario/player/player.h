@@ -95,6 +95,11 @@ class Player {
   Call prepare(const workload::SyncContext&, size_t);
   Call prepare(const workload::QueryEvent&, size_t);
   Call prepare(const workload::QueryStream&, size_t);
+  // What no scenario says.
+  template <typename Other>
+  Call prepare(const Other&, size_t) {
+    return [] { return CUDA_ERROR_NOT_SUPPORTED; };
+  }
 
   std::optional<uint64_t> source_digest(const Range& range);
   Call copy_in(const workload::Copy& copy, size_t operation);

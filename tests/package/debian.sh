@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The .deb packages in a Debian 12 that has nothing else: install, do the main job, install once more over it, purge,
+# and look what is left. Needs root and debootstrap; else it says so and ends with 77. Usage: debian.sh BUILD_DIR
+set -eu
+packages=$1/packages
+if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
+  echo "packages were NOT installed anywhere: that needs root and debootstrap"
+  exit 77
+fi
+ls "$packages"/sealane_*.deb >/dev/null 2>&1 || { echo "no packages: run 'make packages' first"; exit 77; }
+
+scratch=$(mktemp -d)
+root=$scratch/root
+leave() {
+  umount "$root/proc" 2>/dev/null || true
+  rm -rf "$scratch"
+}
+trap leave EXIT
+
+# Where this machine gets its packages from is where the new one does.
+mirror=$(sed -n 's/^deb  *\(\[[^]]*\] *\)\?\([^ ]*\) bookworm .*/\2/p; s/^URIs: *\([^ ]*\).*/\1/p' \
+  /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$scratch/debootstrap.log" 2>&1 || {
+  tail -3 "$scratch/debootstrap.log"
+  echo "no Debian can be made here"
+  exit 77
+}
+cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+cp "$packages"/*.deb "$root/root/"
+mount -t proc proc "$root/proc"
+
+inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
+files() { (cd "$root" && find usr etc opt -not -path '*/doc/*' \( -name '*sealane*' -o -path '*sealane*' \) | sort); }
+
+inside sh -c 'apt-get update -qq && apt-get install -y -q --no-install-recommends /root/*.deb' \
+  >"$scratch/install.log" 2>&1 || { tail -20 "$scratch/install.log"; exit 1; }
+inside sealane --version
+inside sealane doctor >"$scratch/doctor.txt" || true
+grep -q 'self-tested' "$scratch/doctor.txt"
+inside sealane run --emulate --cc on --policy parallel -- \
+  "$(cd "$root" && find usr -name mini_llm | sed 's|^|/|')" >"$scratch/job.txt" ||
+  { cat "$scratch/job.txt"; exit 1; }
+tail -3 "$scratch/job.txt"
+echo "installed: $(files | wc -l) files; the main job ran"
+
+inside sh -c 'apt-get install -y -q --reinstall --no-install-recommends /root/*.deb' >"$scratch/again.log" 2>&1 ||
+  { tail -20 "$scratch/again.log"; exit 1; }
+inside apt-get purge -y -q 'sealane*' 'libsealane*' 'libnccl-net-sealane*' >"$scratch/purge.log" 2>&1 ||
+  { tail -20 "$scratch/purge.log"; exit 1; }
+left=$(files)
+[ -z "$left" ] || { printf 'left behind:\n%s\n' "$left"; exit 1; }
+echo "purged: nothing is left"
