@@ -172,8 +172,10 @@ Status Greeting::start_session() {
 }
 
 Status Greeting::run_session(Bytes payload) {
+  session_received_.add(payload);
   if (!payload.empty()) session_->handle_received(payload);
   const std::vector<uint8_t> out = session_->poll_transmit();
+  session_sent_.add(out);
   for (size_t at = 0; at < out.size(); at += kFramePayloadMax) {
     const size_t length = std::min(out.size() - at, kFramePayloadMax);
     append_frame(transmit_, FrameKind::session, Bytes(out).subspan(at, length));
@@ -194,6 +196,11 @@ Status Greeting::use_pair(Key secret) {
   const auto answer = answer_.encode();
   std::vector<uint8_t> transcript(hello.begin(), hello.end());
   transcript.insert(transcript.end(), answer.begin(), answer.end());
+  // Nothing of the session is under way any more: a piece that came later would be out of order.
+  for (const bool of_connector : {true, false}) {
+    const auto digest = (of_connector == connecting_ ? session_sent_ : session_received_).digest();
+    transcript.insert(transcript.end(), digest.begin(), digest.end());
+  }
   secret_ = derive(secret, "sealane net connection", transcript);
   append_frame(transmit_, FrameKind::confirm, proof(connecting_));
   step_ = Step::confirm;

@@ -10,8 +10,8 @@
 //   (core/session)
 //   4. confirm              ◀──────────────▶   both prove the connection's key
 //
-// The connection's key comes from the shared secret and *all bytes of Hello and Answer*: whoever
-// changed one of them cannot confirm. Within a job the lower rank is the session's server, whoever
+// The connection's key comes from the shared secret and *all bytes of 1 to 3*, those included that
+// TLS does not authenticate: whoever changed one of them cannot confirm. Within a job the lower rank is the session's server, whoever
 // connected; processes without ranks take theirs from the order of their process ids.
 //
 // Use: handle_received() with what arrives, send poll_transmit(), until complete() or failure().
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/session/session.h"
+#include "core/session/transcript.h"
 #include "net/pairs.h"
 #include "net/wire.h"
 
@@ -83,6 +84,8 @@ class Greeting {
   bool complete_ = false;
   bool resumed_ = false;
   std::unique_ptr<Session> session_;
+  Transcript session_sent_;
+  Transcript session_received_;
   std::optional<Key> unused_broadcast_;  // a session wants one; pairs have no use for it
   std::optional<Key> shared_;  // of a new session: kept for later connections once confirmed
   std::optional<Key> secret_;

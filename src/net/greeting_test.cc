@@ -165,6 +165,26 @@ TEST(Greeting, RanksThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(other_size.both_complete());
 }
 
+// TLS itself does not look at the version in a record's head; the connection's key does.
+TEST(Greeting, AByteThatTlsDoesNotAuthenticateIsConfirmedAllTheSame) {
+  Pairs one;
+  Pairs two;
+  const Credence a = with_key(one, 7);
+  const Credence b = with_key(two, 7);
+  bool changed = false;
+  Meeting meeting;
+  meeting.run(a, b, [&](std::vector<uint8_t>& bytes, bool) {
+    constexpr std::array<uint8_t, 3> kHandshakeRecord = {22, 3, 1};  // and its legacy version
+    const auto head = std::search(bytes.begin(), bytes.end(), kHandshakeRecord.begin(),
+                                  kHandshakeRecord.end());
+    if (changed || head == bytes.end()) return;
+    head[2] = 0;
+    changed = true;
+  });
+  ASSERT_TRUE(changed);
+  EXPECT_FALSE(meeting.both_complete());
+}
+
 // Any one bit, anywhere: never two ends that both believe in the connection.
 RC_GTEST_PROP(Greeting, AChangedBitNeverGivesAConnection, ()) {
   Pairs one;
