@@ -11,6 +11,8 @@
 #   The library sealane-NAME: what the room left APART.
 
 add_library(sealane-flags INTERFACE)
+# No path of the machine that built it in what ships, so that builds in two places are the same bits.
+target_compile_options(sealane-flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_options(sealane-flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
                        $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 target_include_directories(sealane-flags INTERFACE ${PROJECT_SOURCE_DIR}/src
