@@ -10,7 +10,7 @@ function(sealane_emulated_test)
     set(RUN_GPUS 1)
   endif()
   if(NOT RUN_TIMEOUT)
-    set(RUN_TIMEOUT 180)
+    set(RUN_TIMEOUT 600)
   endif()
   add_test(NAME ${RUN_NAME} COMMAND ${RUN_COMMAND})
   set_tests_properties(${RUN_NAME} PROPERTIES TIMEOUT ${RUN_TIMEOUT} LABELS emulated ENVIRONMENT

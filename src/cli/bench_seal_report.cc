@@ -66,9 +66,9 @@ report::Table make_table(const SealReport& report) {
   for (const EngineResult& engine : report.trials.front().engines) {
     columns.push_back({engine.engine, Align::right});
   }
-  columns.push_back({"spread", Align::right});
-  columns.push_back({"of memcpy", Align::right});
-  if (compares_with_openssl(report)) columns.push_back({"of openssl", Align::right});
+  columns.push_back({"IQR", Align::right});
+  columns.push_back({"/memcpy", Align::right});
+  if (compares_with_openssl(report)) columns.push_back({"/openssl", Align::right});
   return report::Table(std::move(columns));
 }
 
@@ -93,9 +93,9 @@ std::string legend(const SealReport& report, bool with_openssl) {
       [](const TrialResult& a, const TrialResult& b) { return a.rounds < b.rounds; });
   std::string text = fmt::format(
       "Payload on one core: median of at least {} short slices, all interleaved.\n"
-      "of memcpy{}: speed of {}, the engine {}, over theirs,\n"
-      "within each round; spread: its interquartile range.\n",
-      fewest->rounds, with_openssl ? ", of openssl" : "", report.in_use,
+      "/memcpy{}: speed of {}, the engine {}, over theirs,\n"
+      "within each round; IQR: interquartile range of its speed.\n",
+      fewest->rounds, with_openssl ? ", /openssl" : "", report.in_use,
       report.usual ? "in use" : "asked for");
   for (const auto& [engine, version] : report.versions) {
     text += wrapped(fmt::format("{}: {}{}", engine, version,
