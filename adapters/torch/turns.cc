@@ -17,6 +17,8 @@ struct Here {
 };
 thread_local Here here;
 
+const std::thread::id kNobody;
+
 }  // namespace
 
 Turns::Turns() : process_(getpid()) {}
@@ -43,20 +45,21 @@ void Turns::expect_continuation(const Pointer& turn) {
   if (turn->begun) turn->caller->blocker = turn;
 }
 
+// Nobody waits for one that holds back nobody, so nothing begins.
 void Turns::end(const Pointer& turn) {
   if (forked()) return;
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (turn->holds) return;
   turn->returned = true;
   --unfinished_;
   changed_.notify_all();
   settle(turn);
-  begin_ready(lock);
 }
 
 void Turns::run_continuations(const Pointer& turn, const std::function<void()>& continuations) {
   if (forked()) return continuations();
   const bool late = turn->returned;  // nobody waits for them
+  hand_over();
   Here before = std::exchange(here, late ? Here() : Here{this, turn});
   continuations();
   here = std::move(before);
@@ -114,16 +117,27 @@ void Turns::settle(Pointer turn) {
 
 // One thread at a time, so that they begin in order.
 void Turns::begin_ready(std::unique_lock<std::mutex>& lock) {
-  if (beginning_) return;
-  beginning_ = true;
-  while (!ready_.empty()) {
-    const std::function<void()> begin = std::exchange(ready_.front()->begin, {});
+  const std::thread::id self = std::this_thread::get_id();
+  if (beginner_ != kNobody) return;
+  beginner_ = self;
+  while (beginner_ == self && !ready_.empty()) {
+    std::function<void()> begin = std::exchange(ready_.front()->begin, {});
     ready_.pop_front();
     lock.unlock();
     begin();
+    begin = {};  // with what it holds, which may take any lock
     lock.lock();
   }
-  beginning_ = false;
+  if (beginner_ == self) beginner_ = kNobody;
+}
+
+// An operation that ends as it begins runs its continuations inside begin_ready(), and what those
+// call and wait for has to begin: so does all that is ready, and then whoever comes sees to it.
+void Turns::hand_over() {
+  std::unique_lock lock(mutex_);
+  if (beginner_ != std::this_thread::get_id()) return;
+  beginner_ = kNobody;
+  begin_ready(lock);
 }
 
 }  // namespace sealane::adapter

@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 namespace sealane::adapter {
 
@@ -69,6 +70,7 @@ class Turns {
  private:
   bool forked() const;
   void begin_ready(std::unique_lock<std::mutex>& lock);
+  void hand_over();
   void advance(const Pointer& caller);
   void settle(Pointer turn);
 
@@ -77,7 +79,7 @@ class Turns {
   std::condition_variable changed_;
   Pointer program_ = std::make_shared<Turn>();
   std::deque<Pointer> ready_;
-  bool beginning_ = false;  // a thread sees to `ready_`
+  std::thread::id beginner_;  // sees to `ready_`
   size_t unfinished_ = 0;
 };
 

@@ -71,16 +71,21 @@ class TorchWork final : public c10d::Work {
       failure = std::current_exception();
     }
     staged_ = Staged();
-    std::unique_lock lock(future_mutex_);
-    ended_ = true;
-    if (turns_ != nullptr) turns_->end(turn_);
-    if (!future_given_) return complete(failure);  // before anybody can hang something on it
-    lock.unlock();
     if (turns_ == nullptr) return complete(failure);
-    turns_->run_continuations(turn_, [&] { complete(failure); });
+    if (end_turn(failure)) turns_->run_continuations(turn_, [&] { complete(failure); });
   }
 
  private:
+  // True if continuations may be there to run. Whoever asks for the future holds Python's lock and
+  // waits for this one: what is done here must not need Python.
+  bool end_turn(const std::exception_ptr& failure) {
+    const std::lock_guard lock(future_mutex_);
+    ended_ = true;
+    turns_->end(turn_);
+    if (!future_given_) complete(failure);  // before anybody can hang something on it
+    return future_given_;
+  }
+
   void complete(const std::exception_ptr& failure) {
     finish(failure);  // before the future: its continuations may ask
     if (failure == nullptr) {

@@ -195,7 +195,7 @@ def messages(rank: int, size: int, directory: str, key: str) -> None:
 
 
 def wrong_tag(rank: int, size: int, directory: str, key: str) -> str:
-    join(rank, size, directory, key, seconds=5)
+    join(rank, size, directory, key)
     if rank == 0:
         dist.send(torch.ones(3), 1, tag=7)
         return ""

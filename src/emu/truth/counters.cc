@@ -122,8 +122,9 @@ std::string counters_json() {
   out += concat("\"emulated\": true, \"cc\": ", config()->cc ? "true" : "false");
   field(out, "gpus", static_cast<uint64_t>(config()->gpus));
   field(out, "dilation_permille", static_cast<uint64_t>(config()->dilation * 1000));
-  field(out, "real_ns", monotonic_ns() - started().real);
-  field(out, "device_ns", static_cast<uint64_t>(device_ns_of(clock_ns() - started().clock)));
+  const RealNs on_the_clock = clock_ns() - started().clock;
+  field(out, "real_ns", monotonic_ns() - started().real);  // looked at later, so never less
+  field(out, "device_ns", static_cast<uint64_t>(device_ns_of(on_the_clock)));
   field(out, "overrun_ns", overrun_ns());
   out += ", \"to_device\": " + direction_json(c.to_device);
   out += ", \"to_host\": " + direction_json(c.to_host);

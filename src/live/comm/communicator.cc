@@ -282,12 +282,13 @@ void Communicator::work() {
       lock.unlock();
       changed_.notify_all();
       call_back(next.on_done, status);
+      next.on_done = {};  // with what it holds, which may take any lock
       lock.lock();
     }
     next.promise.set_value(std::move(status));
+    changed_.notify_all();  // also of one who retires: others wait for what is queued
     if (idle_ >= kWorkersKept) return retire_worker();
     ++idle_;
-    changed_.notify_all();
   }
 }
 

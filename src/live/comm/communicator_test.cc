@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <future>
+#include <latch>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 
@@ -297,6 +300,85 @@ TEST(Collectives, ACallbackCanWaitForOtherOperations) {
                 if (values != expected_sum(2, 10)) return internal_error("wrong");
               }
               return {};
+            })),
+            "ok");
+}
+
+// Two callbacks of rank 0's wait, so a third thread runs what comes then; meanwhile they return,
+// and the third is one too many when it has finished the first of two operations that nobody is
+// called back for. Whether those that sleep then learn of the second depends on who woke whom: many
+// rounds.
+TEST(Collectives, AThreadThatIsOneTooManyLeavesNothingBehind) {
+  constexpr size_t kRounds = 50;
+  struct Round {
+    std::latch both_wait{2}, released{1}, both_sleep{1};
+  };
+  std::vector<Round> rounds(kRounds);
+  const auto first_rank = [](Communicator& comm, Round& round) -> Status {
+    std::array<std::vector<float>, 4> data;
+    std::array<std::shared_future<Status>, 4> started;
+    data.fill(contribution(0, 10));
+    for (size_t i = 0; i < 2; ++i) {
+      started[i] = comm.start(sum_of(data[i]), [&](const Status&) {
+        round.both_wait.count_down();
+        round.released.wait();
+      });
+    }
+    round.both_wait.wait();
+    for (size_t i = 2; i < 4; ++i) started[i] = comm.start(sum_of(data[i]));
+    round.released.count_down();
+    for (size_t i = 0; i < 2; ++i) started[i].wait();
+    round.both_sleep.count_down();
+    if (started[3].wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+      return internal_error("nobody runs what is queued");
+    }
+    for (const auto& future : started) {
+      if (const Status& s = future.get(); !s) return s;
+    }
+    return {};
+  };
+  const auto second_rank = [](Communicator& comm, Round& round) -> Status {
+    for (size_t i = 0; i < 4; ++i) {
+      auto values = contribution(1, 10);
+      if (i == 2) round.both_sleep.wait();
+      if (Status s = comm.run(sum_of(values)); !s) return s;
+    }
+    return {};
+  };
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+              for (Round& round : rounds) {
+                const auto rank = comm.self().rank == 0 ? +first_rank : +second_rank;
+                if (Status s = rank(comm, round); !s) return s;
+              }
+              return {};
+            })),
+            "ok");
+}
+
+// Python's lock, say: who holds it calls in here, and what a callback held needs it to be let go.
+TEST(Collectives, WhatACallbackHoldsIsLetGoWithNoLockHeld) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              std::timed_mutex of_the_program;
+              std::latch letting_go(1);
+              const auto let_go = std::make_shared<std::promise<bool>>();
+              const auto end = [&, let_go](const int* held) {
+                letting_go.count_down();
+                const bool locked = of_the_program.try_lock_for(std::chrono::seconds(30));
+                if (locked) of_the_program.unlock();
+                delete held;
+                let_go->set_value(locked);
+              };
+              auto values = contribution(comm.self().rank, 10);
+              of_the_program.lock();
+              comm.start(sum_of(values),
+                         [held = std::shared_ptr<int>(new int(0), end)](const Status&) {});
+              letting_go.wait();
+              const auto next = comm.start(barrier());
+              of_the_program.unlock();
+              if (!let_go->get_future().get()) return internal_error("a lock was held");
+              return next.get();
             })),
             "ok");
 }

@@ -80,9 +80,7 @@ TEST(Fork, AChildCanEndTheCommunicatorWhoseThreadIsNotThere) {
 }
 
 TEST(Fork, AChildDoesNotKeepADeadRankAlive) {
-  GroupSetup setup;
-  setup.timeout = std::chrono::seconds(5);
-  const ThreadGroup group(setup);
+  const ThreadGroup group({});
   const pid_t rank1 = fork();
   if (rank1 == 0) {
     setpgid(0, 0);

@@ -125,10 +125,13 @@ class Joiner {
       if (const auto text = rendezvous_->again(peer)) note_address(peer, *text);
       ids.push_back(peers_[peer].endpoint.key_id);
     }
-    if (const auto culprit = who_has_another_key(ids)) return *culprit;
+    const auto told = rendezvous_->word();
+    // Somebody who has left already saw more than is left to see.
+    const bool saw_all = std::find(ids.begin(), ids.end(), "") == ids.end();
+    const auto culprit = who_has_another_key(ids);
+    if (culprit && (saw_all || !told)) return *culprit;
     // What this rank itself found wrong is the cause: others may have given up because of it.
     if (error.kind == ErrorKind::crypto) return error;
-    const auto told = rendezvous_->word();
     return told ? peer_error(*told) : error;
   }
 
