@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "core/lane/iv_law.h"
-#include "live/serve/ahead.h"
+#include "serve/ahead.h"
 
 namespace sealane::serve {
 namespace {

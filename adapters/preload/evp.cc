@@ -15,13 +15,13 @@
 
 #include "evp_context.h"
 #include "libcrypto.h"
-#include "live/serve/stand_in.h"
 #include "loader.h"
+#include "serve/stand_in.h"
 
 namespace sealane::preload {
 namespace {
 
-std::atomic<serve::Crew*> crew{nullptr};  // null: nothing to watch or answer
+std::atomic<Crew*> crew{nullptr};  // null: nothing to watch or answer
 
 EvpContexts& contexts() {
   static EvpContexts& all = *new EvpContexts;
@@ -126,7 +126,7 @@ template <typename Real>
 int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes,
            const void* caller, Real&& real) {
   Call call(context, caller);
-  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, static_cast<uint64_t>(bytes));
     out = serve::real_destination(out, static_cast<uint64_t>(bytes));
@@ -165,7 +165,7 @@ int final(Way direction, Context* context, Byte* out, int* out_bytes, const void
 
 int cipher(Context* context, Byte* out, const Byte* in, unsigned bytes, const void* caller) {
   const Call call(context, caller);
-  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, bytes);
     out = serve::real_destination(out, bytes);
@@ -218,7 +218,7 @@ Context* duplicate(const Context* from, const void* caller) {
 
 }  // namespace
 
-void start_answering(serve::Crew& workers) {
+void start_answering(Crew& workers) {
   contexts();  // made here, where it may throw
   crew.store(&workers);
 }

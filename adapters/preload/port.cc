@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hooks.h"
-#include "live/serve/messages.h"
+#include "serve/messages.h"
 #include "table.h"
 
 namespace sealane::preload {
