@@ -40,7 +40,7 @@ sanitizer_tests="base_test seal_test core_test platform_test workload_test repor
 
 # The transparent runtime's threads, and collectives under attack.
 runtime_tests="os_test serve_test comm_test"
-runtime_filter='Crew*:*StandIn*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:Workforce*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
+runtime_filter='WorkerPool*:*PinnedProxy*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
@@ -65,7 +65,7 @@ run_sanitized() {
   done
   for program in $runtime_tests; do
     echo "== $1: $program, the runtime and attacks"
-    # A runtime and its crew are never deleted, on purpose; what tsan remembers of all their memory would be 16 GB.
+    # A runtime and its workers are never deleted, on purpose; what tsan remembers of all their memory would be 16 GB.
     (export GTEST_FILTER="$runtime_filter" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=memory_limit_mb=4000 &&
       run_tests "$1" "$program")
   done

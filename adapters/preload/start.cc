@@ -64,7 +64,7 @@ void start() {
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
-    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
+    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->pool().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
     stop_answering();
@@ -72,17 +72,17 @@ void start() {
   serve::Runtime::start(port());
   if (watching) {
     serve::start_watching(variable,
-                          {.workers = serve::Runtime::get()->crew().size(),
+                          {.workers = serve::Runtime::get()->pool().size(),
                            .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
                            .dilation = pace().dilation,
                            .speculation = serve::Runtime::get()->speculation()});
   }
-  start_answering(serve::Runtime::get()->crew());
+  start_answering(serve::Runtime::get()->pool());
   serve::say_presence(variable, serve::options(),
                       {.confidential = on,
                        .watching = watching,
                        .speculates = serve::Runtime::get()->speculation().policy != nullptr,
-                       .workers = serve::Runtime::get()->crew().size()});
+                       .workers = serve::Runtime::get()->pool().size()});
 }
 
 void start_or_not() {

@@ -31,7 +31,7 @@
 #include "core/budget.h"
 #include "os/gpu_probe.h"
 #include "os/machine.h"
-#include "os/workforce.h"
+#include "os/worker_quota.h"
 #include "report/output.h"
 #include "report/terminal.h"
 #include "seal/engine.h"
@@ -155,7 +155,7 @@ Finding check_lock_limit(const Machine& machine) {
 }
 
 Finding check_slot_memory() {
-  const size_t node = read_cores().node;
+  const size_t node = read_cpu_topology().node;
   const uint64_t memory = read_memory_bytes({}, node);
   const uint64_t shared = serve::slot_share(memory);
   return ok(
@@ -257,7 +257,7 @@ std::string describe_outlook(const Checkup& checkup, const GpuReport& gpu) {
 
 // What the runtime would decide in a program that starts now, by the costs it would measure.
 Finding check_speculation() {
-  const unsigned threads = Workforce::make()->workers_max() + 1;
+  const unsigned threads = WorkerQuota::make()->workers_max() + 1;
   return ok(kCpuArea, "sealing ahead", describe(choose_speculation(serve::Options(), threads)));
 }
 

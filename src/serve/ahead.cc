@@ -53,8 +53,8 @@ std::atomic<Ahead*> Ahead::all_[kLanesMax];
 std::atomic<uint64_t> Ahead::made_{0};
 thread_local Ahead* Ahead::carrying_ = nullptr;
 
-Ahead::Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options)
-    : crew_(crew),
+Ahead::Ahead(WorkerPool& pool, const RangeMap<HostBlock>& host_memory, const AheadOptions& options)
+    : pool_(pool),
       host_memory_(host_memory),
       options_(options),
       source_(make_source(options.policy)),

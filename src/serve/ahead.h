@@ -9,7 +9,7 @@
 //   2. next()      the lane's thread      whose turn is it? -> the lane hands that to the driver
 //   3. take()      the driver's thread    the driver seals a message: is its slot ready and right?
 //      give()
-//   4. jobs        the crew               seal ahead what the core asks for
+//   4. jobs        the pool               seal ahead what the core asks for
 //
 // Nothing that was sealed early is published unless a guard says, when the stream has come to the
 // copy, that its source is as it was. Who wrote it, and how, does not matter.
@@ -49,7 +49,7 @@
 #include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
 #include "core/predict/predictor.h"
-#include "os/crew.h"
+#include "os/worker_pool.h"
 #include "seal/split_gcm.h"
 #include "serve/guard_book.h"
 #include "serve/memory.h"
@@ -96,7 +96,7 @@ class Ahead {
     uint64_t used = 0;      // bytes of the record that the driver got
   };
 
-  Ahead(Crew& crew, const RangeMap<HostBlock>& host_memory, const AheadOptions& options);
+  Ahead(WorkerPool& pool, const RangeMap<HostBlock>& host_memory, const AheadOptions& options);
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
@@ -244,7 +244,7 @@ class Ahead {
   static std::atomic<uint64_t> made_;
   static thread_local Ahead* carrying_;  // whose turn this thread has handed to the driver
 
-  Crew& crew_;
+  WorkerPool& pool_;
   const RangeMap<HostBlock>& host_memory_;
   const AheadOptions options_;
   const uint64_t number_ = made_.fetch_add(1);

@@ -102,7 +102,7 @@ void Ahead::await_turn(std::unique_lock<std::mutex>& lock, Patience patience) {
   };
   while (!over()) {
     lock.unlock();
-    const bool helped = crew_.help();
+    const bool helped = pool_.help();
     lock.lock();
     if (helped) continue;
     changed_.wait(lock, over);

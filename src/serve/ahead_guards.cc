@@ -64,7 +64,7 @@ void Ahead::check_digests(const Range& host, std::vector<Range>& written) {
                  [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
   }
   std::vector<uint8_t> same(compared.size());
-  crew_.each(compared.size(), [&](size_t i) { same[i] = same_digest(compared[i]) ? 1 : 0; });
+  pool_.each(compared.size(), [&](size_t i) { same[i] = same_digest(compared[i]) ? 1 : 0; });
   for (size_t i = 0; i < compared.size(); ++i) {
     if (same[i] == 0) written.push_back(compared[i].host);
   }

@@ -63,7 +63,7 @@ void Ahead::disarm_later(const Range& range) {
     const std::unique_ptr<Work> mine(static_cast<Work*>(context));
     mine->guards.disarm(mine->range);
   };
-  if (!crew_.post(job, work)) delete work;
+  if (!pool_.post(job, work)) delete work;
 }
 
 void Ahead::start(const Seal& seal) {
@@ -99,7 +99,7 @@ void Ahead::start(const Seal& seal) {
     if (watched() && slot.record != nullptr) mine->owner->tell_sealed(*mine, began);
     mine->owner->sealed(*mine, slot);
   };
-  if (crew_.post(work, job.get())) {
+  if (pool_.post(work, job.get())) {
     static_cast<void>(job.release());
   } else {  // nobody to seal ahead, and nobody to take it off the list
     sealing_.pop_back();
@@ -143,7 +143,7 @@ GcmHash Ahead::seal_in_parts(const Job& job, const uint8_t* from, uint8_t* recor
   std::array<GcmHash, MessageSize::kMost / kPartBytes> hashes;
   const auto length = [&](size_t i) { return std::min(kPartBytes, whole - i * kPartBytes); };
   const size_t parts = (whole + kPartBytes - 1) / kPartBytes;
-  crew_.each_behind(parts, [&](size_t i) {
+  pool_.each_behind(parts, [&](size_t i) {
     const uint64_t began = pace().begin();
     const uint64_t at = i * kPartBytes;
     hashes[i] =

@@ -60,7 +60,7 @@ class AheadTest : public testing::TestWithParam<bool> {
     options_.costs = some_costs();
     options_.page_guards = GetParam();
     for (const Buffer& buffer : buffers_) host_.add(buffer.range(), {.ours = true});
-    ahead_ = new Ahead(crew_, host_, options_);  // like the runtime's: never deleted
+    ahead_ = new Ahead(pool_, host_, options_);  // like the runtime's: never deleted
   }
   ~AheadTest() override {
     ahead_->stop();
@@ -147,7 +147,7 @@ class AheadTest : public testing::TestWithParam<bool> {
     }
   }
 
-  Crew& crew_ = *new Crew(3);  // its threads never end
+  WorkerPool& pool_ = *new WorkerPool(3);  // its threads never end
   Buffer buffers_[3];
   RangeMap<HostBlock>& host_ = *new RangeMap<HostBlock>;
   std::optional<Key> key_;
@@ -226,7 +226,7 @@ TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
 // What a digest costs is told to the core: at that price nothing is sealed ahead.
 TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
   options_.costs.digest_ns_per_byte = 1;
-  ahead_ = new Ahead(crew_, host_, options_);
+  ahead_ = new Ahead(pool_, host_, options_);
   rounds(6);
   const Pipeline::Stats stats = ahead_->stats().pipeline;
   EXPECT_EQ(stats.sealed_ahead > 0, GetParam());
@@ -236,7 +236,7 @@ TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
 // Memory of which only the worker that arms it learns that it cannot be protected.
 TEST_P(AheadTest, WhatCannotBeProtectedIsGivenUp) {
   options_.costs.digest_ns_per_byte = 1;
-  ahead_ = new Ahead(crew_, host_, options_);
+  ahead_ = new Ahead(pool_, host_, options_);
   char name[] = "/tmp/sealane-ahead-XXXXXX";
   const int file = mkostemp(name, O_DIRECT);  // somebody may write past the page tables
   unlink(name);
@@ -267,7 +267,7 @@ TEST_P(AheadTest, WhatOthersHaveIsNotToBeHadUntilTheyGiveItBack) {
   SlotBudget others(folder, {}, 16_MiB, 16_MiB);
   ASSERT_TRUE(others.take(16_MiB));
   options_.budget = new SlotBudget(folder, {}, 16_MiB, 16_MiB);  // outlives the lane
-  ahead_ = new Ahead(crew_, host_, options_);
+  ahead_ = new Ahead(pool_, host_, options_);
   rounds(5);
   EXPECT_EQ(ahead_->stats().answered_ahead, 0u);
   EXPECT_EQ(ahead_->stats().pipeline.hits, 0u);
@@ -283,11 +283,11 @@ TEST_P(AheadTest, WhatOthersHaveIsNotToBeHadUntilTheyGiveItBack) {
   std::filesystem::remove_all(folder);
 }
 
-// A crew that could not start a thread: nobody seals ahead, and nobody waits for it either.
+// A pool that could not start a thread: nobody seals ahead, and nobody waits for it either.
 TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
   AheadOptions options = options_;
   options.policy = *find_policy("pipellm");
-  ahead_ = new Ahead(*new Crew(0), host_, options);
+  ahead_ = new Ahead(*new WorkerPool(0), host_, options);
   for (int i = 0; i < 40 && !ahead_->stopped(); ++i) {
     const auto flight = ask(buffers_[i % 3]);
     if (!flight) break;
@@ -311,7 +311,7 @@ TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
 TEST_P(AheadTest, StoppedUnderACopyItsSourceIsLeftAlone) {
   for (int i = 0; i < 100; ++i) {
     Buffer source;
-    Ahead& mine = *new Ahead(crew_, host_, options_);
+    Ahead& mine = *new Ahead(pool_, host_, options_);
     mine.take(key_number_, schedule_, law_.iv(0), &nothing_, 1);  // makes the key known
     const auto flight = mine.claim({0x1000, kBytes}, source.bytes());
     ASSERT_TRUE(flight);
@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(Guards, AheadTest, testing::Bool());
 
 // In what is told at the end no lane is missing, whichever of them have stopped by then.
 TEST(AheadStats, AreThoseOfEveryLaneThereEverWas) {
-  Crew& crew = *new Crew(1);
+  WorkerPool& pool = *new WorkerPool(1);
   const RangeMap<HostBlock>& host = *new RangeMap<HostBlock>;
   AheadOptions options;
   options.policy = *find_policy("speculate");
@@ -341,7 +341,7 @@ TEST(AheadStats, AreThoseOfEveryLaneThereEverWas) {
   options.device = 77;
   std::vector<Ahead*> lanes;
   for (options.lane = 0; options.lane < 3; ++options.lane) {
-    lanes.push_back(new Ahead(crew, host, options));  // never deleted
+    lanes.push_back(new Ahead(pool, host, options));  // never deleted
   }
   const auto told = [] {
     std::set<int> numbers;

@@ -26,7 +26,7 @@ void each_part(std::span<const CrossingPart> parts, void* gathered, const Copy& 
 
 }  // namespace
 
-bool Crossing::ready(const LaneContext& lane, const Gathering& group) {
+bool Crossing::ready(const CopyContext& lane, const Gathering& group) {
   if (refused_) return false;
   if (group.host_pieces() > 1 && host_memory_ == nullptr) {
     refused_ = driver_.allocate_host(lane, kBytesMax, host_memory_) != kSuccess;
@@ -37,7 +37,7 @@ bool Crossing::ready(const LaneContext& lane, const Gathering& group) {
   return !refused_;
 }
 
-Code Crossing::carry(const LaneContext& lane, const Gathering& group,
+Code Crossing::carry(const CopyContext& lane, const Gathering& group,
                      std::span<const CrossingPart> parts) {
   if (group.device_pieces() > 1) plan_moves(parts);
   const Code code = direction_ == Direction::to_device ? to_device(lane, group, parts)
@@ -48,7 +48,7 @@ Code Crossing::carry(const LaneContext& lane, const Gathering& group,
   return code;
 }
 
-Code Crossing::to_device(const LaneContext& lane, const Gathering& group,
+Code Crossing::to_device(const CopyContext& lane, const Gathering& group,
                          std::span<const CrossingPart> parts) {
   void* source = parts.front().host;
   if (group.host_pieces() > 1) {
@@ -63,7 +63,7 @@ Code Crossing::to_device(const LaneContext& lane, const Gathering& group,
   return code == kSuccess && scatter ? driver_.move_within(lane, moves_) : code;
 }
 
-Code Crossing::to_host(const LaneContext& lane, const Gathering& group,
+Code Crossing::to_host(const CopyContext& lane, const Gathering& group,
                        std::span<const CrossingPart> parts) {
   uint64_t source = parts.front().device_address;
   if (group.device_pieces() > 1) {

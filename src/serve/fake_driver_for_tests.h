@@ -3,7 +3,7 @@
 //
 // A driver of one GPU whose streams advance only as far as they may: past events, gates whose word
 // is set, host functions, and obstacles a test has lifted. One lock around everything; copies are
-// done on the lane's thread, as in CC mode.
+// done on the copy thread, as in CC mode.
 #pragma once
 
 #include <condition_variable>
@@ -75,7 +75,7 @@ class FakeDriver final : public GpuDriver {
   }
 
   // --- GpuDriver
-  Code make_lane(int, LaneContext& out) override {
+  Code make_context(int, CopyContext& out) override {
     const std::lock_guard lock(mutex_);
     if (contexts_ == contexts_max) return 2;
     ++contexts_;
@@ -83,23 +83,23 @@ class FakeDriver final : public GpuDriver {
     return kSuccess;
   }
   void enter_thread() override {}
-  void drop_lane(const LaneContext&) override {
+  void drop_context(const CopyContext&) override {
     const std::lock_guard lock(mutex_);
     --contexts_;
   }
-  Code allocate(const LaneContext&, uint64_t bytes, uint64_t& address) override {
+  Code allocate(const CopyContext&, uint64_t bytes, uint64_t& address) override {
     const std::lock_guard lock(mutex_);
     address = next_word_;
     next_word_ += bytes;
     own_.resize(next_word_ - kOwnBase);
     return kSuccess;
   }
-  Code allocate_host(const LaneContext&, uint64_t bytes, void*& out) override {
+  Code allocate_host(const CopyContext&, uint64_t bytes, void*& out) override {
     out = new uint8_t[bytes]();
     return kSuccess;
   }
   void free_host(void* memory) override { delete[] static_cast<uint8_t*>(memory); }
-  Code copy(const LaneContext& lane, Direction direction, uint64_t address, void* host,
+  Code copy(const CopyContext& lane, Direction direction, uint64_t address, void* host,
             uint64_t bytes) override {
     const std::lock_guard lock(mutex_);
     if (next_copy != kSuccess) return next_copy;
@@ -114,7 +114,7 @@ class FakeDriver final : public GpuDriver {
     ++copies_;
     return kSuccess;
   }
-  Code move_within(const LaneContext&, std::span<const DeviceMove> moves) override {
+  Code move_within(const CopyContext&, std::span<const DeviceMove> moves) override {
     const std::lock_guard lock(mutex_);
     for (const DeviceMove& move : moves) {
       std::memmove(reach(move.to, move.bytes), reach(move.from, move.bytes), move.bytes);
@@ -122,7 +122,7 @@ class FakeDriver final : public GpuDriver {
     moves_ += moves.size();
     return next_copy;
   }
-  Code set_word(const LaneContext&, uint64_t address, uint32_t value) override {
+  Code set_word(const CopyContext&, uint64_t address, uint32_t value) override {
     const std::lock_guard lock(mutex_);
     if (lanes_fail && next_copy != kSuccess) return next_copy;
     words_[address] = value;
@@ -185,7 +185,7 @@ class FakeDriver final : public GpuDriver {
   }
 
  private:
-  // The program's memory, or what a lane allocated.
+  // The program's memory, or what a copy thread allocated.
   uint8_t* reach(uint64_t address, uint64_t bytes) {
     auto& memory = address >= kDeviceBase ? device : own_;
     const uint64_t at = address - (address >= kDeviceBase ? kDeviceBase : kOwnBase);

@@ -31,7 +31,7 @@ constexpr uintptr_t kLegacyStream = 1;
 constexpr uintptr_t kPerThreadStream = 2;
 
 // A context of ours, with one stream and some words of device memory for gates.
-struct LaneContext {
+struct CopyContext {
   ContextHandle context = nullptr;
   StreamHandle stream = nullptr;
 };
@@ -46,22 +46,22 @@ struct DeviceMove {
 class GpuDriver {
  public:
   // --- contexts of ours
-  virtual Code make_lane(int device, LaneContext& out) = 0;
+  virtual Code make_context(int device, CopyContext& out) = 0;
   // Called first on every thread of ours that calls the driver: a program's capture is not its
   // business.
   virtual void enter_thread() = 0;
-  virtual void drop_lane(const LaneContext& lane) = 0;
-  virtual Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) = 0;
+  virtual void drop_context(const CopyContext& lane) = 0;
+  virtual Code allocate(const CopyContext& lane, uint64_t bytes, uint64_t& address) = 0;
   // Host memory pinned by the driver, for all contexts.
-  virtual Code allocate_host(const LaneContext& lane, uint64_t bytes, void*& out) = 0;
+  virtual Code allocate_host(const CopyContext& lane, uint64_t bytes, void*& out) = 0;
   virtual void free_host(void* memory) = 0;
   // Returns when the copy is done, as copies do in CC mode.
-  virtual Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
+  virtual Code copy(const CopyContext& lane, Direction direction, uint64_t device, void* host,
                     uint64_t bytes) = 0;
   // In this order, behind everything copied before; returns when all are done.
-  virtual Code move_within(const LaneContext& lane, std::span<const DeviceMove> moves) = 0;
+  virtual Code move_within(const CopyContext& lane, std::span<const DeviceMove> moves) = 0;
   // Writes `value` to a word of device memory behind everything copied before.
-  virtual Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) = 0;
+  virtual Code set_word(const CopyContext& lane, uint64_t address, uint32_t value) = 0;
 
   // --- streams of the program
   virtual Code context_of(StreamHandle stream, ContextHandle& out) = 0;

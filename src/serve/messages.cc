@@ -22,9 +22,9 @@ constexpr uint64_t blocks_of(uint64_t bytes) {
   return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
 }
 
-uint64_t part_bytes(uint64_t bytes, const Crew* crew) {
-  if (crew == nullptr || bytes < kSplitBytesMin) return bytes;
-  const uint64_t parts = std::min<uint64_t>({crew->size(), bytes / kPartBytesMin, kPartsMax});
+uint64_t part_bytes(uint64_t bytes, const WorkerPool* pool) {
+  if (pool == nullptr || bytes < kSplitBytesMin) return bytes;
+  const uint64_t parts = std::min<uint64_t>({pool->size(), bytes / kPartBytesMin, kPartsMax});
   const uint64_t even = (bytes + parts - 1) / parts;
   return (even + 4095) & ~uint64_t{4095};
 }
@@ -81,13 +81,13 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
   answer_ = Answer::real;
 }
 
-void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   note_update(in, out, bytes);
-  if (bytes != 0 && answer_ahead(in, out, bytes, crew)) return;
-  blocks(in, out, bytes, crew);
+  if (bytes != 0 && answer_ahead(in, out, bytes, pool)) return;
+  blocks(in, out, bytes, pool);
 }
 
-void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   const uint64_t begun = bytes_ % kGcmBlockBytes;
   if (begun != 0) {
     const uint64_t head = std::min(bytes, kGcmBlockBytes - begun);
@@ -97,19 +97,19 @@ void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew
     bytes -= head;
   }
   const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
-  if (whole != 0) whole_blocks(in, out, whole, crew);
+  if (whole != 0) whole_blocks(in, out, whole, pool);
   if (bytes != whole) few_bytes(in + whole, out + whole, bytes - whole);
 }
 
-// From a slot, if this message was sealed ahead: a memory copy, spread over the crew.
-bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
+// From a slot, if this message was sealed ahead: a memory copy, spread over the pool.
+bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   if (bytes_ == 0) open_slot(in, bytes);
   if (!from_slot_) return false;
   if (!in_slot(in, bytes)) {
     leave_slot();
     return false;
   }
-  copy_over(taken_.record + bytes_, out, bytes, crew);
+  copy_over(taken_.record + bytes_, out, bytes, pool);
   bytes_ += bytes;
   taken_.used = bytes_;
   if (bytes_ == taken_.record_bytes) leave_slot();
@@ -156,8 +156,8 @@ void Message::begin_block(const uint8_t* ciphertext, uint64_t bytes) {
   std::copy_n(ciphertext, bytes, block_.begin());
 }
 
-void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew) {
-  const uint64_t part = part_bytes(bytes, crew);
+void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, WorkerPool* pool) {
+  const uint64_t part = part_bytes(bytes, pool);
   const auto one = [&](size_t i) {
     const uint64_t began = pace().begin();
     const uint64_t offset = i * part;
@@ -168,7 +168,7 @@ void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* 
   if (part >= bytes) {
     one(0);
   } else {
-    crew->each((bytes + part - 1) / part, one);
+    pool->each((bytes + part - 1) / part, one);
   }
 }
 
@@ -198,8 +198,8 @@ void Message::finish_turn() {
   from_slot_ = false;
 }
 
-void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew) {
-  const uint64_t part = part_bytes(bytes, crew);
+void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
+  const uint64_t part = part_bytes(bytes, pool);
   const uint64_t parts = (bytes + part - 1) / part;
   GcmHash hashes[kPartsMax];
   const auto one = [&](size_t i) {
@@ -219,7 +219,7 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew
     one(0);
   } else {
     answer_ = Answer::parallel;
-    crew->each(parts, one);
+    pool->each(parts, one);
   }
   for (uint64_t i = 0; i < parts; ++i) {
     hash_ = key_->join(hash_, hashes[i], blocks_of(std::min(part, bytes - i * part)));

@@ -7,7 +7,7 @@
 //
 //   1. key       sequential   scheduled once per key, found again by its bytes       driver's
 //   thread
-//   2. bytes     parallel     every update is cut into parts; GCM lets each be       crew
+//   2. bytes     parallel     every update is cut into parts; GCM lets each be       pool
 //                             computed alone (seal/split_gcm.h)
 //   3. tag       sequential   the parts' hashes joined; compared in constant time    driver's
 //   thread
@@ -37,7 +37,7 @@
 
 #include "base/bytes.h"
 #include "core/copy.h"
-#include "os/crew.h"
+#include "os/worker_pool.h"
 #include "seal/split_gcm.h"
 #include "serve/ahead.h"
 #include "serve/events.h"
@@ -59,8 +59,8 @@ class Message {
 
   void begin(const Iv& iv);
   bool add_additional(Bytes bytes);  // false: too late, or too much
-  // `crew` null: on this thread alone.
-  void update(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  // `pool` null: on this thread alone.
+  void update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
   void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
   Tag tag(bool answered);           // ends the message; all zero if libcrypto did it
   void refuse();                    // the tag was wrong: wipes what was written
@@ -69,12 +69,12 @@ class Message {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
-  void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
-  void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, Crew* crew);
+  void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, WorkerPool* pool);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
-  bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Crew* crew);
+  bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
   void open_slot(const uint8_t* in, uint64_t bytes);
   bool in_slot(const uint8_t* in, uint64_t bytes) const;
   void leave_slot();

@@ -35,17 +35,18 @@ Sealed by_openssl(const std::vector<uint8_t>& key, const Iv& iv, Bytes additiona
   return out;
 }
 
-Tag feed(Message& message, const std::vector<uint8_t>& in, std::vector<uint8_t>& out, Crew* crew) {
+Tag feed(Message& message, const std::vector<uint8_t>& in, std::vector<uint8_t>& out,
+         WorkerPool* pool) {
   for (size_t at = 0; at < in.size();) {
     const size_t piece = std::min(*rc::gen::inRange<size_t>(1, 400000), in.size() - at);
-    message.update(&in[at], &out[at], piece, crew);
+    message.update(&in[at], &out[at], piece, pool);
     at += piece;
   }
   return message.tag(true);
 }
 
 RC_GTEST_PROP(Message, IsWhatLibcryptoMakes, ()) {
-  static Crew& crew = *new Crew(3);
+  static WorkerPool& pool = *new WorkerPool(3);
   const auto key = random_bytes(Key::kBytes);
   const KnownKey known = know_key(std::span<const uint8_t, Key::kBytes>(key));
   if (known.schedule == nullptr) return;  // no engine here: libcrypto serves
@@ -54,7 +55,7 @@ RC_GTEST_PROP(Message, IsWhatLibcryptoMakes, ()) {
   SystemRandom().fill(iv);
   const auto additional = random_bytes(*rc::gen::inRange<size_t>(0, 40));
   const Sealed right = by_openssl(key, iv, additional, *rc::gen::inRange<size_t>(1, 700000));
-  Crew* const help = *rc::gen::arbitrary<bool>() ? &crew : nullptr;
+  WorkerPool* const help = *rc::gen::arbitrary<bool>() ? &pool : nullptr;
 
   Message message;
   for (const Direction direction : {Direction::to_device, Direction::to_host}) {

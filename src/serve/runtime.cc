@@ -5,7 +5,7 @@
 //
 //   1. describe    which stream, which memory; what must be read in the call is read
 //   2. put         the machine decides; its steps are done
-//   3. let_go      the copies are the lanes'
+//   3. let_go      the copies are the copy threads'
 
 #include "serve/runtime.h"
 
@@ -70,9 +70,10 @@ void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
 // The caller of a loop takes part in it.
 Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
-      crew_(fixed_workers() > 0 ? Crew(fixed_workers() - 1) : Crew(Workforce::make())),
+      pool_(fixed_workers() > 0 ? WorkerPool(fixed_workers() - 1)
+                                : WorkerPool(WorkerQuota::make())),
       staging_(options().staging_bytes_max),
-      speculation_(choose_speculation(options(), crew_.size())),
+      speculation_(choose_speculation(options(), pool_.size())),
       under_way_(copies_options(speculation_)) {
   SEALANE_LOG(info, "sealing ahead %s", serve::describe(speculation_).c_str());
 }
@@ -177,7 +178,7 @@ bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, 
                    uint64_t bytes) {
   std::atomic<bool> whole{true};
   const uint64_t parts = (bytes + kMovePart - 1) / kMovePart;
-  crew_.each(parts, [&](size_t i) {
+  pool_.each(parts, [&](size_t i) {
     const uint64_t began = pace().begin();
     const uint64_t offset = i * kMovePart;
     const uint64_t here = std::min(kMovePart, bytes - offset);
@@ -245,10 +246,10 @@ Code Runtime::put_gate(const Call& call, const PutGate& gate) {
   const StreamHandle handle = call.asked.front().stream;
   StreamGates& gates = call.stream->gates[CopyThreads::place_of(gate.thread)];
   if (memory_operations_.load(std::memory_order_relaxed)) {
-    if (gates.lane == nullptr) {
-      Lane* const lane = lane_at(gate.thread);
-      if (!lane->take_word(gates.word)) return kNotSupported;
-      gates.lane = lane;
+    if (gates.thread == nullptr) {
+      CopyThread* const thread = thread_at(gate.thread);
+      if (!thread->take_word(gates.word)) return kNotSupported;
+      gates.thread = thread;
       gates.behind = gates.word.value + 1 - gate.value;
     }
     const uint32_t value = gate.value + gates.behind;
@@ -305,24 +306,24 @@ void Runtime::let_go(const Call& call) {
   wake(call.plan.copies);
 }
 
-// A lane may have begun, or even be done, with copies of its own accord.
+// A copy thread may have begun, or even be done, with copies of its own accord.
 void Runtime::wake(std::span<const CopyId> copies) {
-  std::vector<std::pair<Lane*, std::vector<CopyId>>> lanes;
+  std::vector<std::pair<CopyThread*, std::vector<CopyId>>> threads;
   {
     const std::lock_guard lock(under_way_.mutex);
     for (const CopyId copy : copies) {
       if (!under_way_.copies.under_way(copy)) continue;
-      Lane* const lane = lanes_[under_way_.copies.thread_of(copy)].get();
-      auto of = std::find_if(lanes.begin(), lanes.end(),
-                             [&](const auto& entry) { return entry.first == lane; });
-      if (of == lanes.end()) of = lanes.insert(of, {lane, {}});
+      CopyThread* const thread = threads_[under_way_.copies.thread_of(copy)].get();
+      auto of = std::find_if(threads.begin(), threads.end(),
+                             [&](const auto& entry) { return entry.first == thread; });
+      if (of == threads.end()) of = threads.insert(of, {thread, {}});
       of->second.push_back(copy);
     }
   }
-  for (const auto& [lane, of] : lanes) lane->wake(of);
+  for (const auto& [thread, of] : threads) thread->wake(of);
 }
 
-// --- what lanes have done here
+// --- what copy threads have done here
 
 bool Runtime::fetch(const HeldCopy& copy) {
   return move(read_memory, copy.program, copy.host, copy.bytes);

@@ -7,7 +7,7 @@
 //
 // What is carried, by whom, when, and what becomes of it is decided by the machine of
 // core/copy/copies.h. The runtime tells it what happens and does what it says: inside the program's
-// calls here, on the lanes' threads in lane.h.
+// calls here, on the copy threads in copy_thread.h.
 //
 // Failure: if something of ours fails (no context, no memory, no thread), copies under way are
 // finished, one line says why, and from then on everything passes. If a copy that was carried fails
@@ -28,10 +28,10 @@
 #include <vector>
 
 #include "core/copy.h"
-#include "os/crew.h"
+#include "os/worker_pool.h"
+#include "serve/copy_thread.h"
 #include "serve/events.h"
 #include "serve/gpu_driver.h"
-#include "serve/lane.h"
 #include "serve/memory.h"
 #include "serve/options.h"
 #include "serve/speculation.h"
@@ -49,7 +49,7 @@ struct CopyAsked {
   bool read_now = false;          // nobody may look at the source after the call
 };
 
-class Runtime final : private LaneOwner {
+class Runtime final : private CopyThreadOwner {
  public:
   // Called once, when the driver is up and CC mode is on.
   static void start(GpuDriver& driver);
@@ -106,7 +106,7 @@ class Runtime final : private LaneOwner {
   RangeMap<DeviceBlock>& device_memory() { return device_memory_; }
   RangeMap<HostBlock>& host_memory() { return host_memory_; }
   void add_host_memory(const Range& range, const HostBlock& block);
-  Crew& crew() { return crew_; }
+  WorkerPool& pool() { return pool_; }
   // Is pinned memory to be ours? It cannot be mapped then: only who was told so may have it.
   bool owns_pinned() const { return options().pinned; }
   const SpeculationChoice& speculation() const { return speculation_; }
@@ -148,13 +148,13 @@ class Runtime final : private LaneOwner {
   // Copies on all workers, with calls that cannot fault.
   bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
 
-  // --- lanes
+  // --- copy threads
   void open_missing(const CopyCall& call);
-  std::unique_ptr<Lane> open_lane(const LaneOptions& wanted, uint64_t reachable);
-  Lane* lane_at(CopyThreadId id);
+  std::unique_ptr<CopyThread> open_thread(const CopyThreadOptions& wanted, uint64_t reachable);
+  CopyThread* thread_at(CopyThreadId id);
   Ahead* make_ahead(int device, int lane);
   std::vector<Ahead*> aheads();
-  int next_lane(int device);
+  int next_number(int device);
   bool fetch(const HeldCopy& copy) override;
   void deliver(const HeldCopy& copy) override;
   void give_back(const HeldCopy& copy) override;
@@ -171,7 +171,7 @@ class Runtime final : private LaneOwner {
   static std::atomic<Runtime*> current_;
 
   GpuDriver& driver_;
-  Crew crew_;
+  WorkerPool pool_;
   Staging staging_;
   const SpeculationChoice speculation_;
   UnderWay under_way_;
@@ -190,10 +190,10 @@ class Runtime final : private LaneOwner {
 
   std::shared_mutex carrying_;  // shared: a call is putting copies into a stream
   // These under UnderWay's mutex.
-  std::vector<std::unique_ptr<Lane>> lanes_;    // by id
-  std::vector<std::unique_ptr<Lane>> retired_;  // closed; their threads may still be leaving
-  std::vector<Ahead*> aheads_;                  // never deleted: a message may still look at one
-  // One lane is opened at a time; these under its mutex.
+  std::vector<std::unique_ptr<CopyThread>> threads_;  // by id
+  std::vector<std::unique_ptr<CopyThread>> retired_;  // closed; their threads may still be leaving
+  std::vector<Ahead*> aheads_;  // never deleted: a message may still look at one
+  // One copy thread is opened at a time; these under its mutex.
   std::mutex opening_;
   std::vector<int> lanes_opened_;       // of each device: their numbers
   std::unique_ptr<SlotBudget> budget_;  // of all slots

@@ -74,11 +74,11 @@ void Runtime::drain(Range range) {
 
 // Nobody may wait for a word of a context that goes: first everything of the program's runs out.
 bool Runtime::give_up_contexts() {
-  std::set<const Lane*> leaving;
+  std::set<const CopyThread*> leaving;
   {
     const std::lock_guard lock(under_way_.mutex);
-    for (const auto& lane : lanes_) {
-      if (lane) leaving.insert(lane.get());
+    for (const auto& thread : threads_) {
+      if (thread) leaving.insert(thread.get());
     }
     if (leaving.empty()) return false;
     under_way_.copies.handle_threads_gone();
@@ -96,24 +96,24 @@ bool Runtime::give_up_contexts() {
     for (const auto& [key, stream] : streams_) {
       const std::lock_guard held(stream->mutex);
       for (StreamGates& gates : stream->gates) {
-        if (!leaving.contains(gates.lane)) continue;
-        gates.lane = nullptr;
+        if (!leaving.contains(gates.thread)) continue;
+        gates.thread = nullptr;
         gates.word = {};
       }
     }
   }
-  std::vector<std::unique_ptr<Lane>> gone;
+  std::vector<std::unique_ptr<CopyThread>> gone;
   {
     const std::lock_guard lock(under_way_.mutex);
-    for (auto& lane : lanes_) {
-      if (leaving.contains(lane.get())) gone.push_back(std::move(lane));
+    for (auto& thread : threads_) {
+      if (leaving.contains(thread.get())) gone.push_back(std::move(thread));
     }
   }
-  for (auto& lane : gone) {
-    if (lane->door() != nullptr) lane->door()->ahead().stop();
-    lane->close();
+  for (auto& thread : gone) {
+    if (thread->door() != nullptr) thread->door()->ahead().stop();
+    thread->close();
     const std::lock_guard lock(under_way_.mutex);
-    retired_.push_back(std::move(lane));
+    retired_.push_back(std::move(thread));
   }
   return true;
 }

@@ -151,7 +151,7 @@ TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
 TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
   driver_.obstruct(stream_);
   EXPECT_EQ(in(0, 100), Route::carried);
-  EXPECT_EQ(in(300, 100), Route::carried);  // on the other lane
+  EXPECT_EQ(in(300, 100), Route::carried);  // on the other copy thread
   runtime_->forget_stream(stream_);
   const StreamHandle other = FakeDriver::stream(8192);
   for (uint64_t at = 1000; at < 2000; at += 200) {

@@ -21,8 +21,8 @@ size_t units_for(uint64_t bytes) {
 
 }  // namespace
 
-SlotBudget::SlotBudget(const std::string& folder, const Cores& cores, uint64_t shared_bytes_max,
-                       uint64_t own_bytes_max)
+SlotBudget::SlotBudget(const std::string& folder, const CpuTopology& cores,
+                       uint64_t shared_bytes_max, uint64_t own_bytes_max)
     : node_(cores.node),
       several_nodes_(cores.nodes > 1),
       own_bytes_max_(std::min(own_bytes_max, shared_bytes_max)),
@@ -65,7 +65,7 @@ void SlotBudget::place(void* memory, uint64_t bytes) const {
 
 void SlotBudget::forget() { units_.forget(); }
 
-std::unique_ptr<SlotBudget> make_slot_budget(const Cores& cores, uint64_t own_bytes_max) {
+std::unique_ptr<SlotBudget> make_slot_budget(const CpuTopology& cores, uint64_t own_bytes_max) {
   const uint64_t memory = read_memory_bytes({}, cores.node);
   const uint64_t shared = memory > 0 ? slot_share(memory) : own_bytes_max;
   return std::make_unique<SlotBudget>("/dev/shm", cores, shared, own_bytes_max);

@@ -18,7 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
-#include "os/cores.h"
+#include "os/cpu_topology.h"
 #include "os/shared_units.h"
 
 namespace sealane::serve {
@@ -31,7 +31,7 @@ class SlotBudget {
   static constexpr uint64_t kUnitBytes = 4_MiB;
 
   // `folder`: /dev/shm, or a test's. `shared`: of all processes on the node.
-  SlotBudget(const std::string& folder, const Cores& cores, uint64_t shared_bytes_max,
+  SlotBudget(const std::string& folder, const CpuTopology& cores, uint64_t shared_bytes_max,
              uint64_t own_bytes_max);
   SlotBudget(const SlotBudget&) = delete;
   SlotBudget& operator=(const SlotBudget&) = delete;
@@ -56,6 +56,6 @@ class SlotBudget {
 };
 
 // Of this process, whose workers have these cores.
-std::unique_ptr<SlotBudget> make_slot_budget(const Cores& cores, uint64_t own_bytes_max);
+std::unique_ptr<SlotBudget> make_slot_budget(const CpuTopology& cores, uint64_t own_bytes_max);
 
 }  // namespace sealane::serve

@@ -31,7 +31,7 @@ class SlotBudgetTest : public testing::Test {
   ~SlotBudgetTest() override { std::filesystem::remove_all(folder_); }
 
   std::string folder_ = std::filesystem::temp_directory_path() / "sealane-budget-XXXXXX";
-  const Cores cores_;
+  const CpuTopology cores_;
 };
 
 TEST_F(SlotBudgetTest, AProcessHasItsOwnBound) {
@@ -47,7 +47,7 @@ TEST_F(SlotBudgetTest, AProcessHasItsOwnBound) {
 TEST_F(SlotBudgetTest, AllHaveOneTogether) {
   SlotBudget one(folder_, cores_, 4 * kUnit, 4 * kUnit);
   SlotBudget other(folder_, cores_, 4 * kUnit, 4 * kUnit);
-  Cores far;
+  CpuTopology far;
   far.node = 1;
   SlotBudget elsewhere(folder_, far, 4 * kUnit, 4 * kUnit);
   EXPECT_TRUE(one.take(2 * kUnit + 1)) << "three units";
@@ -137,7 +137,7 @@ TEST_F(SlotBudgetTest, MemoryIsPutWhereTheWorkersAre) {
   void* const memory =
       mmap(nullptr, kUnit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  Cores several;
+  CpuTopology several;
   several.nodes = 2;  // as far as it knows
   SlotBudget(folder_, several, kUnit, kUnit).place(memory, kUnit);
   int mode = -1;

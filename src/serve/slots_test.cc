@@ -54,7 +54,7 @@ class Driver {
       random.fill({buffers_[i], kBytes});
       host_.add(range(i), {.ours = true});
     }
-    ahead_ = new Ahead(crew_, host_, options);  // like the runtime's: never deleted
+    ahead_ = new Ahead(pool_, host_, options);  // like the runtime's: never deleted
   }
   ~Driver() {
     ahead_->stop();
@@ -130,7 +130,7 @@ class Driver {
     message.add_additional(Bytes(iv));
     const uint64_t piece = (bytes + way_.updates - 1) / way_.updates;
     for (uint64_t at = 0; at < bytes; at += piece) {
-      message.update(in + at, &out[at], std::min(piece, bytes - at), &crew_);
+      message.update(in + at, &out[at], std::min(piece, bytes - at), &pool_);
       if (!stray || bytes == 1) continue;
       plain.resize(piece);
       out.resize(piece);
@@ -153,7 +153,7 @@ class Driver {
   }
 
   const Way way_;
-  Crew& crew_ = *new Crew(2);  // its threads never end
+  WorkerPool& pool_ = *new WorkerPool(2);  // its threads never end
   RangeMap<HostBlock>& host_ = *new RangeMap<HostBlock>;
   KnownKey known_;
   IvLaw law_;

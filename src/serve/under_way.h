@@ -5,9 +5,9 @@
 // the machine cannot know of a copy: where its bytes are, and which handles of the driver its
 // stream, its event and its gates have. Nothing is decided here.
 //
-// Threads: the program's and the lanes'. Of UnderWay everything is under `mutex`; a HeldCopy that
-// is being carried is its lane's until the machine was told that it has ended. Lock order: a
-// stream's mutex, this one, an Ahead's.
+// Threads: the program's and the copy threads'. Of UnderWay everything is under `mutex`; a HeldCopy
+// that is being carried is its copy thread's until the machine was told that it has ended. Lock
+// order: a stream's mutex, this one, an Ahead's.
 #pragma once
 
 #include <array>
@@ -45,12 +45,12 @@ class Ticket {
   std::atomic<uint32_t> done_{0};
 };
 
-class Lane;
+class CopyThread;
 
-// What one lane has of a stream's gates. The machine counts them from 1; the word, which others had
-// before, goes on from where it was.
+// What one copy thread has of a stream's gates. The machine counts them from 1; the word, which
+// others had before, goes on from where it was.
 struct StreamGates {
-  Lane* lane = nullptr;  // whose word it is
+  CopyThread* thread = nullptr;  // whose word it is
   GateWord word;
   uint32_t behind = 0;  // by so much the word is ahead of the machine's count
   std::deque<std::pair<uint32_t, std::shared_ptr<Ticket>>>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lanes: opened when the machine asks for one; and those who seal ahead for some of them.
+// The copy threads: opened when the machine asks for one; and those who seal ahead for some of
+// them.
 
 #include <algorithm>
 
@@ -12,41 +13,42 @@
 
 namespace sealane::serve {
 
-Lane* Runtime::lane_at(CopyThreadId id) {
+CopyThread* Runtime::thread_at(CopyThreadId id) {
   const std::lock_guard lock(under_way_.mutex);
-  return lanes_[id].get();
+  return threads_[id].get();
 }
 
 void Runtime::open_missing(const CopyCall& call) {
   const auto missing = [&] {
     const std::lock_guard lock(under_way_.mutex);
     const auto id = under_way_.copies.missing_thread(call);
-    const bool leaving = id && *id < lanes_.size() && lanes_[*id];  // give_up_contexts() has it
+    const bool leaving = id && *id < threads_.size() && threads_[*id];  // give_up_contexts() has it
     return leaving ? std::nullopt : id;
   };
   while (missing()) {
     const std::lock_guard opening(opening_);
     const auto id = missing();
     if (!id) return;  // somebody else was quicker
-    LaneOptions wanted;
+    CopyThreadOptions wanted;
     wanted.id = *id;
     wanted.carrier.device = static_cast<int>(call.device);
-    wanted.carrier.lane = next_lane(wanted.carrier.device);
+    wanted.carrier.lane = next_number(wanted.carrier.device);
     wanted.carrier.direction = CopyThreads::direction_of(*id);
     if (CopyThreads::is_bulk(*id)) {
       wanted.ahead = make_ahead(wanted.carrier.device, wanted.carrier.lane);
     }
-    std::unique_ptr<Lane> made = open_lane(wanted, call.device_address);
+    std::unique_ptr<CopyThread> made = open_thread(wanted, call.device_address);
     if (!made && wanted.ahead != nullptr) wanted.ahead->stop();
     const std::lock_guard lock(under_way_.mutex);
-    if (lanes_.size() <= *id) lanes_.resize(*id + 1);
+    if (threads_.size() <= *id) threads_.resize(*id + 1);
     under_way_.copies.handle_thread(*id, made != nullptr, made ? made->door() : nullptr);
-    lanes_[*id] = std::move(made);
+    threads_[*id] = std::move(made);
   }
 }
 
-std::unique_ptr<Lane> Runtime::open_lane(const LaneOptions& wanted, uint64_t reachable) {
-  auto made = Lane::open(driver_, *this, under_way_, wanted);
+std::unique_ptr<CopyThread> Runtime::open_thread(const CopyThreadOptions& wanted,
+                                                 uint64_t reachable) {
+  auto made = CopyThread::open(driver_, *this, under_way_, wanted);
   if (!made) {
     SEALANE_LOG(info, "the driver has no context for another lane");
     return nullptr;
@@ -66,8 +68,8 @@ std::unique_ptr<Lane> Runtime::open_lane(const LaneOptions& wanted, uint64_t rea
   return nullptr;
 }
 
-// Those who watch tell lanes apart by it: one that is opened again has another.
-int Runtime::next_lane(int device) {
+// Those who watch tell copy threads apart by it: one that is opened again has another.
+int Runtime::next_number(int device) {
   const auto of = static_cast<size_t>(device);
   if (of >= lanes_opened_.size()) lanes_opened_.resize(of + 1);
   return lanes_opened_[of]++;
@@ -78,12 +80,12 @@ Ahead* Runtime::make_ahead(int device, int lane) {
   made.device = device;
   made.lane = lane;
   made.policy = *speculation_.policy;
-  made.costs = measure_costs(crew_.size());
+  made.costs = measure_costs(pool_.size());
   made.slot_bytes_max = options().slot_bytes_max / under_way_.copies.options().threads.bulk;
   made.page_guards = !speculation_.digests;
-  if (budget_ == nullptr) budget_ = make_slot_budget(crew_.cores(), options().slot_bytes_max);
+  if (budget_ == nullptr) budget_ = make_slot_budget(pool_.cores(), options().slot_bytes_max);
   made.budget = budget_.get();
-  auto* const ahead = new Ahead(crew_, host_memory_, made);
+  auto* const ahead = new Ahead(pool_, host_memory_, made);
   {
     const std::lock_guard lock(under_way_.mutex);
     aheads_.push_back(ahead);
@@ -117,7 +119,7 @@ void Runtime::for_snapshots(const Call& call, Visit visit) {
 }
 
 // A snapshot is what a copy carries from now on: what was sealed from its source is compared with
-// it here. Other sources are compared when their turn has come (Lane::look_at_guards).
+// it here. Other sources are compared when their turn has come (CopyThread::look_at_guards).
 void Runtime::look_at_guards(const Call& call) {
   for_snapshots(call, [](Ahead& ahead, const Range& source) { ahead.check_guards(source); });
 }

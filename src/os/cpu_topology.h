@@ -20,7 +20,7 @@ struct KernelFiles {
   std::string root;  // in front of /proc and /sys
 };
 
-struct Cores {
+struct CpuTopology {
   std::vector<unsigned> own;  // numbers of the cores of our node this process may run on
   size_t node = 0;
   size_t nodes = 1;
@@ -34,8 +34,9 @@ struct Cores {
 
 // `allowed`: cores the process may run on; `here`: the one the caller runs on, which decides whose
 // node it is. The memory our workers read and write was first touched there.
-Cores read_cores(const KernelFiles& files, const std::vector<unsigned>& allowed, unsigned here);
-Cores read_cores();  // of this process, now
+CpuTopology read_cpu_topology(const KernelFiles& files, const std::vector<unsigned>& allowed,
+                              unsigned here);
+CpuTopology read_cpu_topology();  // of this process, now
 
 // Memory of a node in bytes, or what the control group allows if that is less. 0: cannot be read.
 uint64_t read_memory_bytes(const KernelFiles& files, size_t node);
@@ -59,7 +60,7 @@ class CoreLoad {
 
 // The threads that should share a loop when others keep `busy` cores busy, of which `workers` is
 // what our workers use themselves.
-unsigned workers_for(const Cores& cores, double busy, double workers);
+unsigned workers_for(const CpuTopology& cores, double busy, double workers);
 
 // --- the parts that read the kernel's texts
 std::vector<unsigned> parse_core_list(std::string_view list);  // "0-2,8" is 0 1 2 8

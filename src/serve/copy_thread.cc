@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "serve/lane.h"
+#include "serve/copy_thread.h"
 
 #include <sched.h>
 
@@ -28,36 +28,37 @@ Instant now() { return SteadyClock().now(); }
 
 Stream::~Stream() {
   for (const StreamGates& of : gates) {
-    if (of.lane != nullptr) of.lane->give_word(of.word);
+    if (of.thread != nullptr) of.thread->give_word(of.word);
   }
 }
 
-std::unique_ptr<Lane> Lane::open(GpuDriver& driver, LaneOwner& owner, UnderWay& under_way,
-                                 const LaneOptions& options) {
-  LaneContext context;
-  if (driver.make_lane(options.carrier.device, context) != kSuccess) return nullptr;
-  return std::unique_ptr<Lane>(new Lane(driver, owner, under_way, options, context));
+std::unique_ptr<CopyThread> CopyThread::open(GpuDriver& driver, CopyThreadOwner& owner,
+                                             UnderWay& under_way,
+                                             const CopyThreadOptions& options) {
+  CopyContext context;
+  if (driver.make_context(options.carrier.device, context) != kSuccess) return nullptr;
+  return std::unique_ptr<CopyThread>(new CopyThread(driver, owner, under_way, options, context));
 }
 
-Lane::Lane(GpuDriver& driver, LaneOwner& owner, UnderWay& under_way, const LaneOptions& options,
-           LaneContext context)
+CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& under_way,
+                       const CopyThreadOptions& options, CopyContext context)
     : driver_(driver),
       owner_(owner),
       under_way_(under_way),
       id_(options.id),
       carrier_(options.carrier),
       context_(context),
-      stand_in_(driver, options.carrier.direction),
+      proxy_(driver, options.carrier.direction),
       crossing_(driver, options.carrier.direction) {
   if (options.ahead != nullptr) door_.emplace(*options.ahead);
 }
 
-Code Lane::probe(uint64_t device_address) {
+Code CopyThread::probe(uint64_t device_address) {
   uint32_t unused = 0;
   return driver_.copy(context_, Direction::to_host, device_address, &unused, 1);
 }
 
-bool Lane::take_word(GateWord& out) {
+bool CopyThread::take_word(GateWord& out) {
   const std::lock_guard lock(words_mutex_);
   if (free_words_.empty()) {
     uint64_t memory = 0;
@@ -70,22 +71,22 @@ bool Lane::take_word(GateWord& out) {
 }
 
 // Its value goes on from where it was: an old gate may still have to look at it.
-void Lane::give_word(const GateWord& word) {
+void CopyThread::give_word(const GateWord& word) {
   const std::lock_guard lock(words_mutex_);
   free_words_.push_back(word);
 }
 
-void Lane::wake(std::span<const CopyId> copies) {
+void CopyThread::wake(std::span<const CopyId> copies) {
   Lock lock(under_way_.mutex);
   ++wakes_;
   if (thread_ == Thread::none) {
-    const bool started = start_thread<&Lane::work>("sealane-lane", this);
+    const bool started = start_thread<&CopyThread::work>("sealane-lane", this);
     thread_ = started ? Thread::ours : Thread::callers;
   }
   const bool ours = thread_ == Thread::ours;
   lock.unlock();
   if (ours) return asked_.notify_one();
-  // There was no thread to be had: from then on callers do the lane's work.
+  // There was no thread to be had: from then on callers do the copy thread's work.
   if (door_) door_->ahead().stop();  // it must see all or nothing
   const auto over = [&] {
     return std::none_of(copies.begin(), copies.end(),
@@ -101,7 +102,7 @@ void Lane::wake(std::span<const CopyId> copies) {
   }
 }
 
-void Lane::work() {
+void CopyThread::work() {
   driver_.enter_thread();
   Lock lock(under_way_.mutex);
   while (!closing_) {
@@ -111,7 +112,7 @@ void Lane::work() {
 
 // With nothing to carry: those who seal ahead may have something for the workers, and say when to
 // ask them again.
-void Lane::rest(Lock& lock) {
+void CopyThread::rest(Lock& lock) {
   const auto asked = [&] { return closing_ || under_way_.copies.threads().pending(id_) > 0; };
   if (asked()) {
     asked_.wait_for(lock, kPoll, [&] { return closing_ || wakes_ != wakes_seen_; });
@@ -130,7 +131,7 @@ void Lane::rest(Lock& lock) {
 }
 
 // False: nothing may go.
-bool Lane::serve_once(Lock& lock) {
+bool CopyThread::serve_once(Lock& lock) {
   wakes_seen_ = wakes_;
   look_at_events(lock);
   look_at_guards(lock);
@@ -143,7 +144,7 @@ bool Lane::serve_once(Lock& lock) {
 // --- 1. look
 
 // One is enough, unless somebody plans with all of them.
-void Lane::look_at_events(Lock& lock) {
+void CopyThread::look_at_events(Lock& lock) {
   under_way_.copies.awaited(id_, events_);
   leases_.clear();
   for (const EventKey event : events_) {
@@ -164,7 +165,7 @@ void Lane::look_at_events(Lock& lock) {
 
 // Their turn has come: all that could write their sources before is done. What was sealed from
 // there is compared with what is there now.
-void Lane::look_at_guards(Lock& lock) {
+void CopyThread::look_at_guards(Lock& lock) {
   if (!door_ || door_->stopped()) return;
   under_way_.copies.at_turn(id_, at_turn_);
   if (at_turn_.empty()) return;
@@ -175,7 +176,7 @@ void Lane::look_at_guards(Lock& lock) {
   lock.lock();
 }
 
-bool Lane::take(Lock& lock) {
+bool CopyThread::take(Lock& lock) {
   const auto* taken = under_way_.copies.take(id_, now());
   if (taken == nullptr && door_ && !door_->stopped()) {
     lock.unlock();
@@ -192,7 +193,7 @@ bool Lane::take(Lock& lock) {
 
 // --- 2. carry
 
-Code Lane::carry(Lock& lock) {
+Code CopyThread::carry(Lock& lock) {
   if (handed_.dropped) {
     if (watched()) tell_dropped(*copies_.front());
     return kSuccess;
@@ -219,7 +220,7 @@ Code Lane::carry(Lock& lock) {
 }
 
 // It ends with the error its context has.
-void Lane::tell_dropped(const HeldCopy& copy) const {
+void CopyThread::tell_dropped(const HeldCopy& copy) const {
   const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
   const Code code = under_way_.copies.failure_of(context);
   tell_carried(copy, 0, copy.bytes, code, now(), now(), 1);
@@ -227,7 +228,7 @@ void Lane::tell_dropped(const HeldCopy& copy) const {
 
 // Several at once, if there is memory to gather them in and all their sources are there. A source
 // that is gone fails its own copy, and it alone.
-bool Lane::prepare_together(Lock& lock) {
+bool CopyThread::prepare_together(Lock& lock) {
   lock.unlock();
   const bool ready = crossing_.ready(context_, *handed_.together) && fetch_all();
   lock.lock();
@@ -237,14 +238,14 @@ bool Lane::prepare_together(Lock& lock) {
   return false;
 }
 
-bool Lane::fetch_all() {
+bool CopyThread::fetch_all() {
   return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
     const bool inward = carrier_.direction == Direction::to_device;
     return !inward || copy->program == nullptr || owner_.fetch(*copy);
   });
 }
 
-Code Lane::cross() {
+Code CopyThread::cross() {
   const Instant begin = watched() ? now() : Instant{};
   parts_.clear();
   for (const HeldCopy* copy : copies_) {
@@ -264,32 +265,32 @@ Code Lane::cross() {
   return code;
 }
 
-// In this lane's context. Meanwhile it is this thread's copy in flight.
-Code Lane::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
+// In this copy thread's context. Meanwhile it is this thread's copy in flight.
+Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
   const Instant begin = watched() ? now() : Instant{};
   uint8_t* const host = copy.host + offset;
   const uint64_t device = copy.device_address + offset;
   copy_in_flight() = {copy.id, {reinterpret_cast<uint64_t>(host), bytes}};
   const Code code = copy.drivers ? driver_.copy(context_, carrier_.direction, device, host, bytes)
-                                 : stand_in_.copy(context_, device, host, bytes);
+                                 : proxy_.copy(context_, device, host, bytes);
   copy_in_flight() = {};
   if (watched()) tell_carried(copy, offset, bytes, code, begin, now(), 1);
   return code;
 }
 
 // Messages that carry nothing anybody reads.
-Code Lane::pad(uint64_t count) {
+Code CopyThread::pad(uint64_t count) {
   if (pad_word_.address == 0 && !take_word(pad_word_)) return kNotSupported;
   uint8_t nothing = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const Code code = stand_in_.copy(context_, pad_word_.address, &nothing, 1);
+    const Code code = proxy_.copy(context_, pad_word_.address, &nothing, 1);
     if (code != kSuccess) return code;
   }
   return kSuccess;
 }
 
-void Lane::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
-                        Instant begin, Instant end, size_t together) const {
+void CopyThread::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
+                              Instant begin, Instant end, size_t together) const {
   Event event;
   event.kind = EventKind::carried;
   event.direction = carrier_.direction;
@@ -308,9 +309,9 @@ void Lane::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t bytes, C
 
 // A context whose copy failed does nothing more. The gates still have to open, so that whoever
 // waits behind them learns of the error.
-void Lane::replace_context() {
-  LaneContext fresh;
-  if (driver_.make_lane(carrier_.device, fresh) == kSuccess) {
+void CopyThread::replace_context() {
+  CopyContext fresh;
+  if (driver_.make_context(carrier_.device, fresh) == kSuccess) {
     const std::lock_guard lock(words_mutex_);  // words are allocated from other threads
     context_ = fresh;
   }
@@ -319,7 +320,7 @@ void Lane::replace_context() {
 
 // --- 3. end
 
-void Lane::end(Lock& lock, Code code) {
+void CopyThread::end(Lock& lock, Code code) {
   if (door_ && (handed_.last || code != kSuccess)) {
     lock.unlock();
     for (const HeldCopy* copy : copies_) door_->ahead().settle(copy->host, copy->bytes);
@@ -354,7 +355,7 @@ void Lane::end(Lock& lock, Code code) {
   lock.lock();
 }
 
-void Lane::perform(const Ending& ending) {
+void CopyThread::perform(const Ending& ending) {
   const auto held = [&](CopyId id) -> HeldCopy& {
     const auto found = std::find(handed_.copies.begin(), handed_.copies.end(), id);
     return *copies_[static_cast<size_t>(found - handed_.copies.begin())];
@@ -376,7 +377,7 @@ void Lane::perform(const Ending& ending) {
 }
 
 // All that is carried at once is of one stream.
-void Lane::open_gate(const OpenGate& gate) {
+void CopyThread::open_gate(const OpenGate& gate) {
   Stream& stream = *copies_.front()->stream;
   StreamGates& gates = stream.gates[CopyThreads::place_of(id_)];
   if (gates.word.address != 0) {
@@ -394,14 +395,14 @@ void Lane::open_gate(const OpenGate& gate) {
   }
 }
 
-void Lane::close() {
+void CopyThread::close() {
   {
     const std::lock_guard lock(under_way_.mutex);
     closing_ = true;
   }
   asked_.notify_one();
-  stand_in_.drop();
-  driver_.drop_lane(context_);
+  proxy_.drop();
+  driver_.drop_context(context_);
 }
 
 }  // namespace sealane::serve

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Worker threads that share one loop at a time with whoever calls for it, and do jobs of their own
-// when there is none. The caller of a loop always takes part, so a crew that is busy, has no
+// when there is none. The caller of a loop always takes part, so a pool that is busy, has no
 // threads or could not start any is slow, never stuck.
 //
 // What comes first: loops, then loops of jobs (which give way at every index), then new jobs. So
@@ -11,8 +11,8 @@
 //
 // Threads: run() from any thread, also several at once; loops of different callers share the
 // workers. Workers start with the first loop that wants them and sleep when there is nothing to do
-// (after a spin of a few microseconds). With a Workforce a worker asks it about once a second how
-// many may be at work; the others sleep. In the child of a fork() there are none, and no crew is
+// (after a spin of a few microseconds). With a WorkerQuota a worker asks it about once a second how
+// many may be at work; the others sleep. In the child of a fork() there are none, and no pool is
 // used: abandon() says so.
 #pragma once
 
@@ -27,15 +27,15 @@
 #include <mutex>
 #include <vector>
 
-#include "os/workforce.h"
+#include "os/worker_quota.h"
 
 namespace sealane {
 
-class Crew {
+class WorkerPool {
  public:
-  explicit Crew(unsigned workers) : workers_(workers), at_work_(workers) {}
-  explicit Crew(std::unique_ptr<Workforce> force)  // as many as it says
-      : force_(std::move(force)), workers_(force_->workers_max()), at_work_(force_->consider(0)) {}
+  explicit WorkerPool(unsigned workers) : workers_(workers), at_work_(workers) {}
+  explicit WorkerPool(std::unique_ptr<WorkerQuota> quota)  // as many as it says
+      : quota_(std::move(quota)), workers_(quota_->workers_max()), at_work_(quota_->consider(0)) {}
 
   // Calls body(context, i) once for every i below count, spread over the caller and the workers;
   // returns when all calls have returned. `body` must not throw.
@@ -68,7 +68,7 @@ class Crew {
 
   unsigned size() const { return at_work_ + 1; }  // threads that share a loop
   // Where its workers run.
-  Cores cores() const { return force_ != nullptr ? force_->cores() : read_cores(); }
+  CpuTopology cores() const { return quota_ != nullptr ? quota_->cores() : read_cpu_topology(); }
   void abandon();  // the threads are gone: after fork
 
  private:
@@ -84,16 +84,16 @@ class Crew {
   static void leave(Loop& loop);
   void give_way();
   void wake(bool one);
-  // Asks the workforce, if it is time to.
+  // Asks the quota, if it is time to.
   void consider();
   void rest();
   double used_by_workers();
 
-  const std::unique_ptr<Workforce> force_;
+  const std::unique_ptr<WorkerQuota> quota_;
   std::atomic<unsigned> workers_;  // that there are
   std::atomic<unsigned> at_work_;  // that may work: those with the lowest numbers
   std::atomic<int64_t> consider_at_{0};
-  std::mutex force_mutex_;          // before mutex_
+  std::mutex quota_mutex_;          // before mutex_
   std::vector<pthread_t> threads_;  // they never end
   double cpu_s_ = 0;                // of the workers, when last considered
   int64_t considered_ = 0;          // and when that was

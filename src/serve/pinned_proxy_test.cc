@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "serve/stand_in.h"
+#include "serve/pinned_proxy.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class SealingDriver final : public GpuDriver {
   std::vector<const void*> copied_from;
   Code next_copy = kSuccess;
 
-  Code copy(const LaneContext&, Direction direction, uint64_t address, void* host,
+  Code copy(const CopyContext&, Direction direction, uint64_t address, void* host,
             uint64_t bytes) override {
     copied_from.push_back(host);
     if (next_copy != kSuccess) return next_copy;
@@ -51,7 +51,7 @@ class SealingDriver final : public GpuDriver {
     }
     return kSuccess;
   }
-  Code allocate_host(const LaneContext&, uint64_t bytes, void*& out) override {
+  Code allocate_host(const CopyContext&, uint64_t bytes, void*& out) override {
     if (refuses_memory) return 2;
     out = new uint8_t[bytes]();
     pinned.insert(out);
@@ -63,14 +63,14 @@ class SealingDriver final : public GpuDriver {
   }
   bool refuses_memory = false;
 
-  Code make_lane(int, LaneContext&) override { return kSuccess; }
+  Code make_context(int, CopyContext&) override { return kSuccess; }
   void enter_thread() override {}
-  void drop_lane(const LaneContext&) override {}
-  Code allocate(const LaneContext&, uint64_t, uint64_t&) override { return kNotSupported; }
-  Code move_within(const LaneContext&, std::span<const DeviceMove>) override {
+  void drop_context(const CopyContext&) override {}
+  Code allocate(const CopyContext&, uint64_t, uint64_t&) override { return kNotSupported; }
+  Code move_within(const CopyContext&, std::span<const DeviceMove>) override {
     return kNotSupported;
   }
-  Code set_word(const LaneContext&, uint64_t, uint32_t) override { return kNotSupported; }
+  Code set_word(const CopyContext&, uint64_t, uint32_t) override { return kNotSupported; }
   Code context_of(StreamHandle, ContextHandle&) override { return kNotSupported; }
   Code device_of(ContextHandle, int&) override { return kNotSupported; }
   Code make_event(ContextHandle, EventHandle&) override { return kNotSupported; }
@@ -108,84 +108,84 @@ std::vector<uint8_t> pattern(uint64_t bytes, uint8_t first) {
   return made;
 }
 
-class StandInTest : public testing::TestWithParam<SealingDriver::Kind> {};
+class PinnedProxyTest : public testing::TestWithParam<SealingDriver::Kind> {};
 
 // Whatever a driver does, the right bytes arrive.
-TEST_P(StandInTest, CarriesTheRightBytesToTheDevice) {
+TEST_P(PinnedProxyTest, CarriesTheRightBytesToTheDevice) {
   for (const uint64_t bytes : {uint64_t{1}, 64_KiB, 64_KiB + 1, 3_MiB + 5, 17_MiB}) {
     SealingDriver driver(GetParam());
-    StandIn stand_in(driver, Direction::to_device);
+    PinnedProxy proxy(driver, Direction::to_device);
     for (uint8_t round = 1; round <= 3; ++round) {
       auto source = pattern(bytes, round);
-      ASSERT_EQ(stand_in.copy({}, 100, source.data(), bytes), kSuccess);
+      ASSERT_EQ(proxy.copy({}, 100, source.data(), bytes), kSuccess);
       ASSERT_EQ(std::memcmp(&driver.device[100], source.data(), bytes), 0) << bytes;
     }
-    stand_in.drop();
+    proxy.drop();
     EXPECT_TRUE(driver.pinned.empty());
   }
 }
 
-TEST_P(StandInTest, CarriesTheRightBytesToTheHost) {
+TEST_P(PinnedProxyTest, CarriesTheRightBytesToTheHost) {
   for (const uint64_t bytes : {uint64_t{1}, 64_KiB, 64_KiB + 1, 3_MiB + 5, 17_MiB}) {
     SealingDriver driver(GetParam());
-    StandIn stand_in(driver, Direction::to_host);
+    PinnedProxy proxy(driver, Direction::to_host);
     for (uint8_t round = 1; round <= 3; ++round) {
       const auto source = pattern(bytes, round);
       std::copy(source.begin(), source.end(), driver.device.begin() + 100);
       std::vector<uint8_t> destination(bytes);
-      ASSERT_EQ(stand_in.copy({}, 100, destination.data(), bytes), kSuccess);
+      ASSERT_EQ(proxy.copy({}, 100, destination.data(), bytes), kSuccess);
       ASSERT_EQ(destination, source);
     }
-    stand_in.drop();
+    proxy.drop();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Drivers, StandInTest,
+INSTANTIATE_TEST_SUITE_P(Drivers, PinnedProxyTest,
                          testing::Values(SealingDriver::direct, SealingDriver::staging,
                                          SealingDriver::last_first, SealingDriver::twice,
                                          SealingDriver::hasty, SealingDriver::beyond));
 
-TEST(StandIn, TheDriverSeesOnlyItsOwnMemory) {
+TEST(PinnedProxy, TheDriverSeesOnlyItsOwnMemory) {
   SealingDriver driver(SealingDriver::direct);
-  StandIn stand_in(driver, Direction::to_device);
+  PinnedProxy proxy(driver, Direction::to_device);
   auto source = pattern(20_MiB, 1);
-  stand_in.copy({}, 0, source.data(), source.size());
+  proxy.copy({}, 0, source.data(), source.size());
   ASSERT_EQ(driver.copied_from.size(), 2u);  // in pieces
   for (const void* from : driver.copied_from) EXPECT_TRUE(driver.pinned.contains(from));
-  stand_in.drop();
+  proxy.drop();
 }
 
-TEST(StandIn, ADriverThatStagesIsTriedOnce) {
+TEST(PinnedProxy, ADriverThatStagesIsTriedOnce) {
   SealingDriver driver(SealingDriver::staging);
-  StandIn stand_in(driver, Direction::to_device);
+  PinnedProxy proxy(driver, Direction::to_device);
   auto source = pattern(2_MiB, 1);
-  for (int i = 0; i < 3; ++i) stand_in.copy({}, 0, source.data(), source.size());
+  for (int i = 0; i < 3; ++i) proxy.copy({}, 0, source.data(), source.size());
   ASSERT_EQ(driver.copied_from.size(), 4u);
   EXPECT_NE(driver.copied_from[0], source.data());
   for (int i = 1; i < 4; ++i) EXPECT_EQ(driver.copied_from[i], source.data());
-  stand_in.drop();
+  proxy.drop();
 }
 
-TEST(StandIn, WithoutMemoryTheDriverGetsTheRealPlace) {
+TEST(PinnedProxy, WithoutMemoryTheDriverGetsTheRealPlace) {
   SealingDriver driver(SealingDriver::direct);
   driver.refuses_memory = true;
-  StandIn stand_in(driver, Direction::to_device);
+  PinnedProxy proxy(driver, Direction::to_device);
   auto source = pattern(2_MiB, 1);
-  EXPECT_EQ(stand_in.copy({}, 0, source.data(), source.size()), kSuccess);
+  EXPECT_EQ(proxy.copy({}, 0, source.data(), source.size()), kSuccess);
   EXPECT_EQ(driver.copied_from[0], source.data());
 }
 
-TEST(StandIn, AnErrorOfTheDriverIsTheCopys) {
+TEST(PinnedProxy, AnErrorOfTheDriverIsTheCopys) {
   SealingDriver driver(SealingDriver::direct);
   driver.next_copy = kForged;
-  StandIn stand_in(driver, Direction::to_device);
+  PinnedProxy proxy(driver, Direction::to_device);
   auto source = pattern(2_MiB, 1);
-  EXPECT_EQ(stand_in.copy({}, 0, source.data(), source.size()), kForged);
+  EXPECT_EQ(proxy.copy({}, 0, source.data(), source.size()), kForged);
   EXPECT_EQ(driver.copied_from.size(), 1u);  // not tried again
-  stand_in.drop();
+  proxy.drop();
 }
 
-TEST(StandIn, OtherAddressesStayWhatTheyAre) {
+TEST(PinnedProxy, OtherAddressesStayWhatTheyAre) {
   uint8_t byte = 0;
   EXPECT_EQ(real_source(&byte, 1), &byte);
   EXPECT_EQ(real_destination(&byte, 1), &byte);

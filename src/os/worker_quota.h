@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many workers a crew may have at work, now: what the cores and their load leave (cores.h),
-// within what all processes of the user may have together (shared_units.h). Looked at again now and
-// then; who rests gives its slots back.
+// How many workers a pool may have at work, now: what the cores and their load leave
+// (cpu_topology.h), within what all processes of the user may have together (shared_units.h).
+// Looked at again now and then; who rests gives its slots back.
 //
 // Threads: one at a time.
 #pragma once
@@ -11,16 +11,16 @@
 #include <memory>
 #include <string>
 
-#include "os/cores.h"
+#include "os/cpu_topology.h"
 #include "os/shared_units.h"
 
 namespace sealane {
 
-class Workforce {
+class WorkerQuota {
  public:
-  Workforce(Cores cores, KernelFiles files, const std::string& slots_folder);
+  WorkerQuota(CpuTopology cores, KernelFiles files, const std::string& slots_folder);
   // Of this process.
-  static std::unique_ptr<Workforce> make();
+  static std::unique_ptr<WorkerQuota> make();
 
   // Besides the thread that asks, as below.
   unsigned workers_max() const { return cores_.workers_max() - 1; }
@@ -30,10 +30,10 @@ class Workforce {
   unsigned rest();
   void forget() { slots_.forget(); }
 
-  const Cores& cores() const { return cores_; }
+  const CpuTopology& cores() const { return cores_; }
 
  private:
-  const Cores cores_;
+  const CpuTopology cores_;
   CoreLoad load_;
   SharedUnits slots_;
 };

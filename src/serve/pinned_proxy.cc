@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "serve/stand_in.h"
+#include "serve/pinned_proxy.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,23 +12,23 @@
 namespace sealane::serve {
 
 // Those with a copy in flight. Read in every EVP call, also of forked children: no locks.
-struct StandIns {
+struct PinnedProxies {
   static constexpr size_t kMax = 128;
-  static std::atomic<StandIn*> busy[kMax];
+  static std::atomic<PinnedProxy*> busy[kMax];
   static std::atomic<unsigned> count;
 
-  static bool enter(StandIn* one) {
+  static bool enter(PinnedProxy* one) {
     for (auto& entry : busy) {
-      StandIn* none = nullptr;
+      PinnedProxy* none = nullptr;
       if (!entry.compare_exchange_strong(none, one)) continue;
       count.fetch_add(1);
       return true;
     }
     return false;
   }
-  static void leave(StandIn* one) {
+  static void leave(PinnedProxy* one) {
     for (auto& entry : busy) {
-      StandIn* mine = one;
+      PinnedProxy* mine = one;
       if (!entry.compare_exchange_strong(mine, nullptr)) continue;
       count.fetch_sub(1);
       return;
@@ -37,27 +37,27 @@ struct StandIns {
   static uint8_t* find(Direction direction, const uint8_t* named, uint64_t bytes) {
     if (count.load(std::memory_order_relaxed) == 0) return nullptr;
     for (auto& entry : busy) {
-      StandIn* one = entry.load(std::memory_order_acquire);
+      PinnedProxy* one = entry.load(std::memory_order_acquire);
       if (one == nullptr) continue;
       if (uint8_t* real = one->find(direction, named, bytes)) return real;
     }
     return nullptr;
   }
 };
-std::atomic<StandIn*> StandIns::busy[kMax];
-std::atomic<unsigned> StandIns::count{0};
+std::atomic<PinnedProxy*> PinnedProxies::busy[kMax];
+std::atomic<unsigned> PinnedProxies::count{0};
 
 const uint8_t* real_source(const uint8_t* in, uint64_t bytes) {
-  const uint8_t* real = StandIns::find(Direction::to_device, in, bytes);
+  const uint8_t* real = PinnedProxies::find(Direction::to_device, in, bytes);
   return real != nullptr ? real : in;
 }
 
 uint8_t* real_destination(uint8_t* out, uint64_t bytes) {
-  uint8_t* real = StandIns::find(Direction::to_host, out, bytes);
+  uint8_t* real = PinnedProxies::find(Direction::to_host, out, bytes);
   return real != nullptr ? real : out;
 }
 
-Code StandIn::copy(const LaneContext& lane, uint64_t device, uint8_t* host, uint64_t bytes) {
+Code PinnedProxy::copy(const CopyContext& lane, uint64_t device, uint8_t* host, uint64_t bytes) {
   const bool small = bytes <= kMovedBytes;
   if ((!small && !trusted_) || !make_room(lane, std::min(bytes, kBytesMax))) {
     return driver_.copy(lane, direction_, device, host, bytes);
@@ -73,7 +73,7 @@ Code StandIn::copy(const LaneContext& lane, uint64_t device, uint8_t* host, uint
   return kSuccess;
 }
 
-bool StandIn::make_room(const LaneContext& lane, uint64_t bytes) {
+bool PinnedProxy::make_room(const CopyContext& lane, uint64_t bytes) {
   if (bytes <= room_) return true;
   const uint64_t wanted = std::max(std::bit_ceil(bytes), kMovedBytes);
   void* made = nullptr;
@@ -84,12 +84,12 @@ bool StandIn::make_room(const LaneContext& lane, uint64_t bytes) {
   return true;
 }
 
-void StandIn::drop() {
+void PinnedProxy::drop() {
   if (void* memory = memory_.exchange(nullptr)) driver_.free_host(memory);
   room_ = 0;
 }
 
-Code StandIn::move(const LaneContext& lane, uint64_t device, uint8_t* host, uint64_t bytes) {
+Code PinnedProxy::move(const CopyContext& lane, uint64_t device, uint8_t* host, uint64_t bytes) {
   uint8_t* const memory = memory_.load();
   if (direction_ == Direction::to_device) std::memcpy(memory, host, bytes);
   const Code code = driver_.copy(lane, direction_, device, memory, bytes);
@@ -98,15 +98,16 @@ Code StandIn::move(const LaneContext& lane, uint64_t device, uint8_t* host, uint
   return code;
 }
 
-Code StandIn::stand_in(const LaneContext& lane, uint64_t device, uint8_t* host, uint64_t bytes) {
+Code PinnedProxy::stand_in(const CopyContext& lane, uint64_t device, uint8_t* host,
+                           uint64_t bytes) {
   uint8_t* const memory = memory_.load();
   real_ = host;
   named_.store(0);
   strange_.store(false);
   bytes_.store(bytes);
-  if (!StandIns::enter(this)) return driver_.copy(lane, direction_, device, host, bytes);
+  if (!PinnedProxies::enter(this)) return driver_.copy(lane, direction_, device, host, bytes);
   const Code code = driver_.copy(lane, direction_, device, memory, bytes);
-  StandIns::leave(this);
+  PinnedProxies::leave(this);
   bytes_.store(0);
   const uint64_t named = named_.load();
   if (code != kSuccess && direction_ == Direction::to_host) wipe({memory, bytes});
@@ -122,7 +123,7 @@ Code StandIn::stand_in(const LaneContext& lane, uint64_t device, uint8_t* host, 
   return code;
 }
 
-uint8_t* StandIn::find(Direction direction, const uint8_t* place, uint64_t bytes) {
+uint8_t* PinnedProxy::find(Direction direction, const uint8_t* place, uint64_t bytes) {
   const uint64_t all = bytes_.load(std::memory_order_acquire);
   const uint8_t* const memory = memory_.load(std::memory_order_relaxed);
   const Range named{reinterpret_cast<uint64_t>(place), bytes};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "os/cores.h"
+#include "os/cpu_topology.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -156,13 +156,14 @@ std::string group_of(std::string_view cgroup, std::string_view controller) {
   return "";
 }
 
-unsigned Cores::workers_max() const {
+unsigned CpuTopology::workers_max() const {
   const double usable = std::min(static_cast<double>(own.size()), quota);
   return std::clamp(static_cast<unsigned>(usable / 2), 1u, kDefaultWorkersMax);
 }
 
-Cores read_cores(const KernelFiles& files, const std::vector<unsigned>& allowed, unsigned here) {
-  Cores out;
+CpuTopology read_cpu_topology(const KernelFiles& files, const std::vector<unsigned>& allowed,
+                              unsigned here) {
+  CpuTopology out;
   out.own = allowed;
   out.of_node = std::max<size_t>(1, allowed.size());
   out.quota = read_quota(files);
@@ -183,7 +184,7 @@ Cores read_cores(const KernelFiles& files, const std::vector<unsigned>& allowed,
   return out;
 }
 
-Cores read_cores() {
+CpuTopology read_cpu_topology() {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::vector<unsigned> allowed;
@@ -192,7 +193,7 @@ Cores read_cores() {
       if (CPU_ISSET(core, &set)) allowed.push_back(core);
     }
   }
-  return read_cores({}, allowed, static_cast<unsigned>(std::max(0, sched_getcpu())));
+  return read_cpu_topology({}, allowed, static_cast<unsigned>(std::max(0, sched_getcpu())));
 }
 
 uint64_t read_memory_bytes(const KernelFiles& files, size_t node) {
@@ -232,7 +233,7 @@ double CoreLoad::look() {
          static_cast<double>(passed);
 }
 
-unsigned workers_for(const Cores& cores, double busy, double workers) {
+unsigned workers_for(const CpuTopology& cores, double busy, double workers) {
   const double usable = std::min(static_cast<double>(cores.own.size()), cores.quota);
   const double others = std::max(0.0, busy - workers);
   const double left = std::max(1.0, std::round(usable - others));

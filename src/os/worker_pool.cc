@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "os/crew.h"
+#include "os/worker_pool.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ int64_t nanoseconds(clockid_t clock) {
 }
 
 // Workers stay where the memory they work on is.
-void keep_on(const Cores& cores, pthread_t thread) {
+void keep_on(const CpuTopology& cores, pthread_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const unsigned core : cores.own) CPU_SET(core, &set);
@@ -39,9 +39,9 @@ thread_local bool a_worker = false;
 }  // namespace
 
 // Lives on its caller's stack. `next` hands out indices; `inside` counts the threads that may still
-// touch the loop besides its caller: it is changed under the crew's mutex to come in, without it to
+// touch the loop besides its caller: it is changed under the pool's mutex to come in, without it to
 // go. `later` and `behind` are changed under the mutex.
-struct Crew::Loop {
+struct WorkerPool::Loop {
   const size_t count;
   const Work body;
   void* const context;
@@ -73,7 +73,7 @@ struct Crew::Loop {
   }
 };
 
-void Crew::run(size_t count, Work body, void* context) {
+void WorkerPool::run(size_t count, Work body, void* context) {
   Loop loop{count, body, context};
   if (at_work_ == 0 && count > 1) consider();
   const bool shared = count > 1 && share(loop);
@@ -84,7 +84,7 @@ void Crew::run(size_t count, Work body, void* context) {
 
 // Nobody waits for a job that a worker does. A job that somebody does who came to help is one that
 // he waits for.
-void Crew::run_behind(size_t count, Work body, void* context) {
+void WorkerPool::run_behind(size_t count, Work body, void* context) {
   if (!a_worker) return run(count, body, context);
   Loop loop{count, body, context, true};
   const bool shared = share(loop);
@@ -95,7 +95,7 @@ void Crew::run_behind(size_t count, Work body, void* context) {
 }
 
 // False: there is nobody to share it with.
-bool Crew::share(Loop& loop) {
+bool WorkerPool::share(Loop& loop) {
   if (at_work_ == 0) return false;
   {
     const std::lock_guard lock(mutex_);
@@ -111,7 +111,7 @@ bool Crew::share(Loop& loop) {
 }
 
 // Returns when nobody touches the loop any more.
-void Crew::withdraw(Loop& loop) {
+void WorkerPool::withdraw(Loop& loop) {
   {
     const std::lock_guard lock(mutex_);
     Loop** at = &loops_;
@@ -129,7 +129,7 @@ void Crew::withdraw(Loop& loop) {
 }
 
 // With the mutex held: the oldest loop that has something left to do; it stays until leave().
-Crew::Loop* Crew::join(Which which) {
+WorkerPool::Loop* WorkerPool::join(Which which) {
   Loop* found = nullptr;
   for (Loop* loop = loops_; loop != nullptr; loop = loop->later) {
     if (loop->over() || (loop->behind && (which == Which::pressing || found != nullptr))) continue;
@@ -142,11 +142,11 @@ Crew::Loop* Crew::join(Which which) {
 
 // The last touch: the caller may return as soon as it sees 0. The futex address is only a number to
 // the kernel by then.
-void Crew::leave(Loop& loop) {
+void WorkerPool::leave(Loop& loop) {
   if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) loop.inside.notify_one();
 }
 
-void Crew::give_way() {
+void WorkerPool::give_way() {
   while (pressing_.load(std::memory_order_relaxed) != 0) {
     std::unique_lock lock(mutex_);
     Loop* loop = join(Which::pressing);
@@ -157,7 +157,7 @@ void Crew::give_way() {
   }
 }
 
-bool Crew::help() {
+bool WorkerPool::help() {
   std::unique_lock lock(mutex_);
   Loop* mine = nullptr;
   for (Loop* loop = loops_; loop != nullptr; loop = loop->later) {
@@ -181,7 +181,7 @@ bool Crew::help() {
   return true;
 }
 
-bool Crew::post(Job job, void* context) {
+bool WorkerPool::post(Job job, void* context) {
   {
     const std::lock_guard lock(mutex_);
     if (!started_) start_workers();
@@ -193,7 +193,7 @@ bool Crew::post(Job job, void* context) {
 }
 
 // One is enough only if none of those that wait must not work.
-void Crew::wake(bool one) {
+void WorkerPool::wake(bool one) {
   if (one && at_work_ == workers_) {
     wanted_.notify_one();
   } else {
@@ -201,14 +201,14 @@ void Crew::wake(bool one) {
   }
 }
 
-void Crew::abandon() {
+void WorkerPool::abandon() {
   workers_ = 0;
   at_work_ = 0;
-  if (force_) force_->forget();
+  if (quota_) quota_->forget();
 }
 
 // Our threads take no signals: those are for the program's handlers, on the program's threads.
-void Crew::start_workers() {
+void WorkerPool::start_workers() {
   started_ = true;
   sigset_t all;
   sigset_t before;
@@ -218,16 +218,16 @@ void Crew::start_workers() {
   for (unsigned i = 0; i < workers_; ++i) {
     pthread_t thread;
     const auto body = [](void* given) -> void* {
-      const std::unique_ptr<std::pair<Crew*, unsigned>> self(
-          static_cast<std::pair<Crew*, unsigned>*>(given));
+      const std::unique_ptr<std::pair<WorkerPool*, unsigned>> self(
+          static_cast<std::pair<WorkerPool*, unsigned>*>(given));
       self->first->work(self->second);
       return nullptr;
     };
-    auto self = std::make_unique<std::pair<Crew*, unsigned>>(this, i);
+    auto self = std::make_unique<std::pair<WorkerPool*, unsigned>>(this, i);
     if (pthread_create(&thread, nullptr, body, self.get()) != 0) break;
     static_cast<void>(self.release());  // the thread's now
     pthread_setname_np(thread, "sealane-worker");
-    if (force_ && force_->cores().stay) keep_on(force_->cores(), thread);
+    if (quota_ && quota_->cores().stay) keep_on(quota_->cores(), thread);
     pthread_detach(thread);
     threads_.push_back(thread);
     ++running;
@@ -237,7 +237,7 @@ void Crew::start_workers() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Crew::work(unsigned number) {
+void WorkerPool::work(unsigned number) {
   a_worker = true;
   bool rested = false;
   uint64_t free_at = 0;  // on the modelled clock
@@ -261,14 +261,14 @@ void Crew::work(unsigned number) {
       continue;
     }
     rested = false;
-    if (force_) consider();
+    if (quota_) consider();
     lock.lock();
   }
 }
 
 // The first worker notices that there has been nothing to do for a while, once.
-void Crew::wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested) {
-  if (force_ == nullptr || number != 0 || rested) {
+void WorkerPool::wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bool& rested) {
+  if (quota_ == nullptr || number != 0 || rested) {
     wanted_.wait(lock);
     pace().go_on_now();
   } else if (wanted_.wait_for(lock, kRestAfter) == std::cv_status::no_timeout) {
@@ -283,29 +283,29 @@ void Crew::wait_for_work(std::unique_lock<std::mutex>& lock, unsigned number, bo
 
 // --- how many may work
 
-void Crew::consider() {
-  if (!force_) return;
+void WorkerPool::consider() {
+  if (!quota_) return;
   const int64_t now = nanoseconds(CLOCK_MONOTONIC_COARSE);
   int64_t due = consider_at_.load(std::memory_order_relaxed);
   if (now < due || !consider_at_.compare_exchange_strong(due, now + kConsiderNs)) return;
-  const std::lock_guard alone(force_mutex_);
-  const unsigned may = force_->consider(used_by_workers());
+  const std::lock_guard alone(quota_mutex_);
+  const unsigned may = quota_->consider(used_by_workers());
   const std::lock_guard lock(mutex_);
   // Jobs that were accepted are done: the last one never goes.
   at_work_ = std::min<unsigned>(std::max(may, std::min<unsigned>(at_work_, 1)), workers_);
   wanted_.notify_all();
 }
 
-void Crew::rest() {
-  const std::lock_guard alone(force_mutex_);
-  const unsigned may = force_->rest();
+void WorkerPool::rest() {
+  const std::lock_guard alone(quota_mutex_);
+  const unsigned may = quota_->rest();
   const std::lock_guard lock(mutex_);
   at_work_ = std::min<unsigned>(at_work_, std::max(may, 1u));
   consider_at_ = 0;  // the first who works asks for more
 }
 
 // Cores' worth of time since the last time.
-double Crew::used_by_workers() {
+double WorkerPool::used_by_workers() {
   std::vector<pthread_t> threads;
   {
     const std::lock_guard lock(mutex_);

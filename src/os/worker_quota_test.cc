@@ -4,7 +4,7 @@
 // Do workers keep to the cores, the quota and the node they may use, leave to others what those
 // use, and share the machine with other processes, dead ones included?
 
-#include "os/workforce.h"
+#include "os/worker_quota.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include <fstream>
 #include <thread>
 
-#include "os/crew.h"
+#include "os/worker_pool.h"
 
 namespace sealane {
 namespace {
@@ -24,13 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // A machine made of files.
-class WorkforceTest : public testing::Test {
+class WorkerQuotaTest : public testing::Test {
  protected:
-  WorkforceTest() {
+  WorkerQuotaTest() {
     EXPECT_NE(mkdtemp(root_.data()), nullptr);
     write("/proc/loadavg", "0.00 0.00 0.00 1/100 1234\n");
   }
-  ~WorkforceTest() override { fs::remove_all(root_); }
+  ~WorkerQuotaTest() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) const {
     fs::create_directories(fs::path(root_ + path).parent_path());
@@ -50,14 +50,14 @@ class WorkforceTest : public testing::Test {
     for (unsigned core = 0; core < count; ++core) out.push_back(core);
     return out;
   }
-  Cores cores(unsigned count, unsigned here = 0) const {
-    return read_cores({root_}, first(count), here);
+  CpuTopology cores(unsigned count, unsigned here = 0) const {
+    return read_cpu_topology({root_}, first(count), here);
   }
 
   std::string root_ = fs::temp_directory_path() / "sealane-cores-XXXXXX";
 };
 
-TEST(Cores, KernelTextsAreRead) {
+TEST(CpuTopology, KernelTextsAreRead) {
   EXPECT_EQ(parse_core_list("0-2,8\n"), (std::vector<unsigned>{0, 1, 2, 8}));
   EXPECT_TRUE(parse_core_list("").empty());
   EXPECT_TRUE(parse_core_list("nonsense").empty());
@@ -72,7 +72,7 @@ TEST(Cores, KernelTextsAreRead) {
   EXPECT_EQ(group_of("0::/\n", ""), "");
 }
 
-TEST_F(WorkforceTest, HalfOfTheCoresAtMost) {
+TEST_F(WorkerQuotaTest, HalfOfTheCoresAtMost) {
   EXPECT_EQ(cores(1).workers_max(), 1u);
   EXPECT_EQ(cores(2).workers_max(), 1u);
   EXPECT_EQ(cores(12).workers_max(), 6u);
@@ -80,7 +80,7 @@ TEST_F(WorkforceTest, HalfOfTheCoresAtMost) {
   EXPECT_EQ(cores(0).workers_max(), 1u) << "nothing could be read";
 }
 
-TEST_F(WorkforceTest, AQuotaCountsWhereverItIsSet) {
+TEST_F(WorkerQuotaTest, AQuotaCountsWhereverItIsSet) {
   write("/proc/self/cgroup", "0::/pod/container\n");
   write("/sys/fs/cgroup/pod/container/cpu.max", "max 100000\n");
   write("/sys/fs/cgroup/pod/cpu.max", "400000 100000\n");
@@ -92,11 +92,11 @@ TEST_F(WorkforceTest, AQuotaCountsWhereverItIsSet) {
   EXPECT_DOUBLE_EQ(cores(32).quota, 2);
 }
 
-TEST_F(WorkforceTest, WorkersStayOnTheNodeOfWhoAsks) {
+TEST_F(WorkerQuotaTest, WorkersStayOnTheNodeOfWhoAsks) {
   write("/sys/devices/system/node/node0/cpulist", "0-7\n");
   write("/sys/devices/system/node/node1/cpulist", "8-15\n");
   write("/sys/devices/system/node/node2/cpulist", "\n");  // memory only
-  const Cores second = cores(12, 9);
+  const CpuTopology second = cores(12, 9);
   EXPECT_EQ(second.nodes, 2u);
   EXPECT_EQ(second.node, 1u);
   EXPECT_EQ(second.own, (std::vector<unsigned>{8, 9, 10, 11}));
@@ -106,8 +106,8 @@ TEST_F(WorkforceTest, WorkersStayOnTheNodeOfWhoAsks) {
   EXPECT_FALSE(cores(8, 0).stay) << "it cannot leave the node";
 }
 
-TEST_F(WorkforceTest, WhatOthersUseIsLeftToThem) {
-  const Cores eight = cores(8);
+TEST_F(WorkerQuotaTest, WhatOthersUseIsLeftToThem) {
+  const CpuTopology eight = cores(8);
   EXPECT_EQ(workers_for(eight, 0, 0), 4u);
   EXPECT_EQ(workers_for(eight, 6.2, 0), 2u);
   EXPECT_EQ(workers_for(eight, 8, 0), 1u);
@@ -115,7 +115,7 @@ TEST_F(WorkforceTest, WhatOthersUseIsLeftToThem) {
   EXPECT_EQ(workers_for(eight, 7, 3), 4u) << "three of the seven were ours";
 }
 
-TEST_F(WorkforceTest, LoadIsTheLoadAverageFirstAndThenWhatTheCoresDid) {
+TEST_F(WorkerQuotaTest, LoadIsTheLoadAverageFirstAndThenWhatTheCoresDid) {
   write("/proc/loadavg", "2.50 1.00 0.50 3/100 1234\n");
   write_stat({{100, 900}, {100, 900}, {0, 0}});
   CoreLoad load({root_}, {0, 1});
@@ -125,7 +125,7 @@ TEST_F(WorkforceTest, LoadIsTheLoadAverageFirstAndThenWhatTheCoresDid) {
   EXPECT_DOUBLE_EQ(load.look(), 0) << "no time has passed";
 }
 
-TEST_F(WorkforceTest, MemoryIsThatOfTheNodeWithinTheGroupsLimit) {
+TEST_F(WorkerQuotaTest, MemoryIsThatOfTheNodeWithinTheGroupsLimit) {
   EXPECT_EQ(read_memory_bytes({root_}, 0), 0u);
   write("/proc/meminfo", "MemTotal:       2000 kB\nMemFree:         100 kB\n");
   EXPECT_EQ(read_memory_bytes({root_}, 0), 2000u << 10);
@@ -138,7 +138,7 @@ TEST_F(WorkforceTest, MemoryIsThatOfTheNodeWithinTheGroupsLimit) {
   EXPECT_EQ(read_memory_bytes({root_}, 1), 65536u);
 }
 
-TEST_F(WorkforceTest, SlotsAreSharedAndComeBack) {
+TEST_F(WorkerQuotaTest, SlotsAreSharedAndComeBack) {
   SharedUnits one(root_, "workers", 0, 6);
   SharedUnits other(root_, "workers", 0, 6);
   SharedUnits elsewhere(root_, "workers", 1, 6);
@@ -150,7 +150,7 @@ TEST_F(WorkforceTest, SlotsAreSharedAndComeBack) {
   EXPECT_EQ(one.want(9), 2u);
 }
 
-TEST_F(WorkforceTest, SoAreThoseOfAProcessThatDied) {
+TEST_F(WorkerQuotaTest, SoAreThoseOfAProcessThatDied) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -173,23 +173,25 @@ TEST_F(WorkforceTest, SoAreThoseOfAProcessThatDied) {
   close(ready[1]);
 }
 
-TEST_F(WorkforceTest, WithoutAPlaceForSlotsThereIsNoCommonBound) {
+TEST_F(WorkerQuotaTest, WithoutAPlaceForSlotsThereIsNoCommonBound) {
   SharedUnits none(root_ + "/missing", "workers", 0, 1);
   EXPECT_EQ(none.want(5), 5u);
 }
 
-TEST_F(WorkforceTest, ACrewWorksWithWhatItGets) {
+TEST_F(WorkerQuotaTest, APoolWorksWithWhatItGets) {
   write_stat({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}});
   SharedUnits greedy(root_, "workers", 0, 4);  // half of eight cores, all taken
   ASSERT_EQ(greedy.want(4), 4u);
-  Crew& crew = *new Crew(std::make_unique<Workforce>(cores(8), KernelFiles{root_}, root_));
-  EXPECT_EQ(crew.size(), 1u);
-  EXPECT_FALSE(crew.post([](void*) {}, nullptr));
+  WorkerPool& pool =
+      *new WorkerPool(std::make_unique<WorkerQuota>(cores(8), KernelFiles{root_}, root_));
+  EXPECT_EQ(pool.size(), 1u);
+  EXPECT_FALSE(pool.post([](void*) {}, nullptr));
   std::atomic<int> steps{0};
-  crew.each(50, [&](size_t) { ++steps; });
+  pool.each(50, [&](size_t) { ++steps; });
   EXPECT_EQ(steps, 50);
   greedy.want(0);
-  Crew& lucky = *new Crew(std::make_unique<Workforce>(cores(8), KernelFiles{root_}, root_));
+  WorkerPool& lucky =
+      *new WorkerPool(std::make_unique<WorkerQuota>(cores(8), KernelFiles{root_}, root_));
   EXPECT_EQ(lucky.size(), 4u);
   lucky.each(50, [&](size_t) { ++steps; });
   EXPECT_EQ(steps, 100);

@@ -1,21 +1,22 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lane carries copies of one direction of one GPU: a thread with a context of its own. Its
+// A copy thread carries copies of one direction of one GPU: a thread with a context of its own. Its
 // context has its own sealed channel and its own hardware queues. Which copies, when, and what
-// becomes of them is the machine's to say (core/copy/copies.h); a lane does it with a driver:
+// becomes of them is the machine's to say (core/copy/copies.h); a copy thread does it with a
+// driver:
 //
 //   1. look     which events are reached, whose sources are as they were?
 //   2. carry    what the machine hands over, as one blocking call of the driver
 //   3. end      wipe, deliver, fail a context, open the gate, give memory back; in its order
 //
-// The gate of a copy is a wait for a word of device memory that the lane sets behind the data from
-// its own context; where stream memory operations are missing it is a host function that waits for
-// the lane. Both are ordinary work of the stream: synchronising calls, events, queries, host
-// functions and waits across streams mean what they always mean, and nothing is deferred or
-// replayed in the host, so every call of the program returns its own error code.
+// The gate of a copy is a wait for a word of device memory that the copy thread sets behind the
+// data from its own context; where stream memory operations are missing it is a host function that
+// waits for the copy thread. Both are ordinary work of the stream: synchronising calls, events,
+// queries, host functions and waits across streams mean what they always mean, and nothing is
+// deferred or replayed in the host, so every call of the program returns its own error code.
 //
-// Threads: wake() from any thread. The lane's thread starts with the first copy and sleeps when
+// Threads: wake() from any thread. The copy thread starts with the first copy and sleeps when
 // there is none; while copies wait for work of the GPU it looks every kPoll.
 #pragma once
 
@@ -30,7 +31,7 @@
 #include "serve/ahead_door.h"
 #include "serve/crossing.h"
 #include "serve/gpu_driver.h"
-#include "serve/stand_in.h"
+#include "serve/pinned_proxy.h"
 #include "serve/under_way.h"
 
 namespace sealane::serve {
@@ -42,8 +43,8 @@ struct Carrier {
   Direction direction = Direction::to_device;
 };
 
-// What a lane has done by its owner, on the lane's thread.
-class LaneOwner {
+// What a copy thread has done by its owner, on the copy thread.
+class CopyThreadOwner {
  public:
   // Registered memory: from the program's to ours, before it goes. False: it is gone.
   virtual bool fetch(const HeldCopy& copy) = 0;
@@ -56,24 +57,25 @@ class LaneOwner {
   virtual void fail_context(ContextHandle context, uint64_t device_address) = 0;
 
  protected:
-  ~LaneOwner() = default;
+  ~CopyThreadOwner() = default;
 };
 
-struct LaneOptions {
+struct CopyThreadOptions {
   CopyThreadId id = 0;
   Carrier carrier;
-  Ahead* ahead = nullptr;  // outlives the lane
+  Ahead* ahead = nullptr;  // outlives the copy thread
 };
 
-class Lane {
+class CopyThread {
  public:
   // nullptr if the driver has no context for us.
-  static std::unique_ptr<Lane> open(GpuDriver& driver, LaneOwner& owner, UnderWay& under_way,
-                                    const LaneOptions& options);
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  static std::unique_ptr<CopyThread> open(GpuDriver& driver, CopyThreadOwner& owner,
+                                          UnderWay& under_way, const CopyThreadOptions& options);
+  CopyThread(const CopyThread&) = delete;
+  CopyThread& operator=(const CopyThread&) = delete;
 
-  // Can this lane's context reach this device memory? Copies a byte of it to the host: the code.
+  // Can this copy thread's context reach this device memory? Copies a byte of it to the host: the
+  // code.
   Code probe(uint64_t device_address);
 
   bool take_word(GateWord& out);  // false: no device memory
@@ -89,8 +91,8 @@ class Lane {
   using Lock = std::unique_lock<std::mutex>;  // of UnderWay
   using Handed = sealane::Crossing;
 
-  Lane(GpuDriver& driver, LaneOwner& owner, UnderWay& under_way, const LaneOptions& options,
-       LaneContext context);
+  CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& under_way,
+             const CopyThreadOptions& options, CopyContext context);
 
   void work();
   void rest(Lock& lock);
@@ -116,17 +118,17 @@ class Lane {
   void open_gate(const OpenGate& gate);
 
   GpuDriver& driver_;
-  LaneOwner& owner_;
+  CopyThreadOwner& owner_;
   UnderWay& under_way_;
   const CopyThreadId id_;
   const Carrier carrier_;
-  LaneContext context_;  // the lane's thread may replace a failed one
+  CopyContext context_;  // the copy thread may replace a failed one
   std::optional<AheadDoor> door_;
-  StandIn stand_in_;
+  PinnedProxy proxy_;
   GateWord pad_word_;  // what pads write to
   Crossing crossing_;
 
-  // What is being carried; the lane's thread's.
+  // What is being carried; the copy thread's.
   Handed handed_;
   std::vector<HeldCopy*> copies_;
   std::vector<CrossingPart> parts_;
@@ -136,14 +138,14 @@ class Lane {
   std::vector<CopyId> at_turn_;
   std::vector<Range> sources_;
 
-  std::mutex carrying_;  // among callers that do the lane's work
+  std::mutex carrying_;  // among callers that do the copy thread's work
   std::condition_variable asked_;
   // These under UnderWay's mutex.
   enum class Thread : uint8_t { none, ours, callers };
   Thread thread_ = Thread::none;
   bool closing_ = false;
   uint64_t wakes_ = 0;
-  uint64_t wakes_seen_ = 0;  // when the lane last began to look for something that may go
+  uint64_t wakes_seen_ = 0;  // when the copy thread last began to look for something that may go
   std::mutex words_mutex_;
   std::vector<GateWord> free_words_;
 };

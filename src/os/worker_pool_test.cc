@@ -3,7 +3,7 @@
 //
 // Is every index of a loop done once, whoever calls and however many do?
 
-#include "os/crew.h"
+#include "os/worker_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 namespace sealane {
 namespace {
 
-TEST(Crew, EveryIndexOnceForManyCallersAtOnce) {
+TEST(WorkerPool, EveryIndexOnceForManyCallersAtOnce) {
   for (const unsigned workers : {0u, 1u, 4u}) {
-    Crew& crew = *new Crew(workers);  // its threads stay
+    WorkerPool& pool = *new WorkerPool(workers);  // its threads stay
     std::vector<std::thread> callers;
     std::atomic<int> wrong{0};
     for (int caller = 0; caller < 4; ++caller) {
@@ -23,7 +23,7 @@ TEST(Crew, EveryIndexOnceForManyCallersAtOnce) {
         for (size_t round = 0; round < 300; ++round) {
           const size_t count = round % 17;
           std::vector<std::atomic<int>> done(count);
-          crew.each(count, [&](size_t i) { ++done[i]; });
+          pool.each(count, [&](size_t i) { ++done[i]; });
           for (const auto& times : done) wrong += times != 1 ? 1 : 0;
         }
       });
@@ -33,31 +33,31 @@ TEST(Crew, EveryIndexOnceForManyCallersAtOnce) {
   }
 }
 
-TEST(Crew, JobsAreDoneWhenNoLoopWantsAWorker) {
-  Crew& crew = *new Crew(2);  // its threads never end
+TEST(WorkerPool, JobsAreDoneWhenNoLoopWantsAWorker) {
+  WorkerPool& pool = *new WorkerPool(2);  // its threads never end
   std::atomic<int> done{0};
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(
-        crew.post([](void* counter) { ++*static_cast<std::atomic<int>*>(counter); }, &done));
+        pool.post([](void* counter) { ++*static_cast<std::atomic<int>*>(counter); }, &done));
   }
   std::atomic<int> steps{0};
-  crew.each(50, [&](size_t) { ++steps; });
+  pool.each(50, [&](size_t) { ++steps; });
   EXPECT_EQ(steps, 50);
   while (done < 20) std::this_thread::yield();
 }
 
 // A job with a loop that cannot end before it is let go.
 struct Slow {
-  Crew& crew;
+  WorkerPool& pool;
   std::atomic<bool> go{false};
   std::atomic<int> begun{0};
   std::atomic<int> done{0};
 
   void post() {
-    ASSERT_TRUE(crew.post(
+    ASSERT_TRUE(pool.post(
         [](void* context) {
           auto& slow = *static_cast<Slow*>(context);
-          slow.crew.each_behind(8, [&](size_t) {
+          slow.pool.each_behind(8, [&](size_t) {
             ++slow.begun;
             while (!slow.go) std::this_thread::yield();
           });
@@ -67,13 +67,13 @@ struct Slow {
   }
 };
 
-TEST(Crew, ALoopDoesNotWaitForJobs) {
-  Crew& crew = *new Crew(2);
-  auto& slow = *new Slow{crew};
+TEST(WorkerPool, ALoopDoesNotWaitForJobs) {
+  WorkerPool& pool = *new WorkerPool(2);
+  auto& slow = *new Slow{pool};
   slow.post();
   while (slow.begun < 2) std::this_thread::yield();  // all workers are in it
   std::atomic<int> steps{0};
-  crew.each(50, [&](size_t) { ++steps; });
+  pool.each(50, [&](size_t) { ++steps; });
   EXPECT_EQ(steps, 50);
   EXPECT_EQ(slow.done, 0);
   slow.go = true;
@@ -81,15 +81,15 @@ TEST(Crew, ALoopDoesNotWaitForJobs) {
   EXPECT_EQ(slow.begun, 8);
 }
 
-TEST(Crew, AJobsLoopGivesWayToALoop) {
-  Crew& crew = *new Crew(1);
-  auto& slow = *new Slow{crew};
+TEST(WorkerPool, AJobsLoopGivesWayToALoop) {
+  WorkerPool& pool = *new WorkerPool(1);
+  auto& slow = *new Slow{pool};
   slow.post();
   while (slow.begun < 1) std::this_thread::yield();
   std::atomic<bool> the_worker_came{false};
   std::thread caller([&] {
     const auto me = std::this_thread::get_id();
-    crew.each(2, [&](size_t) {
+    pool.each(2, [&](size_t) {
       if (std::this_thread::get_id() != me) the_worker_came = true;
       while (!the_worker_came) std::this_thread::yield();
     });
@@ -100,10 +100,10 @@ TEST(Crew, AJobsLoopGivesWayToALoop) {
   EXPECT_EQ(slow.begun, 8);
 }
 
-TEST(Crew, WhoeverWaitsForAJobCanDoIt) {
-  Crew& crew = *new Crew(1);
+TEST(WorkerPool, WhoeverWaitsForAJobCanDoIt) {
+  WorkerPool& pool = *new WorkerPool(1);
   auto& stuck = *new std::atomic<int>(0);
-  ASSERT_TRUE(crew.post(
+  ASSERT_TRUE(pool.post(
       [](void* context) {
         auto& state = *static_cast<std::atomic<int>*>(context);
         state = 1;
@@ -111,34 +111,34 @@ TEST(Crew, WhoeverWaitsForAJobCanDoIt) {
       },
       &stuck));
   while (stuck != 1) std::this_thread::yield();  // the only worker
-  auto& slow = *new Slow{crew};
+  auto& slow = *new Slow{pool};
   slow.go = true;
   slow.post();
-  EXPECT_TRUE(crew.help());
+  EXPECT_TRUE(pool.help());
   EXPECT_EQ(slow.done, 1);
   EXPECT_EQ(slow.begun, 8);
-  EXPECT_FALSE(crew.help());
+  EXPECT_FALSE(pool.help());
   stuck = 2;
 }
 
-TEST(Crew, WhoeverWaitsForALoopOfAJobTakesPartInIt) {
-  Crew& crew = *new Crew(1);
-  auto& slow = *new Slow{crew};
+TEST(WorkerPool, WhoeverWaitsForALoopOfAJobTakesPartInIt) {
+  WorkerPool& pool = *new WorkerPool(1);
+  auto& slow = *new Slow{pool};
   slow.post();
   while (slow.begun < 1) std::this_thread::yield();
   std::thread letting_go([&] {
     while (slow.begun < 2) std::this_thread::yield();
     slow.go = true;
   });
-  EXPECT_TRUE(crew.help());  // the second index: the worker is in the first
+  EXPECT_TRUE(pool.help());  // the second index: the worker is in the first
   letting_go.join();
   while (slow.done < 1) std::this_thread::yield();
   EXPECT_EQ(slow.begun, 8);
 }
 
-TEST(Crew, WithoutWorkersNobodyTakesAJob) {
-  Crew& crew = *new Crew(0);
-  EXPECT_FALSE(crew.post([](void*) {}, nullptr));
+TEST(WorkerPool, WithoutWorkersNobodyTakesAJob) {
+  WorkerPool& pool = *new WorkerPool(0);
+  EXPECT_FALSE(pool.post([](void*) {}, nullptr));
 }
 
 }  // namespace
