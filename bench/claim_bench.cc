@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "core/lane/iv_law.h"
-#include "live/serve/ahead.h"
+#include "serve/ahead.h"
 
 namespace sealane::serve {
 namespace {
@@ -35,7 +35,7 @@ class Driver {
     AheadOptions options;
     options.policy = *find_policy("sealane");
     options.page_guards = page_guards;
-    ahead_ = new Ahead(crew_, host_, options);
+    ahead_ = new Ahead(pool_, host_, options);
   }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -87,7 +87,7 @@ class Driver {
   }
 
   const uint64_t bytes_;
-  Crew& crew_ = *new Crew(1);  // its thread never ends
+  WorkerPool& pool_ = *new WorkerPool(1);  // its thread never ends
   RangeMap<HostBlock>& host_ = *new RangeMap<HostBlock>;
   std::shared_ptr<const SplitGcm> schedule_;
   IvLaw law_;

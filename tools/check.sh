@@ -24,7 +24,7 @@ check_format() {
 
 # The rooms that hold keys, parse what an attacker wrote or live in somebody else's process. The rest is
 # left to two compilers' warnings and the sanitizers; TIDY=src looks at everything.
-tidy_rooms=${TIDY:-"src/base src/seal src/core src/live src/lib src/net src/transport"}
+tidy_rooms=${TIDY:-"src/base src/seal src/core src/os src/serve src/watch src/comm src/lib src/net src/transport"}
 
 # File by file, as no other build is: what a file should include itself is noticed here.
 check_tidy() {
@@ -39,7 +39,8 @@ sanitizer_tests="base_test seal_test core_test platform_test workload_test repor
   ptx_programs_test"
 
 # The transparent runtime's threads, and collectives under attack.
-live_tests='Crew*:*StandIn*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:Workforce*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
+runtime_tests="os_test serve_test comm_test"
+runtime_filter='WorkerPool*:*PinnedProxy*:Runtime*:Together*:*Ahead*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
@@ -57,15 +58,17 @@ run_tests() {
 run_sanitized() {
   cmake --preset "$1" >/dev/null
   # shellcheck disable=SC2086
-  cmake --build "build-$1" -j "$jobs" --target $sanitizer_tests live_test $emulated_tests
+  cmake --build "build-$1" -j "$jobs" --target $sanitizer_tests $runtime_tests $emulated_tests
   for program in $sanitizer_tests; do
     echo "== $1: $program"
     run_tests "$1" "$program"
   done
-  echo "== $1: live_test, the runtime and attacks"
-  # A runtime and its crew are never deleted, on purpose; what tsan remembers of all their memory would be 16 GB.
-  (export GTEST_FILTER="$live_tests" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=memory_limit_mb=4000 &&
-    run_tests "$1" live_test)
+  for program in $runtime_tests; do
+    echo "== $1: $program, the runtime and attacks"
+    # A runtime and its workers are never deleted, on purpose; what tsan remembers of all their memory would be 16 GB.
+    (export GTEST_FILTER="$runtime_filter" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=memory_limit_mb=4000 &&
+      run_tests "$1" "$program")
+  done
   export LD_LIBRARY_PATH="$PWD/build-$1/lib/emu" SEALANE_EMU_GPUS=2 SEALANE_EMU_CC
   for SEALANE_EMU_CC in off on; do
     for program in $emulated_tests; do

@@ -8,7 +8,7 @@
 
 #include "asked.h"
 #include "hooks.h"
-#include "live/serve/messages.h"
+#include "serve/messages.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -18,9 +18,10 @@ using sealane::SteadyClock;
 namespace {
 
 struct Batch {
-  std::vector<Asked> copies;    // those between host and device
-  std::vector<bool> read_now;   // of each: its source is the program's again after the call
-  bool only_the_driver = true;  // until everything in it is known to be such as a lane may carry
+  std::vector<Asked> copies;   // those between host and device
+  std::vector<bool> read_now;  // of each: its source is the program's again after the call
+  bool only_the_driver =
+      true;  // until everything in it is known to be such as a copy thread may carry
 };
 
 bool known_order(CUmemcpySrcAccessOrder order) {

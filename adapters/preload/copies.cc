@@ -6,7 +6,7 @@
 
 #include "asked.h"
 #include "hooks.h"
-#include "live/serve/messages.h"
+#include "serve/messages.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;

@@ -15,13 +15,13 @@
 
 #include "evp_context.h"
 #include "libcrypto.h"
-#include "live/serve/stand_in.h"
 #include "loader.h"
+#include "serve/pinned_proxy.h"
 
 namespace sealane::preload {
 namespace {
 
-std::atomic<serve::Crew*> crew{nullptr};  // null: nothing to watch or answer
+std::atomic<WorkerPool*> pool{nullptr};  // null: nothing to watch or answer
 
 EvpContexts& contexts() {
   static EvpContexts& all = *new EvpContexts;
@@ -46,7 +46,7 @@ struct Call {
     const bool nested = inside != nullptr;
     // In the child of a fork none is followed: a lock of the table may be held by a thread that is
     // gone.
-    if (!nested && crew.load(std::memory_order_acquire) != nullptr) {
+    if (!nested && pool.load(std::memory_order_acquire) != nullptr) {
       followed = contexts().find(context);
     }
     libcrypto = nested ? inside : followed ? &followed->libcrypto() : &libcrypto_of(caller);
@@ -80,7 +80,7 @@ void follow(Call& call, Context* context) noexcept {
 }
 
 void forget(const Context* context) {
-  if (inside == nullptr && crew.load(std::memory_order_acquire) != nullptr) {
+  if (inside == nullptr && pool.load(std::memory_order_acquire) != nullptr) {
     contexts().drop(context);
   }
 }
@@ -90,7 +90,7 @@ void forget(const Context* context) {
 template <typename Real>
 int init(Context* context, const EvpContext::InitCall& wanted, const void* caller, Real&& real) {
   Call call(context, caller);
-  const bool may = inside == nullptr && crew.load(std::memory_order_acquire) != nullptr;
+  const bool may = inside == nullptr && pool.load(std::memory_order_acquire) != nullptr;
   if (may && !call.followed && wanted.cipher != nullptr && in_driver(caller)) {
     follow(call, context);
   }
@@ -126,7 +126,7 @@ template <typename Real>
 int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes,
            const void* caller, Real&& real) {
   Call call(context, caller);
-  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  WorkerPool* const workers = inside == nullptr ? pool.load(std::memory_order_acquire) : nullptr;
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, static_cast<uint64_t>(bytes));
     out = serve::real_destination(out, static_cast<uint64_t>(bytes));
@@ -165,7 +165,7 @@ int final(Way direction, Context* context, Byte* out, int* out_bytes, const void
 
 int cipher(Context* context, Byte* out, const Byte* in, unsigned bytes, const void* caller) {
   const Call call(context, caller);
-  serve::Crew* const workers = inside == nullptr ? crew.load(std::memory_order_acquire) : nullptr;
+  WorkerPool* const workers = inside == nullptr ? pool.load(std::memory_order_acquire) : nullptr;
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, bytes);
     out = serve::real_destination(out, bytes);
@@ -218,12 +218,12 @@ Context* duplicate(const Context* from, const void* caller) {
 
 }  // namespace
 
-void start_answering(serve::Crew& workers) {
+void start_answering(WorkerPool& workers) {
   contexts();  // made here, where it may throw
-  crew.store(&workers);
+  pool.store(&workers);
 }
 
-void stop_answering() { crew.store(nullptr); }
+void stop_answering() { pool.store(nullptr); }
 
 }  // namespace sealane::preload
 

@@ -8,11 +8,11 @@
 // Thread-safe, as libcrypto is. Nothing is thrown into the caller.
 #pragma once
 
-#include "live/serve/crew.h"
+#include "os/worker_pool.h"
 
 namespace sealane::preload {
 
-void start_answering(serve::Crew& crew);  // watches at least; answers if the options say so
+void start_answering(WorkerPool& pool);  // watches at least; answers if the options say so
 void stop_answering();
 
 // What dlsym answers this caller, who would get `real`; nullptr: not ours.

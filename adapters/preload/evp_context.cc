@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "live/serve/options.h"
-#include "live/serve/pace.h"
+#include "os/pace.h"
+#include "serve/options.h"
 
 namespace sealane::preload {
 namespace {
@@ -130,7 +130,7 @@ void EvpContext::distrust() {
 }
 
 int EvpContext::update(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
-                       serve::Crew* crew) {
+                       WorkerPool* pool) {
   if (out == nullptr) return additional(codes, in, bytes, forward);
   const bool first = !state_.answering();
   switch (state_.data(able())) {
@@ -144,17 +144,17 @@ int EvpContext::update(Codes codes, const Byte* in, Byte* out, size_t bytes, con
   }
   const uint64_t wanted = serve::options().verify;
   if (first && !both_) both_ = verified_messages.load(std::memory_order_relaxed) < wanted;
-  serve::pace().tell_answered(bytes);
+  pace().tell_answered(bytes);
   if (both_) return verified(codes, in, out, bytes, forward);
-  message_.update(in, out, bytes, serve::options().parallel ? crew : nullptr);
+  message_.update(in, out, bytes, serve::options().parallel ? pool : nullptr);
   return codes.good;
 }
 
 int EvpContext::cipher(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
-                       serve::Crew* crew) {
+                       WorkerPool* pool) {
   if (out == nullptr) return additional(codes, in, bytes, forward);
   if (state_.begins()) state_.libcrypto_goes_on();
-  if (bytes != 0) return update(codes, in, out, bytes, forward, crew);
+  if (bytes != 0) return update(codes, in, out, bytes, forward, pool);
   return state_.is_over() ? refuse(codes, in, out, forward) : forward(in, out);
 }
 

@@ -17,7 +17,7 @@
 
 #include "gcm_state.h"
 #include "libcrypto.h"
-#include "live/serve/messages.h"
+#include "serve/messages.h"
 
 namespace sealane::preload {
 
@@ -64,12 +64,12 @@ class EvpContext {
 
   // Bytes; additional data if `out` is null. Not the end, so `in` is not null.
   int update(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
-             serve::Crew* crew);
+             WorkerPool* pool);
   int final(Codes codes, const Forward& forward);
   // The same by EVP_Cipher, which takes no bytes for bytes, and does not ask which way. A message
   // that begins so is libcrypto's.
   int cipher(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
-             serve::Crew* crew);
+             WorkerPool* pool);
 
   int control(int type, int size, void* data);
   int get_parameters(Parameter* list);

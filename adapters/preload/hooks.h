@@ -9,8 +9,8 @@
 #include <cxxabi.h>
 
 #include "base/time.h"
-#include "live/serve/runtime.h"
 #include "port.h"
+#include "serve/runtime.h"
 #include "table.h"
 #include "tell.h"
 

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
-#include "emu/abi/cuda_types.h"
-#include "live/serve/gpu_driver.h"
+#include "cuda_abi/cuda_types.h"
+#include "serve/gpu_driver.h"
 
 namespace sealane::preload {
 

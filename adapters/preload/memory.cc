@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "hooks.h"
-#include "live/serve/options.h"
+#include "serve/options.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;

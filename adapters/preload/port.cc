@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hooks.h"
-#include "live/serve/messages.h"
+#include "serve/messages.h"
 #include "table.h"
 
 namespace sealane::preload {
@@ -20,8 +20,8 @@ namespace {
 
 using serve::Code;
 using serve::ContextHandle;
+using serve::CopyContext;
 using serve::EventHandle;
-using serve::LaneContext;
 using serve::StreamHandle;
 
 CUcontext context(ContextHandle h) { return reinterpret_cast<CUcontext>(h); }
@@ -129,7 +129,7 @@ class PassableStream {
 
 class Port final : public serve::GpuDriver {
  public:
-  Code make_lane(int device, LaneContext& out) override {
+  Code make_context(int device, CopyContext& out) override {
     const auto create = SEALANE_REAL(cuCtxCreate_v2);
     if (create == nullptr) return serve::kNotSupported;
     CUcontext made = nullptr;
@@ -141,7 +141,7 @@ class Port final : public serve::GpuDriver {
     calls().ctx_pop(&unused);
     out.context = handle(made);
     out.stream = handle(lane_stream);
-    if (code != CUDA_SUCCESS) drop_lane(out);
+    if (code != CUDA_SUCCESS) drop_context(out);
     return code;
   }
 
@@ -150,11 +150,11 @@ class Port final : public serve::GpuDriver {
     if (calls().capture_mode != nullptr) calls().capture_mode(&mode);
   }
 
-  void drop_lane(const LaneContext& lane) override {
+  void drop_context(const CopyContext& lane) override {
     if (const auto destroy = SEALANE_REAL(cuCtxDestroy_v2)) destroy(context(lane.context));
   }
 
-  Code allocate(const LaneContext& lane, uint64_t bytes, uint64_t& address) override {
+  Code allocate(const CopyContext& lane, uint64_t bytes, uint64_t& address) override {
     const Current current(context(lane.context));
     CUdeviceptr made = 0;
     CUresult code = SEALANE_REAL(cuMemAlloc_v2)(&made, bytes);
@@ -165,14 +165,14 @@ class Port final : public serve::GpuDriver {
     return code;
   }
 
-  Code allocate_host(const LaneContext& lane, uint64_t bytes, void*& out) override {
+  Code allocate_host(const CopyContext& lane, uint64_t bytes, void*& out) override {
     const Current current(context(lane.context));
     return SEALANE_REAL(cuMemHostAlloc)(&out, bytes, CU_MEMHOSTALLOC_PORTABLE);
   }
 
   void free_host(void* memory) override { SEALANE_REAL(cuMemFreeHost)(memory); }
 
-  Code copy(const LaneContext& lane, Direction direction, uint64_t device, void* host,
+  Code copy(const CopyContext& lane, Direction direction, uint64_t device, void* host,
             uint64_t bytes) override {
     const Current current(context(lane.context));
     const CUresult code =
@@ -183,7 +183,7 @@ class Port final : public serve::GpuDriver {
     return code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream)) : code;
   }
 
-  Code move_within(const LaneContext& lane, std::span<const serve::DeviceMove> moves) override {
+  Code move_within(const CopyContext& lane, std::span<const serve::DeviceMove> moves) override {
     const Current current(context(lane.context));
     for (const serve::DeviceMove& move : moves) {
       const CUresult code =
@@ -193,7 +193,7 @@ class Port final : public serve::GpuDriver {
     return SEALANE_REAL(cuStreamSynchronize)(stream(lane.stream));
   }
 
-  Code set_word(const LaneContext& lane, uint64_t address, uint32_t value) override {
+  Code set_word(const CopyContext& lane, uint64_t address, uint32_t value) override {
     const Current current(context(lane.context));
     return SEALANE_REAL(cuMemsetD32Async)(address, value, 1, stream(lane.stream));
   }

@@ -4,8 +4,8 @@
 // The real driver as the runtime sees it.
 #pragma once
 
-#include "emu/abi/cuda_types.h"
-#include "live/serve/gpu_driver.h"
+#include "cuda_abi/cuda_types.h"
+#include "serve/gpu_driver.h"
 
 namespace sealane::preload {
 

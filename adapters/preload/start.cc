@@ -14,17 +14,17 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "evp.h"
-#include "live/gpu_probe.h"
-#include "live/serve/ahead.h"
-#include "live/serve/events.h"
-#include "live/serve/options.h"
-#include "live/serve/pace.h"
-#include "live/serve/runtime.h"
-#include "live/serve/watch/last_signals.h"
-#include "live/serve/watch/presence.h"
-#include "live/serve/watch/watch.h"
+#include "os/gpu_probe.h"
+#include "os/pace.h"
 #include "port.h"
+#include "serve/ahead.h"
+#include "serve/events.h"
+#include "serve/options.h"
+#include "serve/runtime.h"
 #include "table.h"
+#include "watch/last_signals.h"
+#include "watch/presence.h"
+#include "watch/watch.h"
 
 namespace sealane::preload {
 namespace {
@@ -33,13 +33,13 @@ std::atomic<bool> forked{false};
 
 // The emulated driver paces our workers; a real one has none of this.
 void take_pace() {
-  serve::Pace found;
+  Pace found;
   find_in_driver(found.clock, "sealane_emu_clock_ns");
   find_in_driver(found.pace, "sealane_emu_pace");
   find_in_driver(found.answered, "sealane_emu_pace_answered");
   find_in_driver(found.dilation, "sealane_emu_dilation");
   find_in_driver(found.go_on, "sealane_emu_go_on");
-  if (found.clock != nullptr && found.pace != nullptr) serve::set_pace(found);
+  if (found.clock != nullptr && found.pace != nullptr) set_pace(found);
 }
 
 const char* variable(const char* name) { return std::getenv(name); }
@@ -64,7 +64,7 @@ void start() {
   // Threads do not survive a fork, and the driver does not work in the child either.
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true);
-    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->crew().abandon();
+    if (serve::Runtime* runtime = serve::Runtime::get()) runtime->pool().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
     stop_answering();
@@ -72,17 +72,17 @@ void start() {
   serve::Runtime::start(port());
   if (watching) {
     serve::start_watching(variable,
-                          {.workers = serve::Runtime::get()->crew().size(),
+                          {.workers = serve::Runtime::get()->pool().size(),
                            .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
-                           .dilation = serve::pace().dilation,
+                           .dilation = pace().dilation,
                            .speculation = serve::Runtime::get()->speculation()});
   }
-  start_answering(serve::Runtime::get()->crew());
+  start_answering(serve::Runtime::get()->pool());
   serve::say_presence(variable, serve::options(),
                       {.confidential = on,
                        .watching = watching,
                        .speculates = serve::Runtime::get()->speculation().policy != nullptr,
-                       .workers = serve::Runtime::get()->crew().size()});
+                       .workers = serve::Runtime::get()->pool().size()});
 }
 
 void start_or_not() {

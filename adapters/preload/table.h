@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 
 #define SEALANE_HOOKED extern "C" __attribute__((visibility("default"))) CUresult
 

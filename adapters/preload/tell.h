@@ -7,8 +7,8 @@
 
 #include "base/time.h"
 #include "launch_times.h"
-#include "live/serve/events.h"
 #include "port.h"
+#include "serve/events.h"
 
 namespace sealane::preload {
 

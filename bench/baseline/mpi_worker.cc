@@ -6,11 +6,11 @@
 
 #include <mpi.h>
 
-#include "cli/worker_protocol.h"
+#include "bench/worker_protocol.h"
 
 namespace {
 
-using sealane::cli::WorkerCommand;
+using sealane::bench::WorkerCommand;
 
 void run_once(const std::string& op, const std::vector<float>& in, std::vector<float>& out) {
   const int in_count = static_cast<int>(in.size());
@@ -35,23 +35,23 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc == 2) {
-    sealane::cli::WorkerPipes pipes(argv[1], rank);
+    sealane::bench::WorkerPipes pipes(argv[1], rank);
     WorkerCommand command;
     std::vector<float> in;
     std::vector<float> out;
     while (pipes.next(command)) {
-      const sealane::cli::WorkerShape shape(command.op, command.bytes, size);
+      const sealane::bench::WorkerShape shape(command.op, command.bytes, size);
       if (in.size() != shape.in || command.check) {
-        in = sealane::cli::make_contribution(rank, shape.in);
+        in = sealane::bench::make_contribution(rank, shape.in);
         out.assign(shape.out, 0);
         if (command.op == "broadcast" && rank == 0) out = in;
       }
       run_once(command.op, in, out);
       const uint64_t wrong =
-          command.check ? sealane::cli::count_wrong(command.op, rank, size, out) : 0;
+          command.check ? sealane::bench::count_wrong(command.op, rank, size, out) : 0;
       if (command.check) run_once(command.op, in, out);  // meet again
-      pipes.answer(wrong, sealane::cli::timed_iterations(command.iterations,
-                                                         [&] { run_once(command.op, in, out); }));
+      pipes.answer(wrong, sealane::bench::timed_iterations(command.iterations,
+                                                           [&] { run_once(command.op, in, out); }));
     }
   }
   MPI_Finalize();

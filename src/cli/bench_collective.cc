@@ -19,17 +19,17 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_count.h"
 #include "base/figures.h"
+#include "bench/collective_trial.h"
+#include "bench/collective_worker.h"
+#include "bench/scratch.h"
+#include "bench/tamper.h"
 #include "cli/bench.h"
-#include "cli/byte_count.h"
-#include "cli/collective_trial.h"
-#include "cli/collective_worker.h"
 #include "cli/cpu_words.h"
 #include "cli/output_option.h"
-#include "cli/scratch.h"
-#include "cli/tamper.h"
-#include "live/comm/key_file.h"
-#include "live/machine.h"
+#include "comm/key_file.h"
+#include "os/machine.h"
 #include "report/output.h"
 #include "report/table.h"
 
@@ -56,7 +56,7 @@ struct Flags {
 };
 
 struct Plan {
-  CollectivePlan collective;
+  bench::CollectivePlan collective;
   std::vector<uint64_t> sizes;
   TransportKind transport = TransportKind::shm;
   Algorithm algorithm = Algorithm::automatic;
@@ -121,8 +121,8 @@ JoinOptions own_options(const Plan& plan, CommMode mode, const std::string& dire
   return options;
 }
 
-Result<std::unique_ptr<Team>> start_baseline(const std::string& name, const Plan& plan,
-                                             const std::string& base) {
+Result<std::unique_ptr<bench::Team>> start_baseline(const std::string& name, const Plan& plan,
+                                                    const std::string& base) {
   const uint32_t ranks = plan.collective.ranks;
   const std::string programs = program_directory();
   if (name == "mpi") {
@@ -131,9 +131,10 @@ Result<std::unique_ptr<Team>> start_baseline(const std::string& name, const Plan
       return usage_error("--baseline mpi: not built; install libopenmpi-dev and build again");
     }
     const char* btl = plan.transport == TransportKind::tcp ? "self,tcp" : "self,vader";
-    return Team::start_programs(base, ranks,
-                                {{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np",
-                                  std::to_string(ranks), "--mca", "btl", btl, program, base}});
+    return bench::Team::start_programs(
+        base, ranks,
+        {{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks), "--mca",
+          "btl", btl, program, base}});
   }
   const std::string script = programs + "/sealane-bench-gloo";
   std::vector<std::vector<std::string>> lines;
@@ -141,18 +142,18 @@ Result<std::unique_ptr<Team>> start_baseline(const std::string& name, const Plan
     lines.push_back(
         {"/usr/bin/python3", script, base, std::to_string(rank), std::to_string(ranks)});
   }
-  auto team = Team::start_programs(base, ranks, lines);
+  auto team = bench::Team::start_programs(base, ranks, lines);
   if (team) return team;
   return usage_error("--baseline gloo: does not start; install python3-torch (" +
                      team.error().message + ")");
 }
 
-using Rows = std::vector<CollectiveRow>;
+using Rows = std::vector<bench::CollectiveRow>;
 
-Result<Rows> measure_all(const Plan& plan, std::vector<Contestant>& contestants) {
+Result<Rows> measure_all(const Plan& plan, std::vector<bench::Contestant>& contestants) {
   Rows rows;
   for (const uint64_t bytes : plan.sizes) {
-    auto measured = measure_collective(plan.collective, bytes, contestants);
+    auto measured = bench::measure_collective(plan.collective, bytes, contestants);
     if (!measured) return measured.error();
     rows.insert(rows.end(), measured->begin(), measured->end());
   }
@@ -160,26 +161,27 @@ Result<Rows> measure_all(const Plan& plan, std::vector<Contestant>& contestants)
 }
 
 Result<Rows> run_locally(const Plan& plan) {
-  const Scratch workshop;  // pipes, keys and meeting points
+  const bench::Scratch workshop;  // pipes, keys and meeting points
   if (workshop.path().empty()) return io_error("cannot make a temporary directory");
   if (Status status = write_key_file(workshop.path() + "/key"); !status) return status.error();
-  std::vector<std::unique_ptr<Team>> teams;
-  std::vector<Contestant> contestants;
-  const auto enter = [&](std::string system, std::string mode, std::unique_ptr<Team> team) {
+  std::vector<std::unique_ptr<bench::Team>> teams;
+  std::vector<bench::Contestant> contestants;
+  const auto enter = [&](std::string system, std::string mode, std::unique_ptr<bench::Team> team) {
     teams.push_back(std::move(team));
-    Team* runner = teams.back().get();
+    bench::Team* runner = teams.back().get();
     contestants.push_back(
         {std::move(system), std::move(mode),
-         [runner](const WorkerCommand& command) { return runner->run(command); }});
+         [runner](const bench::WorkerCommand& command) { return runner->run(command); }});
   };
   for (const CommMode mode : plan.modes) {
     const JoinOptions options = own_options(plan, mode, workshop.path());
-    auto team = Team::fork_ranks(fmt::format("{}/{}", workshop.path(), to_string(mode)),
-                                 plan.collective.ranks, [&](WorkerPipes& pipes, uint32_t rank) {
-                                   JoinOptions mine = options;
-                                   mine.self.rank = rank;
-                                   serve_collectives(pipes, mine);
-                                 });
+    auto team = bench::Team::fork_ranks(fmt::format("{}/{}", workshop.path(), to_string(mode)),
+                                        plan.collective.ranks,
+                                        [&](bench::WorkerPipes& pipes, uint32_t rank) {
+                                          JoinOptions mine = options;
+                                          mine.self.rank = rank;
+                                          bench::serve_collectives(pipes, mine);
+                                        });
     if (!team) return team.error();
     enter("sealane", std::string(to_string(mode)), std::move(*team));
   }
@@ -193,20 +195,20 @@ Result<Rows> run_locally(const Plan& plan) {
 }
 
 Status run_tampered(const Plan& plan, const std::string& json) {
-  const Scratch workshop;  // pipes, keys and meeting points
+  const bench::Scratch workshop;  // pipes, keys and meeting points
   if (workshop.path().empty()) return io_error("cannot make a temporary directory");
   if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
   JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
   options.timeout = std::chrono::seconds(10);
-  return show_tampering(options, plan.collective.op, plan.sizes.front(), json);
+  return bench::show_tampering(options, plan.collective.op, plan.sizes.front(), json);
 }
 
 // Every rank does the same; rank 0's figures are shown.
 Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
   plan.collective.lockstep = true;
   std::vector<std::unique_ptr<Communicator>> groups;
-  std::vector<std::unique_ptr<CollectiveJob>> jobs;
-  std::vector<Contestant> contestants;
+  std::vector<std::unique_ptr<bench::CollectiveJob>> jobs;
+  std::vector<bench::Contestant> contestants;
   for (const CommMode mode : plan.modes) {
     JoinOptions options = own_options(plan, mode, "");
     options.self.size = 0;  // who we are is the launcher's to say
@@ -215,21 +217,22 @@ Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
     plan.collective.ranks = (*group)->self().size;
     first_rank = (*group)->self().rank == 0;
     groups.push_back(std::move(*group));
-    jobs.push_back(std::make_unique<CollectiveJob>(*groups.back()));
-    CollectiveJob* job = jobs.back().get();
-    contestants.push_back({"sealane", std::string(to_string(mode)),
-                           [job](const WorkerCommand& command) -> Result<Team::Slice> {
-                             auto measured = job->run(command);
-                             if (!measured) return measured.error();
-                             return Team::Slice{measured->wrong, std::move(measured->times_ns)};
-                           }});
+    jobs.push_back(std::make_unique<bench::CollectiveJob>(*groups.back()));
+    bench::CollectiveJob* job = jobs.back().get();
+    contestants.push_back(
+        {"sealane", std::string(to_string(mode)),
+         [job](const bench::WorkerCommand& command) -> Result<bench::Team::Slice> {
+           auto measured = job->run(command);
+           if (!measured) return measured.error();
+           return bench::Team::Slice{measured->wrong, std::move(measured->times_ns)};
+         }});
   }
   return measure_all(plan, contestants);
 }
 
 // ---- What people see ----
 
-std::string ratio_cell(const CollectiveRow& row, const char* base) {
+std::string ratio_cell(const bench::CollectiveRow& row, const char* base) {
   const auto found = row.ratio.find(base);
   return found == row.ratio.end() ? "" : fmt::format("{:.2f}x", found->second);
 }
@@ -248,8 +251,9 @@ std::string table_of(const Rows& rows) {
   using report::Align;
   std::vector<const char*> bases = {"plain"};
   for (const char* base : {"mpi", "gloo"}) {
-    const bool measured = std::any_of(rows.begin(), rows.end(),
-                                      [&](const CollectiveRow& row) { return row.system == base; });
+    const bool measured =
+        std::any_of(rows.begin(), rows.end(),
+                    [&](const bench::CollectiveRow& row) { return row.system == base; });
     if (measured) bases.push_back(base);
   }
   const bool alone = bases.size() == 1;
@@ -260,7 +264,7 @@ std::string table_of(const Rows& rows) {
   for (const char* base : bases) columns.push_back({fmt::format("of {}", base)});
   report::Table table(std::move(columns));
   uint64_t last = rows.empty() ? 0 : rows.front().bytes;
-  for (const CollectiveRow& row : rows) {
+  for (const bench::CollectiveRow& row : rows) {
     if (row.bytes != last) table.add_rule();
     last = row.bytes;
     std::vector<std::string> cells = {std::to_string(row.bytes), row.system, row.mode,
@@ -274,15 +278,16 @@ std::string table_of(const Rows& rows) {
     for (const char* base : bases) cells.push_back(ratio_cell(row, base));
     table.add_row(std::move(cells));
   }
-  const CollectiveRow& any = rows.front();
+  const bench::CollectiveRow& any = rows.front();
   const bool reduces = any.op == "allreduce" || any.op == "reduce_scatter";
   std::string text =
       remark(fmt::format("{} of float{} over {}, {} ranks; GB/s. MEASURED. Time is the median of "
                          "slices, \"of X\" the median ratio of times within rounds.",
                          any.op, reduces ? " (sum)" : "", any.transport, any.ranks)) +
       table.text();
-  const bool sealed = std::any_of(rows.begin(), rows.end(),
-                                  [](const CollectiveRow& row) { return row.mode == "sealed"; });
+  const bool sealed = std::any_of(rows.begin(), rows.end(), [](const bench::CollectiveRow& row) {
+    return row.mode == "sealed";
+  });
   if (!sealed) return text;
   const auto gaps = cpu_gaps(read_machine().cpu);
   return gaps.empty() ? text : text + remark(fmt::format("{}", fmt::join(gaps, " ")));
@@ -290,7 +295,7 @@ std::string table_of(const Rows& rows) {
 
 nlohmann::json json_of(const Rows& rows) {
   nlohmann::json list = nlohmann::json::array();
-  for (const CollectiveRow& row : rows) {
+  for (const bench::CollectiveRow& row : rows) {
     list.push_back({{"op", row.op},
                     {"bytes", row.bytes},
                     {"ranks", row.ranks},
@@ -325,7 +330,7 @@ Status bench_collective(const std::string& op, const Flags& flags) {
   auto rows = local ? run_locally(*plan) : run_as_rank(*plan, first_rank);
   if (!rows) return rows.error();
   uint64_t wrong = 0;
-  for (const CollectiveRow& row : *rows) wrong += row.wrong;
+  for (const bench::CollectiveRow& row : *rows) wrong += row.wrong;
   if (first_rank && flags.json != "-") {
     if (Status status = report::write_file("-", table_of(*rows)); !status) return status;
   }

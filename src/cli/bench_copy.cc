@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "bench/scratch.h"
 #include "cli/bench.h"
 #include "cli/bench_copy_report.h"
 #include "cli/copy_trial.h"
@@ -24,7 +25,6 @@
 #include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
-#include "cli/scratch.h"
 #include "cli/suggest.h"
 #include "report/output.h"
 
@@ -164,7 +164,7 @@ Status bench_copy(const Flags& flags) {
     if (!found) return io_error(found.error().message + "; name them with --examples-dir");
     examples = *found;
   }
-  const Scratch scratch;
+  const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const auto rounds =
       measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, {}}, flags);

@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_count.h"
 #include "base/figures.h"
+#include "bench/scratch.h"
 #include "cli/bench.h"
-#include "cli/byte_count.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
-#include "cli/scratch.h"
-#include "live/comm/key_file.h"
+#include "comm/key_file.h"
 #include "nccl/conformance.h"
 #include "nccl/hosts.h"
 #include "nccl/player.h"
@@ -237,7 +237,7 @@ Result<std::vector<Cell>> measure_size(const Flags& flags, const std::vector<Var
       progress.show(fmt::format("{} bytes, round {} of {}: {}", bytes, round + 1, flags.rounds,
                                 variants[i].name));
       auto one = play_round(flags, variants[i], bytes, setting);
-      if (interrupted()) return io_error("interrupted");
+      if (bench::interrupted()) return io_error("interrupted");
       if (!one) return one.error();
       seconds[i].push_back(one->first);
       wrong[i] += one->second;
@@ -348,7 +348,7 @@ Status check(const Flags& flags, const std::vector<Variant>& variants,
       progress.show(fmt::format("{}: {}", variant.name, one.name));
       const nccl::Finding finding =
           nccl::run_check({variant.path, version, environment, flags.messages}, one.name);
-      if (interrupted()) return io_error("interrupted");
+      if (bench::interrupted()) return io_error("interrupted");
       all = all && finding.passed;
       text +=
           fmt::format("  {:5} {:14} {}\n", finding.passed ? "ok" : "FAIL", one.name, one.promise);
@@ -420,7 +420,7 @@ Status run(const Flags& flags) {
       return skip(flags, possible.error().message);
     }
   }
-  const Scratch scratch;
+  const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a directory for the key");
   const std::string key = scratch.path() + "/key";
   if (Status status = write_key_file(key); !status) return status;

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/ptx_code.h"
 #include "cli/bench.h"
-#include "cli/bench_ptx_code.h"
 #include "cli/output_option.h"
 #include "ptx/decode/decode.h"
 #include "ptx/exec/executor.h"
@@ -117,7 +117,7 @@ Status bench_ptx(const Flags& flags) {
   if (!flags.json.empty()) {
     if (Status status = report::check_writable(flags.json); !status) return status;
   }
-  const auto module = ptx::parse_module(kBenchPtx);
+  const auto module = ptx::parse_module(bench::kBenchPtx);
   if (!module) return module.error();
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<unsigned> counts = {1};

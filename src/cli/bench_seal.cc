@@ -15,14 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_count.h"
+#include "bench/seal_report.h"
+#include "bench/seal_trial.h"
 #include "cli/bench.h"
-#include "cli/bench_seal_report.h"
-#include "cli/byte_count.h"
 #include "cli/cpu_words.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
-#include "cli/seal_trial.h"
-#include "live/machine.h"
+#include "os/machine.h"
 #include "report/output.h"
 #include "seal/openssl.h"
 
@@ -43,7 +43,7 @@ struct Flags {
 };
 
 struct Step {
-  Where where;
+  bench::Where where;
   uint64_t record_bytes;
   uint64_t walk_bytes;
 };
@@ -99,11 +99,11 @@ Status plan_steps(const Flags& flags, Plan& plan) {
   }
   const auto sizes = parse_sizes(flags);
   if (!sizes) return sizes.error();
-  const CacheSizes caches = cache_sizes();
-  for (const Where where : {Where::dram, Where::l2}) {
+  const bench::CacheSizes caches = bench::cache_sizes();
+  for (const bench::Where where : {bench::Where::dram, bench::Where::l2}) {
     if (!flags.where.empty() && flags.where != to_string(where)) continue;
     for (const uint64_t size : *sizes) {
-      const uint64_t walk = walk_bytes(where, size, caches);
+      const uint64_t walk = bench::walk_bytes(where, size, caches);
       if (walk > 0) plan.steps.push_back({where, size, walk});
     }
   }
@@ -128,14 +128,14 @@ Result<Plan> make_plan(const Flags& flags) {
   return plan;
 }
 
-Result<std::vector<TrialResult>> measure(const Plan& plan) {
+Result<std::vector<bench::TrialResult>> measure(const Plan& plan) {
   uint64_t walk_bytes_max = 0;
   for (const Step& step : plan.steps) walk_bytes_max = std::max(walk_bytes_max, step.walk_bytes);
   const SteadyClock clock;
-  auto trial = SealTrial::make(plan.engines, walk_bytes_max, clock);
+  auto trial = bench::SealTrial::make(plan.engines, walk_bytes_max, clock);
   if (!trial) return trial.error();
 
-  std::vector<TrialResult> results;
+  std::vector<bench::TrialResult> results;
   const Progress progress;
   for (const Step& step : plan.steps) {
     progress.show(fmt::format("measuring {} of {}: records of {}, {}", results.size() + 1,
@@ -156,7 +156,8 @@ Status bench_seal(const Flags& flags) {
   auto results = measure(*plan);
   if (!results) return results.error();
 
-  SealReport report{*std::move(results), {}, plan->notes, {}, true, cpu_gaps(read_machine().cpu)};
+  bench::SealReport report{*std::move(results),         {}, plan->notes, {}, true,
+                           cpu_gaps(read_machine().cpu)};
   const auto chosen = chosen_engine();
   const bool measured = chosen && std::find(plan->engines.begin(), plan->engines.end(), *chosen) !=
                                       plan->engines.end();
@@ -166,10 +167,10 @@ Status bench_seal(const Flags& flags) {
     report.versions.emplace_back(engine->name(), engine->version());
   }
   if (flags.json != "-") {
-    if (Status status = report::write_file("-", seal_table(report)); !status) return status;
+    if (Status status = report::write_file("-", bench::seal_table(report)); !status) return status;
   }
   if (flags.json.empty()) return {};
-  return report::write_json(flags.json, seal_json(report));
+  return report::write_json(flags.json, bench::seal_json(report));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include <fstream>
 
-#include "live/comm/group_fixture.h"
+#include "comm/group_fixture.h"
 
 namespace sealane::cli {
 namespace {

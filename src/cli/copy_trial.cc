@@ -17,8 +17,8 @@
 #include <fstream>
 #include <thread>
 
+#include "bench/scratch.h"
 #include "cli/run_environment.h"
-#include "cli/scratch.h"
 
 namespace sealane::cli {
 namespace {
@@ -35,7 +35,7 @@ constexpr auto kPatience = std::chrono::minutes(5);  // a crowded machine, a lar
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
   enter(environment);
-  let_signals_end_this_process();
+  bench::let_signals_end_this_process();
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -51,7 +51,7 @@ Status run_to_end(const std::vector<std::string>& command, const Environment& en
   const auto deadline = Clock::now() + kPatience;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    const bool stop = interrupted();
+    const bool stop = bench::interrupted();
     if (stop || Clock::now() > deadline) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
@@ -62,7 +62,7 @@ Status run_to_end(const std::vector<std::string>& command, const Environment& en
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return internal_error(fmt::format("{} failed: {}", command[0], last_line(log)));
+  return internal_error(fmt::format("{} failed: {}", command[0], bench::last_line(log)));
 }
 
 Result<json> read_json(const std::string& file) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "live/machine.h"
+#include "os/machine.h"
 
 namespace sealane::cli {
 

@@ -20,23 +20,23 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cli/bench_memory.h"
+#include "bench/memory.h"
+#include "bench/seal_trial.h"
 #include "cli/checkup.h"
 #include "cli/command.h"
 #include "cli/cpu_words.h"
 #include "cli/guard_trial.h"
 #include "cli/nccl_checkup.h"
 #include "cli/output_option.h"
-#include "cli/seal_trial.h"
 #include "core/budget.h"
-#include "live/gpu_probe.h"
-#include "live/machine.h"
-#include "live/serve/slot_budget.h"
-#include "live/serve/speculation.h"
-#include "live/serve/workforce.h"
+#include "os/gpu_probe.h"
+#include "os/machine.h"
+#include "os/worker_quota.h"
 #include "report/output.h"
 #include "report/terminal.h"
 #include "seal/engine.h"
+#include "serve/slot_budget.h"
+#include "serve/speculation.h"
 
 namespace sealane::cli {
 namespace {
@@ -97,13 +97,13 @@ Finding check_speed(const Cpu& cpu, const Result<const Engine*>& chosen) {
   constexpr Duration kBudget = std::chrono::milliseconds(100);
   const std::string name = "sealing speed";
   std::string gaps = fmt::format("{}", fmt::join(cpu_gaps(cpu), " "));
-  const uint64_t walk = walk_bytes(Where::l2, kRecordBytes, cache_sizes());
+  const uint64_t walk = bench::walk_bytes(bench::Where::l2, kRecordBytes, bench::cache_sizes());
   const SteadyClock clock;
   if (!chosen || walk == 0) return warn(kCpuArea, name, "not measured", gaps);
-  auto trial = SealTrial::make({*chosen}, walk, clock);
+  auto trial = bench::SealTrial::make({*chosen}, walk, clock);
   if (!trial) return warn(kCpuArea, name, trial.error().message, gaps);
-  const TrialResult result = trial->measure(Where::l2, kRecordBytes, walk, kBudget);
-  const OpResult& seal = result.engines.front().seal;
+  const bench::TrialResult result = trial->measure(bench::Where::l2, kRecordBytes, walk, kBudget);
+  const bench::OpResult& seal = result.engines.front().seal;
   const std::string found =
       fmt::format("MEASURED: {} seals {:.1f} GB/s on one core, from its cache; a copy makes {:.1f}",
                   (*chosen)->name(), seal.rate_gb_s.median, result.memcpy_gb_s.median);
@@ -155,8 +155,8 @@ Finding check_lock_limit(const Machine& machine) {
 }
 
 Finding check_slot_memory() {
-  const size_t node = serve::read_cores().node;
-  const uint64_t memory = serve::read_memory_bytes({}, node);
+  const size_t node = read_cpu_topology().node;
+  const uint64_t memory = read_memory_bytes({}, node);
   const uint64_t shared = serve::slot_share(memory);
   return ok(
       kSystemArea, "memory for slots",
@@ -257,7 +257,7 @@ std::string describe_outlook(const Checkup& checkup, const GpuReport& gpu) {
 
 // What the runtime would decide in a program that starts now, by the costs it would measure.
 Finding check_speculation() {
-  const unsigned threads = serve::Workforce::make()->workers_max() + 1;
+  const unsigned threads = WorkerQuota::make()->workers_max() + 1;
   return ok(kCpuArea, "sealing ahead", describe(choose_speculation(serve::Options(), threads)));
 }
 

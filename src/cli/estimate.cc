@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/byte_count.h"
+#include "base/byte_count.h"
 #include "cli/command.h"
 #include "cli/estimate_flags.h"
 #include "cli/estimate_report.h"

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/byte_count.h"
 #include "base/bytes.h"
-#include "cli/byte_count.h"
 #include "cli/draws_option.h"
 #include "cli/local_platform.h"
 #include "cli/number.h"

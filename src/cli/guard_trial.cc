@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/bytes.h"
-#include "live/page_guard.h"
+#include "os/page_guard.h"
 
 namespace sealane::cli {
 namespace {

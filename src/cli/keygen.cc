@@ -17,8 +17,8 @@
 #include "cli/certificates.h"
 #include "cli/command.h"
 #include "cli/number.h"
+#include "comm/key_file.h"
 #include "core/session/identity.h"
-#include "live/comm/key_file.h"
 #include "report/output.h"
 
 namespace sealane::cli {

@@ -7,10 +7,10 @@
 
 #include <string>
 
-#include "cli/bench_memory.h"
+#include "bench/memory.h"
+#include "bench/seal_trial.h"
 #include "cli/progress.h"
-#include "cli/seal_trial.h"
-#include "live/machine.h"
+#include "os/machine.h"
 #include "platform/reader.h"
 #include "platform/spread.h"
 #include "seal/engine.h"
@@ -36,18 +36,18 @@ void set(Platform& platform, const std::string& key, double& to, double value,
   set(platform, key, fmt::format("{:.2f}", value), source, usual_spread(kind_of(source)));
 }
 
-Result<TrialResult> measure() {
+Result<bench::TrialResult> measure() {
   const auto fast = chosen_engine();
   if (!fast) return fast.error();
   std::vector<const Engine*> engines{*fast};
   if (*fast != &openssl_engine()) engines.push_back(&openssl_engine());
-  const uint64_t walk = walk_bytes(Where::dram, kRecordBytes, cache_sizes());
+  const uint64_t walk = bench::walk_bytes(bench::Where::dram, kRecordBytes, bench::cache_sizes());
   const SteadyClock clock;
   const Progress progress;
   progress.show("measuring this machine's sealing and copy rates");
-  auto trial = SealTrial::make(engines, walk, clock);
+  auto trial = bench::SealTrial::make(engines, walk, clock);
   if (!trial) return trial.error();
-  return trial->measure(Where::dram, kRecordBytes, walk, kBudget);
+  return trial->measure(bench::Where::dram, kRecordBytes, walk, kBudget);
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ Result<Platform> measure_local_platform() {
   local.description =
       fmt::format("this machine's cores and rates, the GPU and link of {}", kGpuFrom);
   const std::string source = "measured on this machine just now";
-  const EngineResult& fast = measured->engines.front();
-  const EngineResult& stock = measured->engines.back();
+  const bench::EngineResult& fast = measured->engines.front();
+  const bench::EngineResult& stock = measured->engines.back();
   set(local, "host.fast_aead_gb_per_s", local.host.fast_aead_gb_per_s, fast.seal.rate_gb_s.median,
       source);
   local.host.fast_aead_library = fast.engine;
@@ -85,7 +85,7 @@ Result<Platform> measure_local_platform() {
   set(local, "cc.stock_aead_library", local.cc.stock_aead_library, source);
   local.host.cores = read_machine().cores;
   set(local, "host.cores", fmt::format("{}", local.host.cores), source);
-  local.host.memory_bytes = available_memory_bytes();
+  local.host.memory_bytes = bench::available_memory_bytes();
   set(local, "host.memory_bytes", fmt::format("{}", local.host.memory_bytes),
       "what can be used without swapping, just now");
   return local;

@@ -23,8 +23,8 @@
 #include "cli/output_option.h"
 #include "cli/program_file.h"
 #include "cli/run_environment.h"
-#include "live/serve/watch/output.h"
 #include "report/output.h"
+#include "watch/output.h"
 
 namespace sealane::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <regex>
 #include <sstream>
 
-#include "cli/byte_count.h"
+#include "base/byte_count.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/suggest.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "cli/byte_count.h"
+#include "base/byte_count.h"
 #include "cli/command.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"

@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "bench/scratch.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/program_file.h"
 #include "cli/progress.h"
-#include "cli/scratch.h"
 #include "cli/trial_bundle.h"
 #include "cli/trial_findings.h"
 #include "cli/trial_plan.h"
@@ -362,11 +362,11 @@ Status try_program(TrialFlags& flags) {
     if (!environment) return environment.error();
     plain = *environment;
   }
-  const Scratch held;  // signals wait until a run has been ended
+  const bench::Scratch held;  // signals wait until a run has been ended
   Trial trial(flags, *std::move(masks), settings_of(flags, plain));
   if (Status status = trial.open(); !status) return status;
   if (Status status = trial.run_all(); !status) {
-    if (interrupted()) fmt::print(stderr, "sealane: {}\n", status.error().message);
+    if (bench::interrupted()) fmt::print(stderr, "sealane: {}\n", status.error().message);
     return status;
   }
   if (Status status = trial.conclude(); !status) return status;

@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "base/bytes.h"
-#include "cli/scratch.h"
+#include "bench/scratch.h"
 
 namespace sealane::cli {
 namespace {
@@ -40,7 +40,7 @@ constexpr int kCannotStart = 127;
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   enter(run.environment);
-  let_signals_end_this_process();
+  bench::let_signals_end_this_process();
   std::vector<char*> words;
   for (const std::string& word : run.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -96,7 +96,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   while (true) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) break;
-    const bool stop = interrupted();
+    const bool stop = bench::interrupted();
     if (stop || elapsed() > run.limit_s) {
       end(child);
       if (stop) return io_error("interrupted");

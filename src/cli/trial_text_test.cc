@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "live/serve/watch/findings.h"
+#include "watch/findings.h"
 
 namespace sealane::cli {
 namespace {

@@ -5,8 +5,9 @@
 // compares and orders them and never follows one.
 #pragma once
 
-#include <compare>
 #include <cstdint>
+
+#include "base/range.h"  // IWYU pragma: export
 
 namespace sealane {
 
@@ -15,18 +16,5 @@ enum class Direction : uint8_t { to_device, to_host };
 // How the host side of a copy was allocated. CUDA promises differ: a pageable source may be reused
 // as soon as the call returns, a pinned one only after the copy.
 enum class MemoryKind : uint8_t { pageable, pinned, managed };
-
-// [address, address + bytes) of host memory.
-struct Range {
-  uint64_t address = 0;
-  uint64_t bytes = 0;
-
-  uint64_t end() const { return address + bytes; }
-  bool overlaps(const Range& other) const { return address < other.end() && other.address < end(); }
-  bool contains(const Range& other) const {
-    return address <= other.address && other.end() <= end();
-  }
-  auto operator<=>(const Range&) const = default;
-};
 
 }  // namespace sealane

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "live/comm/communicator.h"
+#include "comm/communicator.h"
 #include "seal/reduce.h"
 
 namespace sealane {

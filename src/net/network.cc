@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "live/comm/attest_command.h"
-#include "live/comm/key_file.h"
+#include "comm/attest_command.h"
+#include "comm/key_file.h"
 #include "net/doors.h"
 
 namespace sealane::net {

@@ -28,7 +28,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "live/comm/fork_guard.h"
+#include "comm/fork_guard.h"
 #include "net/end.h"
 #include "net/greeting.h"
 #include "net/interfaces.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "support/run_program.h"
 
 namespace sealane::test {

@@ -3,13 +3,13 @@
 //
 // Does the page of --observe follow from what was found, and does it read well?
 
-#include "live/serve/watch/findings.h"
+#include "watch/findings.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "live/serve/watch/observer.h"
+#include "watch/observer.h"
 
 namespace sealane::serve {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Does --metrics write what a scraper reads, all of what the documentation lists and nothing else?
 
-#include "live/serve/watch/metrics.h"
+#include "watch/metrics.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "live/serve/watch/exposition.h"
+#include "watch/exposition.h"
 #include "watch/exposition_parser.h"
 #include "watch/scratch.h"
 

@@ -4,7 +4,7 @@
 // Is what `sealane record` writes a trace, whatever it is told and in whatever order, and does it
 // say what the program did?
 
-#include "live/serve/watch/recorder.h"
+#include "watch/recorder.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "live/serve/watch/chrome_trace.h"
-#include "live/serve/watch/stats.h"
+#include "watch/chrome_trace.h"
 #include "watch/scratch.h"
+#include "watch/stats.h"
 
 namespace sealane::serve {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "base/text.h"
-#include "live/serve/watch/observer.h"
-#include "live/serve/watch/stats.h"
+#include "watch/observer.h"
 #include "watch/scratch.h"
+#include "watch/stats.h"
 
 namespace sealane::serve {
 namespace {

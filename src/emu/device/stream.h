@@ -27,7 +27,7 @@
 #include <mutex>
 #include <vector>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/device/pace.h"
 
 namespace sealane::emu {

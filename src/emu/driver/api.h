@@ -8,7 +8,7 @@
 
 #include <new>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/driver/objects.h"
 
 #define EMU_API extern "C" __attribute__((visibility("default"))) CUresult

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/driver/objects.h"
 
 namespace sealane::emu {

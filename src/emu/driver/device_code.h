@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/driver/context.h"
 #include "ptx/exec/grid.h"
 #include "ptx/text/module.h"

@@ -11,7 +11,7 @@
 
 #include <memory>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/device/gpu.h"
 
 namespace sealane::emu {

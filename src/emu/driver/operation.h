@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 #include "emu/device/kernels.h"
 
 namespace sealane::ptx {

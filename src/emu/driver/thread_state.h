@@ -5,7 +5,7 @@
 // without a destructor, so that it works in exit handlers; contexts are named, not owned.
 #pragma once
 
-#include "emu/abi/cuda_types.h"
+#include "cuda_abi/cuda_types.h"
 
 namespace sealane::emu {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "emu/abi/nvml.h"
+#include "cuda_abi/nvml.h"
 #include "emu/config/config.h"
 
 #define EMU_NVML extern "C" __attribute__((visibility("default"))) nvmlReturn_t

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "emu/abi/cuda_profiler_api.h"
+#include "cuda_abi/cuda_profiler_api.h"
 #include "emu/runtime/runtime.h"
 
 using namespace sealane::emu::runtime;

@@ -6,9 +6,9 @@
 // program and its driver sees this runtime do what it will see the real one do.
 #pragma once
 
-#include "emu/abi/cuda.h"
-#include "emu/abi/cudaProfiler.h"
-#include "emu/abi/cuda_runtime_api.h"
+#include "cuda_abi/cuda.h"
+#include "cuda_abi/cudaProfiler.h"
+#include "cuda_abi/cuda_runtime_api.h"
 
 namespace sealane::emu::runtime {
 

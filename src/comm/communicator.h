@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group as programs use it: operations in the order they were asked for, waited for or not.
+// Safe to use from several threads; but the order of operations must be the same on all ranks.
+//
+// An operation runs on the caller's thread when nothing is queued before it, and on one of the
+// communicator's own threads otherwise. The first starts with the first asynchronous operation. A
+// thread that has finished an operation calls back, and if that waits (for another operation of
+// this group, say) the next thread goes on with the queue: there are two, and more only while that
+// many callbacks wait. They sleep while there is nothing to do.
+//
+// A group belongs to the process that joined it. A child made by fork() has neither its keys nor
+// its connections: there every operation is a usage error, and ending the communicator is safe.
+// What was started before the fork is the parent's to wait for.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/fork_guard.h"
+#include "comm/options.h"
+#include "comm/runner.h"
+#include "seal/secret_memory.h"
+
+namespace sealane {
+
+class Communicator final : private ForkSensitive {
+ public:
+  // Joins the group; blocks until all ranks are there or the time-out has passed.
+  static Result<std::unique_ptr<Communicator>> create(JoinOptions options);
+  ~Communicator();  // finishes what was started
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Status run(Operation operation);
+
+  // `on_done`, if given, is called before the future is ready: on a thread of the communicator's,
+  // or on the caller's, before start() returns, if the arguments are wrong. It may start(), run()
+  // and wait for any future but its own; it must not end the communicator. What it throws is logged
+  // and dropped. Callbacks of several operations can run at the same time.
+  using OnDone = std::function<void(const Status&)>;
+  std::shared_future<Status> start(Operation operation, OnDone on_done = {});
+
+  const Identity& self() const { return options_.self; }
+  uint64_t memory_bytes() const { return runner_ == nullptr ? 0 : runner_->memory_bytes(); }
+  uint32_t awaited() const { return runner_ == nullptr ? kNobody : runner_->awaited(); }
+  Traffic traffic() const { return runner_ == nullptr ? Traffic() : runner_->traffic(); }
+
+ private:
+  explicit Communicator(JoinOptions options);
+
+  void before_fork() override;
+  void after_fork_in_parent() override;
+  void after_fork_in_child() override;
+
+  struct Queued {
+    Operation operation;
+    OnDone on_done;
+    std::promise<Status> promise;
+  };
+
+  Status check_process() const;
+  Status check(const Operation& operation) const;
+  Status execute(Operation operation);
+  Status copy(Operation& operation);
+  void work();
+  void ensure_worker();
+  void retire_worker();
+
+  JoinOptions options_;
+  pid_t process_;                   // that joined
+  Secret<uint8_t> here_;            // gone in every child, also one with the same number
+  std::unique_ptr<Runner> runner_;  // none in a group of one, or after a fork
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Queued> queue_;
+  bool busy_ = false;  // somebody runs an operation
+  bool ending_ = false;
+  size_t idle_ = 0;  // workers that wait for something to do
+  std::vector<std::thread> workers_;
+  std::vector<std::thread> ended_;  // past their last lock, to be joined
+  ForkGuard guard_;                 // last: a fork must not find a half-made object
+};
+
+}  // namespace sealane

@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process with a group forks: can the child use, hang on or keep alive what is not its own?
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "comm/endpoint.h"
+#include "comm/group_fixture.h"
+#include "comm/rendezvous.h"
+
+namespace sealane {
+namespace {
+
+constexpr unsigned kPatienceSeconds = 20;  // of a child that hangs
+
+// Exit status of a child that runs `body`; -1 if it had to be ended.
+template <typename Body>
+int in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kPatienceSeconds);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Fork, AChildSealsNothingAndTheParentGoesOn) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    GroupSetup setup;
+    setup.transport = transport;
+    ThreadGroup group(setup);
+    const auto outcomes = group.run([](Communicator& comm) -> Status {
+      std::vector<float> values(1000, 1);
+      if (Status status = comm.run(sum_of(values)); !status) return status;
+      if (comm.self().rank == 0) {
+        const int refused = in_child([&] {
+          const Status ran = comm.run(sum_of(values));
+          const Status started = comm.start(sum_of(values)).get();
+          const bool both = !ran && ran.error().kind == ErrorKind::usage && !started &&
+                            started.error().message.find("fork()") != std::string::npos;
+          return both ? 0 : 1;
+        });
+        if (refused != 0) return internal_error(concat("child: ", refused));
+      }
+      if (Status status = comm.run(sum_of(values)); !status) return status;
+      return values == std::vector<float>(1000, 4) ? Status() : Status(internal_error("wrong"));
+    });
+    EXPECT_EQ(outcome(outcomes), "ok");
+  }
+}
+
+TEST(Fork, AChildCanEndTheCommunicatorWhoseThreadIsNotThere) {
+  GroupSetup setup;
+  setup.size = 1;
+  const ThreadGroup group(setup);
+  auto comm = Communicator::create(group.options(0));
+  ASSERT_TRUE(comm.ok());
+  std::vector<float> values(10, 1);
+  ASSERT_TRUE((*comm)->start(sum_of(values)).get().ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its thread goes back to sleep
+  EXPECT_EQ(in_child([&] {
+              comm->reset();
+              return 0;
+            }),
+            0);
+  EXPECT_TRUE((*comm)->start(sum_of(values)).get().ok());
+}
+
+TEST(Fork, AChildDoesNotKeepADeadRankAlive) {
+  const ThreadGroup group({});
+  const pid_t rank1 = fork();
+  if (rank1 == 0) {
+    setpgid(0, 0);
+    auto comm = Communicator::create(group.options(1));
+    if (fork() == 0) {
+      alarm(kPatienceSeconds);
+      while (true) pause();
+    }
+    _exit(0);
+  }
+  auto comm = Communicator::create(group.options(0));
+  ASSERT_TRUE(comm.ok()) << comm.error().message;
+  std::vector<float> values(10, 1);
+  const Status status = (*comm)->run(sum_of(values));
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("rank 1 is gone"), std::string::npos)
+      << status.error().message;
+  kill(-rank1, SIGKILL);  // the child that outlived it
+  waitpid(rank1, nullptr, 0);
+}
+
+// A child made by the bare system call, without handlers, as the first process of a new namespace.
+// Made while no other thread runs: one that held the allocator's lock would hold it in the child
+// for ever. Such a process ignores its own alarm, so whoever waits for it ends it.
+class FirstProcess {
+ public:
+  template <typename Body>
+  explicit FirstProcess(Body body) {
+    const long flags = (geteuid() == 0 ? 0 : CLONE_NEWUSER) | CLONE_NEWPID | SIGCHLD;
+    child_ = static_cast<pid_t>(syscall(SYS_clone, flags, 0, 0, 0, 0));
+    if (child_ == 0) _exit(body());
+  }
+  static constexpr int kNone = 77;    // there could be no namespace
+  static constexpr int kNoEnd = 78;   // it was ended by whoever waited
+  static constexpr int kKilled = 79;  // it died of a signal
+
+  // Its exit status, or one of these.
+  int wait(std::chrono::seconds patience) {
+    if (child_ < 0) return kNone;
+    int status = 0;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (waitpid(child_, &status, WNOHANG) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (std::chrono::steady_clock::now() < until) continue;
+      kill(child_, SIGKILL);
+      waitpid(child_, &status, 0);
+      return kNoEnd;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kKilled;
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+// Both have process number 1, both would seal at the same position.
+TEST(Fork, AChildWithTheSameProcessNumberSealsNothing) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::seconds(30);
+  const ThreadGroup group(setup);
+  FirstProcess rank1([&] {
+    if (getpid() != 1) return 1;
+    auto comm = Communicator::create(group.options(1));
+    if (!comm) return 2;
+    std::vector<float> values(100, 1);
+    if (!(*comm)->run(sum_of(values))) return 3;
+    return FirstProcess([&] {
+             if (getpid() != 1) return FirstProcess::kNone;
+             const Status status = (*comm)->run(sum_of(values));
+             return !status && status.error().message.find("fork()") != std::string::npos ? 0 : 4;
+           })
+        .wait(std::chrono::seconds(60));
+  });
+  std::thread other([&] {
+    auto comm = Communicator::create(group.options(0));
+    std::vector<float> values(100, 1);
+    while (comm && (*comm)->run(sum_of(values))) {
+    }
+  });
+  const int answer = rank1.wait(std::chrono::seconds(150));
+  other.join();
+  if (answer == FirstProcess::kNone) GTEST_SKIP() << "no namespaces to be had here";
+  EXPECT_EQ(answer, 0);
+}
+
+// A rank in a process of its own, whose other thread runs `body` with a child of its, which
+// outlives it. All of them end with the object.
+class RankWithChild {
+ public:
+  RankWithChild(const std::function<void()>& body, const std::function<bool()>& ready)
+      : process_(fork()) {
+    if (process_ != 0) return;
+    setpgid(0, 0);
+    std::thread(body).detach();
+    while (!ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (fork() == 0) {
+      alarm(120);
+      while (true) pause();
+    }
+    raise(SIGKILL);
+  }
+  ~RankWithChild() {
+    wait_until_dead();
+    kill(-process_, SIGKILL);
+  }
+  void wait_until_dead() {
+    if (!std::exchange(dead_, true)) waitpid(process_, nullptr, 0);
+  }
+
+ private:
+  pid_t process_;
+  bool dead_ = false;
+};
+
+TEST(Fork, WhileAnOperationRunsTheChildDoesNotKeepADeadRankAlive) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    GroupSetup setup;
+    setup.transport = transport;
+    setup.timeout = std::chrono::seconds(60);
+    const ThreadGroup group(setup);
+    std::atomic<Communicator*> joined = nullptr;
+    RankWithChild rank1(
+        [&] {
+          auto comm = Communicator::create(group.options(1));
+          if (!comm) _exit(1);
+          joined = comm->get();
+          static_cast<void>(sum_until_error(**comm, 1000, kEndless));
+        },
+        [&] { return joined != nullptr && joined.load()->awaited() == 0; });
+    auto comm = Communicator::create(group.options(0));
+    ASSERT_TRUE(comm.ok()) << comm.error().message;
+    rank1.wait_until_dead();  // which it is once it has waited for this rank in an operation
+    const Status status = sum_until_error(**comm, 1000, kEndless);
+    EXPECT_NE(status.error().message.find("rank 1 is gone"), std::string::npos)
+        << status.error().message;
+  }
+}
+
+// Rank 2 has an address and never says a word: the other two wait for it.
+TEST(Fork, WhileAGroupIsJoinedTheChildDoesNotKeepADeadRankAlive) {
+  GroupSetup setup;
+  setup.size = 3;
+  setup.timeout = std::chrono::minutes(10);
+  const ThreadGroup group(setup);
+  // Evidence is asked of rank 1 once rank 0 has heard its name.
+  const std::string heard = group.key_file() + ".heard";
+  const auto attested = [&](uint32_t rank) {
+    JoinOptions options = group.options(rank);
+    options.attest_command = concat(rank == 1 ? concat("touch ", heard, "; ") : "", "echo ok #");
+    return options;
+  };
+  const RankWithChild rank1([&] { auto comm = Communicator::create(attested(1)); },
+                            [&] { return std::filesystem::exists(heard); });
+  auto silent = open_listeners(false);
+  ASSERT_TRUE(silent.ok());
+  JoinOptions absent = group.options(2);
+  auto meeting = make_rendezvous(absent);
+  ASSERT_TRUE(meeting.ok());
+  // Leaves its address, and does not wait for the others'.
+  static_cast<void>((*meeting)->exchange(absent.self, silent->endpoint.encode(), Instant()));
+  const auto comm = Communicator::create(attested(0));
+  ASSERT_FALSE(comm.ok());
+  EXPECT_NE(comm.error().message.find("rank 1 left while joining"), std::string::npos)
+      << comm.error().message;
+}
+
+}  // namespace
+}  // namespace sealane

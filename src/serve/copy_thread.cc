@@ -1,0 +1,408 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/copy_thread.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "os/pace.h"
+#include "os/thread.h"
+#include "serve/events.h"
+#include "serve/messages.h"
+
+namespace sealane::serve {
+namespace {
+
+constexpr auto kPoll = std::chrono::microseconds(40);
+constexpr uint64_t kWordBytes = 64;  // a cache line each
+constexpr uint64_t kWords = 64;      // allocated together
+
+Instant now() { return SteadyClock().now(); }
+
+}  // namespace
+
+Stream::~Stream() {
+  for (const StreamGates& of : gates) {
+    if (of.thread != nullptr) of.thread->give_word(of.word);
+  }
+}
+
+std::unique_ptr<CopyThread> CopyThread::open(GpuDriver& driver, CopyThreadOwner& owner,
+                                             UnderWay& under_way,
+                                             const CopyThreadOptions& options) {
+  CopyContext context;
+  if (driver.make_context(options.carrier.device, context) != kSuccess) return nullptr;
+  return std::unique_ptr<CopyThread>(new CopyThread(driver, owner, under_way, options, context));
+}
+
+CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& under_way,
+                       const CopyThreadOptions& options, CopyContext context)
+    : driver_(driver),
+      owner_(owner),
+      under_way_(under_way),
+      id_(options.id),
+      carrier_(options.carrier),
+      context_(context),
+      proxy_(driver, options.carrier.direction),
+      crossing_(driver, options.carrier.direction) {
+  if (options.ahead != nullptr) door_.emplace(*options.ahead);
+}
+
+Code CopyThread::probe(uint64_t device_address) {
+  uint32_t unused = 0;
+  return driver_.copy(context_, Direction::to_host, device_address, &unused, 1);
+}
+
+bool CopyThread::take_word(GateWord& out) {
+  const std::lock_guard lock(words_mutex_);
+  if (free_words_.empty()) {
+    uint64_t memory = 0;
+    if (driver_.allocate(context_, kWords * kWordBytes, memory) != kSuccess) return false;
+    for (uint64_t i = 0; i < kWords; ++i) free_words_.push_back({memory + i * kWordBytes, 0});
+  }
+  out = free_words_.back();
+  free_words_.pop_back();
+  return true;
+}
+
+// Its value goes on from where it was: an old gate may still have to look at it.
+void CopyThread::give_word(const GateWord& word) {
+  const std::lock_guard lock(words_mutex_);
+  free_words_.push_back(word);
+}
+
+void CopyThread::wake(std::span<const CopyId> copies) {
+  Lock lock(under_way_.mutex);
+  ++wakes_;
+  if (thread_ == Thread::none) {
+    const bool started = start_thread<&CopyThread::work>("sealane-lane", this);
+    thread_ = started ? Thread::ours : Thread::callers;
+  }
+  const bool ours = thread_ == Thread::ours;
+  lock.unlock();
+  if (ours) return asked_.notify_one();
+  // There was no thread to be had: from then on callers do the copy thread's work.
+  if (door_) door_->ahead().stop();  // it must see all or nothing
+  const auto over = [&] {
+    return std::none_of(copies.begin(), copies.end(),
+                        [&](CopyId copy) { return under_way_.copies.under_way(copy); });
+  };
+  for (;;) {
+    const std::lock_guard alone(carrying_);
+    lock.lock();
+    if (over()) return;
+    const bool did = serve_once(lock);
+    lock.unlock();
+    if (!did) sched_yield();
+  }
+}
+
+void CopyThread::work() {
+  driver_.enter_thread();
+  Lock lock(under_way_.mutex);
+  while (!closing_) {
+    if (!serve_once(lock)) rest(lock);
+  }
+}
+
+// With nothing to carry: those who seal ahead may have something for the workers, and say when to
+// ask them again.
+void CopyThread::rest(Lock& lock) {
+  const auto asked = [&] { return closing_ || under_way_.copies.threads().pending(id_) > 0; };
+  if (asked()) {
+    asked_.wait_for(lock, kPoll, [&] { return closing_ || wakes_ != wakes_seen_; });
+    return pace().go_on_now();
+  }
+  const auto until = door_ ? door_->ahead().deadline() : std::nullopt;
+  const auto left = until ? *until - now() : Duration{0};
+  if (!until) {
+    asked_.wait(lock, asked);
+  } else if (left <= Duration{0} || !asked_.wait_for(lock, left, asked)) {
+    lock.unlock();
+    door_->ahead().look();
+    lock.lock();
+  }
+  pace().go_on_now();
+}
+
+// False: nothing may go.
+bool CopyThread::serve_once(Lock& lock) {
+  wakes_seen_ = wakes_;
+  look_at_events(lock);
+  look_at_guards(lock);
+  if (!take(lock)) return false;
+  const Code code = carry(lock);
+  end(lock, code);
+  return true;
+}
+
+// --- 1. look
+
+// One is enough, unless somebody plans with all of them.
+void CopyThread::look_at_events(Lock& lock) {
+  under_way_.copies.awaited(id_, events_);
+  leases_.clear();
+  for (const EventKey event : events_) {
+    const auto found = under_way_.events.find(event);
+    leases_.push_back(found != under_way_.events.end() ? found->second : nullptr);
+  }
+  for (size_t i = 0; i < events_.size(); ++i) {
+    lock.unlock();  // an event that is not there any more went with its context
+    const Code code = leases_[i] ? driver_.query(leases_[i]->event) : kSuccess;
+    lock.lock();
+    if (code == kNotReady) continue;
+    under_way_.copies.handle_reached(events_[i], code);
+    if (code != kSuccess) owner_.tell_failure();
+    if (!door_) break;
+  }
+  leases_.clear();
+}
+
+// Their turn has come: all that could write their sources before is done. What was sealed from
+// there is compared with what is there now.
+void CopyThread::look_at_guards(Lock& lock) {
+  if (!door_ || door_->stopped()) return;
+  under_way_.copies.at_turn(id_, at_turn_);
+  if (at_turn_.empty()) return;
+  sources_.clear();
+  for (const CopyId copy : at_turn_) sources_.push_back(under_way_.copies.call_of(copy).host);
+  lock.unlock();
+  for (const Range& source : sources_) door_->ahead().check_guards(source);
+  lock.lock();
+}
+
+bool CopyThread::take(Lock& lock) {
+  const auto* taken = under_way_.copies.take(id_, now());
+  if (taken == nullptr && door_ && !door_->stopped()) {
+    lock.unlock();
+    const bool ready = door_->ahead().await_turn();
+    lock.lock();
+    if (ready) taken = under_way_.copies.take(id_, now());
+  }
+  if (taken == nullptr) return false;
+  handed_ = *taken;
+  copies_.clear();
+  for (const CopyId copy : handed_.copies) copies_.push_back(&under_way_.held.at(copy));
+  return true;
+}
+
+// --- 2. carry
+
+Code CopyThread::carry(Lock& lock) {
+  if (handed_.dropped) {
+    if (watched()) tell_dropped(*copies_.front());
+    return kSuccess;
+  }
+  const auto turn = door_ ? door_->take_turn() : std::nullopt;
+  const bool together = handed_.copies.size() > 1 && prepare_together(lock);
+  lock.unlock();
+  const bool begun = together || fetch_all();
+  Code code = begun ? kSuccess : kIllegalAddress;
+  if (turn) door_->ahead().begin(*turn);
+  if (handed_.pads > 0) {
+    code = pad(handed_.pads);
+  } else if (together) {
+    code = cross();
+  } else if (begun) {
+    code = carry_part(*copies_.front(), handed_.offset, handed_.bytes);
+  } else if (watched()) {
+    tell_carried(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
+  }
+  if (turn) door_->ahead().end(*turn, code == kSuccess);
+  if (code != kSuccess && begun && handed_.pads == 0) replace_context();
+  lock.lock();
+  return code;
+}
+
+// It ends with the error its context has.
+void CopyThread::tell_dropped(const HeldCopy& copy) const {
+  const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
+  const Code code = under_way_.copies.failure_of(context);
+  tell_carried(copy, 0, copy.bytes, code, now(), now(), 1);
+}
+
+// Several at once, if there is memory to gather them in and all their sources are there. A source
+// that is gone fails its own copy, and it alone.
+bool CopyThread::prepare_together(Lock& lock) {
+  lock.unlock();
+  const bool ready = crossing_.ready(context_, *handed_.together) && fetch_all();
+  lock.lock();
+  if (ready) return true;
+  handed_ = *under_way_.copies.take_alone(id_);
+  copies_.resize(1);
+  return false;
+}
+
+bool CopyThread::fetch_all() {
+  return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
+    const bool inward = carrier_.direction == Direction::to_device;
+    return !inward || copy->program == nullptr || owner_.fetch(*copy);
+  });
+}
+
+Code CopyThread::cross() {
+  const Instant begin = watched() ? now() : Instant{};
+  parts_.clear();
+  for (const HeldCopy* copy : copies_) {
+    parts_.push_back({copy->device_address, copy->host, copy->bytes});
+  }
+  copy_in_flight() = {copies_.front()->id,
+                      {reinterpret_cast<uint64_t>(copies_.front()->host), handed_.bytes}};
+  const Code code = crossing_.carry(context_, *handed_.together, parts_);
+  copy_in_flight() = {};
+  if (!watched()) return code;
+  // Of one crossing the first copy has the time.
+  const Instant end = now();
+  for (const HeldCopy* copy : copies_) {
+    const bool first = copy == copies_.front();
+    tell_carried(*copy, 0, copy->bytes, code, first ? begin : end, end, first ? copies_.size() : 0);
+  }
+  return code;
+}
+
+// In this copy thread's context. Meanwhile it is this thread's copy in flight.
+Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
+  const Instant begin = watched() ? now() : Instant{};
+  uint8_t* const host = copy.host + offset;
+  const uint64_t device = copy.device_address + offset;
+  copy_in_flight() = {copy.id, {reinterpret_cast<uint64_t>(host), bytes}};
+  const Code code = copy.drivers ? driver_.copy(context_, carrier_.direction, device, host, bytes)
+                                 : proxy_.copy(context_, device, host, bytes);
+  copy_in_flight() = {};
+  if (watched()) tell_carried(copy, offset, bytes, code, begin, now(), 1);
+  return code;
+}
+
+// Messages that carry nothing anybody reads.
+Code CopyThread::pad(uint64_t count) {
+  if (pad_word_.address == 0 && !take_word(pad_word_)) return kNotSupported;
+  uint8_t nothing = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Code code = proxy_.copy(context_, pad_word_.address, &nothing, 1);
+    if (code != kSuccess) return code;
+  }
+  return kSuccess;
+}
+
+void CopyThread::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
+                              Instant begin, Instant end, size_t together) const {
+  Event event;
+  event.kind = EventKind::carried;
+  event.direction = carrier_.direction;
+  event.device = static_cast<uint8_t>(carrier_.device);
+  event.lane = static_cast<uint16_t>(carrier_.lane);
+  event.code = code;
+  event.id = copy.id;
+  event.bytes = bytes;
+  event.host = reinterpret_cast<uint64_t>(copy.host + offset);
+  event.device_address = copy.device_address + offset;
+  event.together = static_cast<uint16_t>(together);
+  event.begin = begin;
+  event.end = end;
+  report(event);
+}
+
+// A context whose copy failed does nothing more. The gates still have to open, so that whoever
+// waits behind them learns of the error.
+void CopyThread::replace_context() {
+  CopyContext fresh;
+  if (driver_.make_context(carrier_.device, fresh) == kSuccess) {
+    const std::lock_guard lock(words_mutex_);  // words are allocated from other threads
+    context_ = fresh;
+  }
+  crossing_.forget();
+}
+
+// --- 3. end
+
+void CopyThread::end(Lock& lock, Code code) {
+  if (door_ && (handed_.last || code != kSuccess)) {
+    lock.unlock();
+    for (const HeldCopy* copy : copies_) door_->ahead().settle(copy->host, copy->bytes);
+    lock.lock();
+  }
+  Copies& copies = under_way_.copies;
+  copies.handle_crossed(id_, code, endings_);
+  if (code != kSuccess) owner_.tell_failure();
+  lock.unlock();
+  for (const Ending& ending : endings_) perform(ending);
+  lock.lock();
+  copies.handle_delivered(id_, endings_);
+  if (!endings_.empty()) {
+    lock.unlock();
+    for (const Ending& ending : endings_) perform(ending);
+    lock.lock();
+  }
+  copies.handle_ended(id_, now());
+  std::vector<StreamPointer> streams;  // they may end with their last copy, without the lock
+  for (const CopyId copy : handed_.copies) {
+    if (copies.under_way(copy)) continue;
+    const auto held = under_way_.held.find(copy);
+    streams.push_back(std::move(held->second.stream));
+    under_way_.held.erase(held);
+  }
+  leases_.clear();
+  take_forgotten(under_way_, leases_);
+  under_way_.changed.notify_all();
+  lock.unlock();
+  streams.clear();
+  leases_.clear();
+  lock.lock();
+}
+
+void CopyThread::perform(const Ending& ending) {
+  const auto held = [&](CopyId id) -> HeldCopy& {
+    const auto found = std::find(handed_.copies.begin(), handed_.copies.end(), id);
+    return *copies_[static_cast<size_t>(found - handed_.copies.begin())];
+  };
+  if (const auto* wiped = std::get_if<Wipe>(&ending)) {
+    const HeldCopy& copy = held(wiped->copy);
+    wipe({copy.host, static_cast<size_t>(copy.bytes)});
+    if (copy.program != nullptr) owner_.deliver(copy);
+  } else if (const auto* deliver = std::get_if<Deliver>(&ending)) {
+    owner_.deliver(held(deliver->copy));
+  } else if (std::holds_alternative<FailContext>(ending)) {
+    const HeldCopy& copy = *copies_.front();
+    owner_.fail_context(copy.stream->context, copy.device_address);
+  } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
+    open_gate(*gate);
+  } else if (const auto* done = std::get_if<GiveBack>(&ending)) {
+    owner_.give_back(held(done->copy));
+  }
+}
+
+// All that is carried at once is of one stream.
+void CopyThread::open_gate(const OpenGate& gate) {
+  Stream& stream = *copies_.front()->stream;
+  StreamGates& gates = stream.gates[CopyThreads::place_of(id_)];
+  if (gates.word.address != 0) {
+    const uint32_t value = gate.value + gates.behind;
+    Code code = driver_.set_word(context_, gates.word.address, value);
+    if (code != kSuccess) {  // a context of ours that failed, and there is no other
+      code = driver_.set_word_there(stream.context, gates.word.address, value);
+    }
+    if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
+  }
+  const std::lock_guard lock(stream.gates_mutex);
+  while (!gates.tickets.empty() && gates.tickets.front().first <= gate.value) {
+    gates.tickets.front().second->finish();
+    gates.tickets.pop_front();
+  }
+}
+
+void CopyThread::close() {
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    closing_ = true;
+  }
+  asked_.notify_one();
+  proxy_.drop();
+  driver_.drop_context(context_);
+}
+
+}  // namespace sealane::serve

@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/messages.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "os/pace.h"
+#include "seal/stream_copy.h"
+
+namespace sealane::serve {
+namespace {
+
+// Smaller parts cost more in waking a worker than they save in sealing.
+constexpr uint64_t kPartBytesMin = 32_KiB;
+constexpr uint64_t kSplitBytesMin = 96_KiB;
+constexpr uint64_t kPartsMax = 64;
+
+constexpr uint64_t blocks_of(uint64_t bytes) {
+  return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
+}
+
+uint64_t part_bytes(uint64_t bytes, const WorkerPool* pool) {
+  if (pool == nullptr || bytes < kSplitBytesMin) return bytes;
+  const uint64_t parts = std::min<uint64_t>({pool->size(), bytes / kPartBytesMin, kPartsMax});
+  const uint64_t even = (bytes + parts - 1) / parts;
+  return (even + 4095) & ~uint64_t{4095};
+}
+
+}  // namespace
+
+void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Direction direction) {
+  key_ = std::move(key);
+  key_number_ = number;
+  direction_ = direction;
+}
+
+void Message::begin(const Iv& iv) {
+  finish_turn();
+  retire_keys();
+  iv_ = iv;
+  hash_ = {};
+  additional_bytes_ = 0;
+  bytes_ = 0;
+  written_ = nullptr;
+  in_one_piece_ = true;
+  updates_ = 0;
+  answer_ = Answer::engine;
+  source_ = 0;
+  began_ = watched() ? SteadyClock().now() : Instant{};
+}
+
+bool Message::add_additional(Bytes bytes) {
+  // One piece of it is all a driver has; a second one might begin within a block.
+  if (bytes_ != 0 || additional_bytes_ != 0) return false;
+  additional_bytes_ = bytes.size();
+  for (size_t at = 0; key_ && at < bytes.size(); at += kGcmBlockBytes) {
+    GcmBlock block{};
+    const size_t here = std::min(kGcmBlockBytes, bytes.size() - at);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), here, block.begin());
+    hash_ = key_->join(hash_, block);
+  }
+  return true;
+}
+
+void Message::note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
+  if (bytes == 0) return;
+  ++updates_;
+  if (written_ == nullptr) {
+    written_ = out;
+    source_ = reinterpret_cast<uint64_t>(direction_ == Direction::to_device ? in : out);
+  }
+  in_one_piece_ = in_one_piece_ && written_ + bytes_ == out;
+}
+
+void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
+  note_update(in, out, bytes);
+  bytes_ += bytes;
+  answer_ = Answer::real;
+}
+
+void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
+  note_update(in, out, bytes);
+  if (bytes != 0 && answer_ahead(in, out, bytes, pool)) return;
+  blocks(in, out, bytes, pool);
+}
+
+void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
+  const uint64_t begun = bytes_ % kGcmBlockBytes;
+  if (begun != 0) {
+    const uint64_t head = std::min(bytes, kGcmBlockBytes - begun);
+    few_bytes(in, out, head);
+    in += head;
+    out += head;
+    bytes -= head;
+  }
+  const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
+  if (whole != 0) whole_blocks(in, out, whole, pool);
+  if (bytes != whole) few_bytes(in + whole, out + whole, bytes - whole);
+}
+
+// From a slot, if this message was sealed ahead: a memory copy, spread over the pool.
+bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
+  if (bytes_ == 0) open_slot(in, bytes);
+  if (!from_slot_) return false;
+  if (!in_slot(in, bytes)) {
+    leave_slot();
+    return false;
+  }
+  copy_over(taken_.record + bytes_, out, bytes, pool);
+  bytes_ += bytes;
+  taken_.used = bytes_;
+  if (bytes_ == taken_.record_bytes) leave_slot();
+  return true;
+}
+
+void Message::open_slot(const uint8_t* in, uint64_t bytes) {
+  if (direction_ != Direction::to_device || updates_ != 1) return;
+  Ahead* const ahead = Ahead::find(key_number_, iv_, in);
+  if (ahead == nullptr) return;
+  taken_ = ahead->take(key_number_, key_, iv_, in, bytes);
+  if (taken_.ours) ahead_ = ahead;
+  from_slot_ = taken_.record != nullptr;
+  if (from_slot_) answer_ = taken_.foreseen ? Answer::slot : Answer::worker;
+}
+
+// Does this update go on where the last one ended, and does the slot hold it?
+bool Message::in_slot(const uint8_t* in, uint64_t bytes) const {
+  return reinterpret_cast<uint64_t>(in) == source_ + bytes_ &&
+         bytes <= taken_.record_bytes - bytes_;
+}
+
+// At its end, or before: then the hash of what was given is still to be made.
+void Message::leave_slot() {
+  if (!std::exchange(from_slot_, false)) return;
+  const uint64_t whole = bytes_ / kGcmBlockBytes;
+  if (bytes_ == taken_.record_bytes) {
+    hash_ = key_->join(hash_, taken_.hash, whole);
+  } else {
+    answer_ = Answer::engine;
+    for (uint64_t i = 0; i < whole; ++i) {
+      GcmBlock block;
+      std::copy_n(taken_.record + i * kGcmBlockBytes, kGcmBlockBytes, block.begin());
+      hash_ = key_->join(hash_, block);
+    }
+  }
+  const uint64_t tail = bytes_ % kGcmBlockBytes;
+  if (tail != 0) begin_block(taken_.record + bytes_ - tail, tail);
+}
+
+void Message::begin_block(const uint8_t* ciphertext, uint64_t bytes) {
+  keystream_ = key_->keystream(iv_, bytes_ / kGcmBlockBytes);
+  block_ = {};
+  std::copy_n(ciphertext, bytes, block_.begin());
+}
+
+void Message::copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, WorkerPool* pool) {
+  const uint64_t part = part_bytes(bytes, pool);
+  const auto one = [&](size_t i) {
+    const uint64_t began = pace().begin();
+    const uint64_t offset = i * part;
+    const uint64_t here = std::min(part, bytes - offset);
+    stream_copy({to + offset, here}, {from + offset, here});
+    pace().end(Pace::host_copy, here, began);
+  };
+  if (part >= bytes) {
+    one(0);
+  } else {
+    pool->each((bytes + part - 1) / part, one);
+  }
+}
+
+void Message::go_on_from(Message& other) {
+  other.leave_slot();  // a slot answers one message
+  finish_turn();
+  key_ = other.key_;
+  key_number_ = other.key_number_;
+  direction_ = other.direction_;
+  iv_ = other.iv_;
+  hash_ = other.hash_;
+  block_ = other.block_;
+  keystream_ = other.keystream_;
+  additional_bytes_ = other.additional_bytes_;
+  bytes_ = other.bytes_;
+  in_one_piece_ = false;  // what was written is the other's
+  updates_ = other.updates_;
+  began_ = other.began_;
+  answer_ = other.answer_;
+  source_ = other.source_;
+}
+
+void Message::finish_turn() {
+  if (ahead_ != nullptr) ahead_->give(taken_, bytes_);
+  ahead_ = nullptr;
+  taken_ = {};
+  from_slot_ = false;
+}
+
+void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
+  const uint64_t part = part_bytes(bytes, pool);
+  const uint64_t parts = (bytes + part - 1) / part;
+  GcmHash hashes[kPartsMax];
+  const auto one = [&](size_t i) {
+    const uint64_t began = pace().begin();
+    Event event;
+    if (watched()) event.begin = SteadyClock().now();
+    const uint64_t offset = i * part;
+    const uint64_t here = std::min(part, bytes - offset);
+    const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
+    hashes[i] = direction_ == Direction::to_device
+                    ? key_->seal_part(iv_, first, in + offset, out + offset, here)
+                    : key_->open_part(iv_, first, in + offset, out + offset, here);
+    pace().end(Pace::aead_fast, here, began);
+    if (watched()) tell_part(event, here);
+  };
+  if (parts == 1) {
+    one(0);
+  } else {
+    answer_ = Answer::parallel;
+    pool->each(parts, one);
+  }
+  for (uint64_t i = 0; i < parts; ++i) {
+    hash_ = key_->join(hash_, hashes[i], blocks_of(std::min(part, bytes - i * part)));
+  }
+  bytes_ += bytes;
+}
+
+// Within one block. Its hash is joined when the block is full, or with the tag.
+void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
+  uint64_t at = bytes_ % kGcmBlockBytes;
+  if (at == 0) begin_block(nullptr, 0);
+  for (uint64_t i = 0; i < bytes; ++i, ++at) {
+    const uint8_t byte = in[i];  // once: it may lie where others write
+    const auto other = static_cast<uint8_t>(byte ^ keystream_[at]);
+    out[i] = other;
+    block_[at] = direction_ == Direction::to_device ? other : byte;
+  }
+  bytes_ += bytes;
+  if (at == kGcmBlockBytes) hash_ = key_->join(hash_, block_);
+}
+
+Tag Message::tag(bool answered) {
+  leave_slot();
+  finish_turn();
+  if (!answered) {
+    if (watched()) tell();
+    return {};
+  }
+  if (bytes_ % kGcmBlockBytes != 0) hash_ = key_->join(hash_, block_);
+  const Tag made = key_->tag(iv_, hash_, additional_bytes_, bytes_);
+  wipe(keystream_);
+  if (watched()) tell();
+  return made;
+}
+
+void Message::refuse() {
+  if (written_ != nullptr && in_one_piece_) wipe({const_cast<uint8_t*>(written_), bytes_});
+}
+
+void Message::tell_part(Event& event, uint64_t bytes) const {
+  event.kind = EventKind::part;
+  event.direction = direction_;
+  event.bytes = bytes;
+  event.key = key_number_;
+  event.end = SteadyClock().now();
+  report(event);
+}
+
+void Message::tell() const {
+  Event event;
+  event.kind = EventKind::message;
+  event.direction = direction_;
+  event.answer = answer_;
+  event.id = copy_in_flight().id;
+  event.bytes = bytes_;
+  event.host = source_;
+  event.key = key_number_;
+  std::copy(iv_.begin(), iv_.end(), event.iv);
+  event.updates = updates_;
+  event.additional_bytes = static_cast<uint16_t>(additional_bytes_);
+  event.begin = began_;
+  event.end = SteadyClock().now();
+  report(event);
+}
+
+InFlight& copy_in_flight() {
+  thread_local InFlight mine;
+  return mine;
+}
+
+namespace {
+
+std::atomic<int> refusing{0};  // openings under way
+thread_local bool refusing_here = false;
+alignas(64) uint8_t refused_place[64];
+
+}  // namespace
+
+RefusedOpening::RefusedOpening() {
+  refusing_here = true;
+  refusing.fetch_add(1);
+}
+
+RefusedOpening::~RefusedOpening() {
+  refusing.fetch_sub(1);
+  refusing_here = false;
+}
+
+uint8_t* RefusedOpening::place() { return refused_place; }
+
+bool is_refused(const uint8_t* out) {
+  return refusing.load(std::memory_order_relaxed) != 0 && (refusing_here || out == refused_place);
+}
+
+}  // namespace sealane::serve

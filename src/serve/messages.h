@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages the driver seals or opens, answered by our engine in libcrypto's place. One Message
+// mirrors one EVP context of the driver's: key, IV, additional data, then the bytes in any number
+// of updates, then the tag.
+//
+//   1. key       sequential   scheduled once per key, found again by its bytes       driver's
+//   thread
+//   2. bytes     parallel     every update is cut into parts; GCM lets each be       pool
+//                             computed alone (seal/split_gcm.h)
+//   3. tag       sequential   the parts' hashes joined; compared in constant time    driver's
+//   thread
+//
+// Nothing is guessed: key, IV and bytes are those the driver names in the very call, so rotation,
+// new channels, extra messages of the driver, staging and its threads need no special case, and an
+// answer can be wrong only if the engine is. Speculation (slots sealed ahead) joins at step 2, with
+// the copy in flight and the place in it as what is matched besides key, IV and length (ahead.h).
+//
+// A slot answers update by update, as long as each continues the one before in the source. Where
+// that ends before the slot does (another place, a longer or a shorter message) the rest is sealed
+// here: what the driver has is the beginning of this very message under this very IV, so going on
+// at its next byte is the one ciphertext there may be. Only the hash of what was given is missing
+// then, and is taken from the slot's bytes. To wait for the tag before the slot is used would need
+// the message in private memory first, which is a pass over its bytes more for all who do not
+// stray.
+//
+// Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
+// meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
+//
+// Threads: a Message belongs to one thread at a time, as EVP contexts do. The rest is thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "core/copy.h"
+#include "os/worker_pool.h"
+#include "seal/split_gcm.h"
+#include "serve/ahead.h"
+#include "serve/events.h"
+#include "serve/known_keys.h"
+
+namespace sealane::serve {
+
+class Message {
+ public:
+  Message() = default;
+  ~Message() { finish_turn(); }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  // The direction is the key's: one that seals goes to the device.
+  void set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number, Direction direction);
+  bool keyed() const { return key_ != nullptr; }
+  Direction direction() const { return direction_; }
+
+  void begin(const Iv& iv);
+  bool add_additional(Bytes bytes);  // false: too late, or too much
+  // `pool` null: on this thread alone.
+  void update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
+  Tag tag(bool answered);           // ends the message; all zero if libcrypto did it
+  void refuse();                    // the tag was wrong: wipes what was written
+  void go_on_from(Message& other);  // as far as that is; each goes on alone
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
+  void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, WorkerPool* pool);
+  void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
+  bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void open_slot(const uint8_t* in, uint64_t bytes);
+  bool in_slot(const uint8_t* in, uint64_t bytes) const;
+  void leave_slot();
+  void begin_block(const uint8_t* ciphertext, uint64_t bytes);
+  void finish_turn();
+  void tell() const;
+  void tell_part(Event& event, uint64_t bytes) const;
+
+  std::shared_ptr<const SplitGcm> key_;
+  uint64_t key_number_ = 0;
+  Direction direction_ = Direction::to_device;
+  Iv iv_{};
+  GcmHash hash_{};
+  GcmBlock block_{};      // ciphertext of a block that is not complete yet
+  GcmBlock keystream_{};  // of that block
+  uint64_t additional_bytes_ = 0;
+  uint64_t bytes_ = 0;
+  const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
+  bool in_one_piece_ = true;
+  uint16_t updates_ = 0;
+  Instant began_{};
+  Answer answer_ = Answer::engine;
+  uint64_t source_ = 0;
+  Ahead* ahead_ = nullptr;  // whose turn this message is
+  Ahead::Taken taken_{};
+  bool from_slot_ = false;  // all bytes so far; their hash is not in hash_
+};
+
+// The copy this thread has handed to the driver, 0 if none.
+struct InFlight {
+  uint64_t id = 0;
+  Range host;
+};
+InFlight& copy_in_flight();
+
+// What a driver opens to this memory, or on this thread, is refused as if it had been forged: how a
+// context is made to fail. One byte of the device's is enough.
+class RefusedOpening {
+ public:
+  RefusedOpening();
+  ~RefusedOpening();
+  RefusedOpening(const RefusedOpening&) = delete;
+  RefusedOpening& operator=(const RefusedOpening&) = delete;
+  static uint8_t* place();  // where the copy is to go
+};
+bool is_refused(const uint8_t* out);
+
+}  // namespace sealane::serve

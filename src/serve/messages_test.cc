@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is an answered message the one libcrypto would have made, however the driver cuts it and however
+// many threads work on it?
+
+#include "serve/messages.h"
+
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "seal/openssl.h"
+
+namespace sealane::serve {
+namespace {
+
+std::vector<uint8_t> random_bytes(size_t count) {
+  std::vector<uint8_t> out(count);
+  SystemRandom().fill(out);
+  return out;
+}
+
+struct Sealed {
+  std::vector<uint8_t> plain;
+  std::vector<uint8_t> cipher;
+  Tag tag;
+};
+
+Sealed by_openssl(const std::vector<uint8_t>& key, const Iv& iv, Bytes additional, size_t bytes) {
+  Sealed out{random_bytes(bytes), std::vector<uint8_t>(bytes), {}};
+  openssl_engine()
+      .make(*Key::from_bytes(key))
+      ->seal(iv, additional, out.plain, out.cipher, out.tag);
+  return out;
+}
+
+Tag feed(Message& message, const std::vector<uint8_t>& in, std::vector<uint8_t>& out,
+         WorkerPool* pool) {
+  for (size_t at = 0; at < in.size();) {
+    const size_t piece = std::min(*rc::gen::inRange<size_t>(1, 400000), in.size() - at);
+    message.update(&in[at], &out[at], piece, pool);
+    at += piece;
+  }
+  return message.tag(true);
+}
+
+RC_GTEST_PROP(Message, IsWhatLibcryptoMakes, ()) {
+  static WorkerPool& pool = *new WorkerPool(3);
+  const auto key = random_bytes(Key::kBytes);
+  const KnownKey known = know_key(std::span<const uint8_t, Key::kBytes>(key));
+  if (known.schedule == nullptr) return;  // no engine here: libcrypto serves
+  RC_ASSERT(know_key(std::span<const uint8_t, Key::kBytes>(key)).number == known.number);
+  Iv iv;
+  SystemRandom().fill(iv);
+  const auto additional = random_bytes(*rc::gen::inRange<size_t>(0, 40));
+  const Sealed right = by_openssl(key, iv, additional, *rc::gen::inRange<size_t>(1, 700000));
+  WorkerPool* const help = *rc::gen::arbitrary<bool>() ? &pool : nullptr;
+
+  Message message;
+  for (const Direction direction : {Direction::to_device, Direction::to_host}) {
+    const bool seals = direction == Direction::to_device;
+    message.set_key(known.schedule, known.number, direction);
+    message.begin(iv);
+    if (!additional.empty()) RC_ASSERT(message.add_additional(additional));
+    std::vector<uint8_t> out(right.plain.size());
+    const Tag tag = feed(message, seals ? right.plain : right.cipher, out, help);
+    RC_ASSERT(out == (seals ? right.cipher : right.plain));
+    RC_ASSERT(tag == right.tag);
+  }
+}
+
+TEST(Message, RefusedBytesAreWiped) {
+  const auto key = random_bytes(Key::kBytes);
+  const KnownKey known = know_key(std::span<const uint8_t, Key::kBytes>(key));
+  if (known.schedule == nullptr) GTEST_SKIP() << "no engine here: libcrypto serves";
+  Message message;
+  message.set_key(known.schedule, known.number, Direction::to_host);
+  message.begin({});
+  const auto in = random_bytes(1000);
+  std::vector<uint8_t> out(1000);
+  message.update(in.data(), out.data(), 300, nullptr);
+  message.update(&in[300], &out[300], 700, nullptr);
+  message.tag(true);
+  message.refuse();
+  EXPECT_EQ(out, std::vector<uint8_t>(1000));
+}
+
+}  // namespace
+}  // namespace sealane::serve

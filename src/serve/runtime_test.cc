@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does a carried copy wait for what is before it, does its stream wait for it, and what happens
+// when something fails?
+
+#include "serve/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/runtime_for_tests.h"
+
+namespace sealane::serve {
+namespace {
+
+TEST_F(RuntimeTest, ACopyGoesBehindWhatIsBeforeItAndTheStreamWaitsForIt) {
+  std::memset(host_, 3, sizeof host_);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  const size_t before = driver_.copies();
+  for (int i = 0; i < 50; ++i) std::this_thread::yield();
+  EXPECT_FALSE(driver_.done(stream_));
+  EXPECT_EQ(driver_.copies(), before) << "went before it was allowed to";
+  host_[5] = 4;  // pinned: read when the copy goes
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[5], 4);
+  EXPECT_EQ(driver_.device[99], 3);
+}
+
+// Two threads use one stream. What the one puts there it finds there, whatever the other does.
+TEST_F(RuntimeTest, ACopyWaitsForWhatItsThreadPutThereThoughAnotherCopiedMeanwhile) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, stream_);
+    std::thread([&] { EXPECT_EQ(in(200, 100), Route::carried); }).join();
+    driver_.obstruct(stream_);
+  }
+  EXPECT_EQ(in(400, 100), Route::carried);
+  runtime_->drain({FakeDriver::kDeviceBase + 200, 100});
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  EXPECT_EQ(driver_.device[400], 0) << "went before what its thread had put into the stream";
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[400], 3);
+}
+
+TEST_F(RuntimeTest, APageableSourceMayChangeAtOnce) {
+  std::vector<uint8_t> pageable(3 << 10, 8);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(copy(Direction::to_device, 0, pageable.data(), pageable.size()), Route::carried);
+  std::fill(pageable.begin(), pageable.end(), uint8_t{1});
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[0], 8);
+  EXPECT_EQ(driver_.device[(3 << 10) - 1], 8);
+}
+
+TEST_F(RuntimeTest, WhatCannotBeCarriedIsPassed) {
+  std::vector<uint8_t> pageable(100);
+  EXPECT_EQ(copy(Direction::to_host, 0, pageable.data(), 100), Route::passed_pageable);
+  EXPECT_EQ(copy(Direction::to_device, driver_.device.size() - 10, host_, 100),
+            Route::passed_memory);
+  EXPECT_EQ(copy(Direction::to_device, 0, reinterpret_cast<uint8_t*>(uintptr_t{64}), 100),
+            Route::passed_too_large)
+      << "no such source";
+  runtime_->set_capturing(stream_, true);
+  EXPECT_EQ(in(0, 100), Route::passed_capture);
+  runtime_->set_capturing(stream_, false);
+  EXPECT_EQ(in(0, 100), Route::carried);
+}
+
+TEST_F(RuntimeTest, CopiesThatTouchTheSameBytesKeepTheirOrder) {
+  for (int round = 0; round < 200; ++round) {
+    std::memset(host_, round + 1, 64);
+    std::vector<uint8_t> other(64, static_cast<uint8_t>(round + 101));
+    ASSERT_EQ(in(0, 64), Route::carried);
+    ASSERT_EQ(copy(Direction::to_device, 32, other.data(), 32), Route::carried);
+    ASSERT_EQ(copy(Direction::to_host, 0, host_ + 1024, 64), Route::carried);
+    driver_.await(stream_);
+    ASSERT_EQ(host_[1024], static_cast<uint8_t>(round + 1));
+    ASSERT_EQ(host_[1024 + 32], static_cast<uint8_t>(round + 101));
+  }
+}
+
+TEST_F(RuntimeTest, WithoutMemoryOperationsTheGateIsAHostFunction) {
+  driver_.memory_operations = false;
+  std::memset(host_, 6, 100);
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_FALSE(driver_.done(stream_));
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[99], 6);
+}
+
+TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  EXPECT_FALSE(runtime_->any_failed());
+  driver_.next_copy = 214;
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain();
+  EXPECT_TRUE(runtime_->any_failed());
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  EXPECT_EQ(driver_.failed_contexts, std::vector{FakeDriver::program()})
+      << "work behind it runs on";
+  runtime_->forget_context(FakeDriver::program());
+  EXPECT_FALSE(runtime_->any_failed());
+}
+
+// Whoever was let through the gate must not miss the error, nor find bytes that nobody verified.
+TEST_F(RuntimeTest, AFailureIsKnownAndItsBytesAreGoneBeforeTheGateOpens) {
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+  for (int round = 0; round < 200; ++round) {
+    std::memset(host_, 5, 100);
+    driver_.next_copy = 214;
+    ASSERT_EQ(out(0, 100), Route::carried);
+    driver_.await(stream_);
+    ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214) << round;
+    ASSERT_EQ(host_[50], 0) << round;
+    runtime_->drain();
+    driver_.next_copy = kSuccess;
+    runtime_->forget_context(FakeDriver::program());
+    runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                  {0, FakeDriver::program()});
+    runtime_->host_memory().add({address(host_), sizeof host_},
+                                {false, false, 0, FakeDriver::program()});
+  }
+}
+
+TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  driver_.contexts_max = driver_.contexts();
+  driver_.lanes_fail = true;
+  driver_.next_copy = 214;
+  EXPECT_EQ(in(0, 100), Route::carried);
+  for (int i = 0; i < 20000 && !driver_.done(stream_); ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_TRUE(driver_.done(stream_)) << "the program would wait for ever";
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+}
+
+// What a copy sets when it is done must not be another stream's by then.
+TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
+  driver_.obstruct(stream_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_EQ(in(300, 100), Route::carried);  // on the other copy thread
+  runtime_->forget_stream(stream_);
+  const StreamHandle other = FakeDriver::stream(8192);
+  for (uint64_t at = 1000; at < 2000; at += 200) {
+    EXPECT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + at, host_ + at, 100,
+                              other, ++id_}),
+              Route::carried);
+    runtime_->drain({address(host_ + at), 100});
+  }
+  driver_.lift();
+  runtime_->drain();
+  EXPECT_TRUE(driver_.done(other)) << "its words were set back";
+}
+
+TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  EXPECT_GT(driver_.contexts(), 0);
+  EXPECT_TRUE(runtime_->give_up_contexts());
+  EXPECT_EQ(driver_.contexts(), 0);
+  EXPECT_EQ(in(0, 100), Route::passed_aside);
+  runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{78}));
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+}
+
+TEST_F(RuntimeTest, DrainingWaitsForTheMemoryInQuestion) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  runtime_->drain({address(host_ + 50), 10});
+  EXPECT_EQ(driver_.device[0], host_[0]);
+}
+
+}  // namespace
+}  // namespace sealane::serve

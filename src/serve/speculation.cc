@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/speculation.h"
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "serve/costs.h"
+
+namespace sealane::serve {
+namespace {
+
+using Why = SpeculationChoice::Why;
+
+std::string us_text(Duration duration) {
+  return time_text(static_cast<double>(duration.count()) / dilation() / 1e9);
+}
+
+std::string figures(const SpeculationChoice& choice) {
+  return concat("a MiB takes ", us_text(choice.outlook.from_slot), " from a slot",
+                choice.digests ? ", its digest compared, " : ", ",
+                us_text(choice.outlook.sealed_now), " sealed when it is asked for (",
+                choice.threads, " threads)");
+}
+
+}  // namespace
+
+// Who asks for it gets it even where little is to be gained; but a slot that is slower than no slot
+// is of no use to anybody. The paper's rules know no cost.
+SpeculationChoice choose_speculation(const Options& options, unsigned threads) {
+  SpeculationChoice choice;
+  choice.threads = threads;
+  const Policy* const policy = options.speculation();
+  if (policy == nullptr) return choice;
+  const bool asked = options.speculate == Speculate::on;
+  if (threads < 2 && !asked) {
+    choice.why = Why::no_worker;
+    return choice;
+  }
+  const Costs costs = measure_costs(threads);
+  choice.digests = !options.pinned || !options.page_guards || !can_guard_pages();
+  choice.outlook = speculation_outlook(costs, choice.digests, link_ns_per_byte());
+  const bool possible = !policy->by_cost || costs.copy_ns_per_byte < costs.seal_ns_per_byte;
+  choice.why = Why::no_gain;
+  if (asked && possible) choice.why = Why::asked;
+  if (!asked && choice.outlook.pays()) choice.why = Why::pays;
+  if (choice.why != Why::no_gain) choice.policy = policy;
+  return choice;
+}
+
+std::string_view to_string(Why why) {
+  switch (why) {
+    case Why::excluded:
+      return "excluded";
+    case Why::asked:
+      return "asked";
+    case Why::pays:
+      return "pays";
+    case Why::no_gain:
+      return "no_gain";
+    case Why::no_worker:
+      return "no_worker";
+  }
+  return "";
+}
+
+std::string describe(const SpeculationChoice& choice) {
+  switch (choice.why) {
+    case Why::excluded:
+      return "off: not among the parts that are switched on";
+    case Why::asked:
+      return concat("on, as asked for: ", figures(choice));
+    case Why::pays:
+      return concat("on: ", figures(choice));
+    case Why::no_gain:
+      return concat("off, too little to gain: ", figures(choice));
+    case Why::no_worker:
+      return "off: there is no worker for it";
+  }
+  return "";
+}
+
+}  // namespace sealane::serve
