@@ -138,7 +138,7 @@ def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[
 
 
 def joins(
-    rank: int, size: int, directory: str, key: Optional[str], plan: List[Any], seconds: float = 20
+    rank: int, size: int, directory: str, key: Optional[str], plan: List[Any], seconds: float = 60
 ) -> str:
     """Rank i joins with plan[i]: key, rank it claims, options."""
     mine, claimed, options = plan[rank]
