@@ -3,6 +3,8 @@
 
 #include "pairs.h"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <optional>
@@ -64,13 +66,6 @@ class Pairs::Lane {
     comm_.reset();  // finishes what was started, whose callbacks need the rest
   }
 
-  struct Message {
-    int64_t tag;
-    void* data;  // only read on the sender's side
-    size_t bytes;
-    WorkCallback done;
-  };
-
   void add(Message message) {
     {
       const std::lock_guard lock(mutex_);
@@ -78,6 +73,9 @@ class Pairs::Lane {
     }
     changed_.notify_all();
   }
+
+  // In a child: whoever ended the lane would wait for a thread that is not there. The secret goes.
+  void abandon() { explicit_bzero(options_.key.data(), options_.key.size()); }
 
   CommTraffic traffic() const {
     const std::lock_guard lock(mutex_);
@@ -166,7 +164,7 @@ class Pairs::Lane {
            " is expected: messages of a pair arrive in the order of sending";
   }
 
-  const SecretOptions options_;
+  SecretOptions options_;
   const std::vector<int> world_ranks_;
   std::optional<Comm> comm_;  // the thread's; others look at it under the mutex
 
@@ -179,7 +177,7 @@ class Pairs::Lane {
 };
 
 Pairs::Pairs(SecretOptions group, std::vector<int> world_ranks)
-    : group_(std::move(group)), world_ranks_(std::move(world_ranks)) {
+    : process_(getpid()), group_(std::move(group)), world_ranks_(std::move(world_ranks)) {
   // A lane that still waits for its peer's address is told when the group ends.
   group_.store_get = [get = group_.store_get, ending = ending_](const std::string& key,
                                                                 std::chrono::milliseconds timeout) {
@@ -199,7 +197,13 @@ Pairs::Pairs(SecretOptions group, std::vector<int> world_ranks)
   };
 }
 
-Pairs::~Pairs() { *ending_ = true; }
+Pairs::~Pairs() {
+  *ending_ = true;
+  if (!forked()) return;
+  for (auto& [pair, lane] : lanes_) lane.release()->abandon();
+}
+
+bool Pairs::forked() const { return getpid() != process_; }
 
 Pairs::Lane& Pairs::lane(int from, int to) {
   const std::lock_guard lock(mutex_);
@@ -216,12 +220,17 @@ Pairs::Lane& Pairs::lane(int from, int to) {
   return *lane;
 }
 
+void Pairs::add(int from, int to, Message message) {
+  if (!forked()) return lane(from, to).add(std::move(message));
+  message.done("the group was joined before fork() and stays with the parent");
+}
+
 void Pairs::send(int peer, int tag, const void* data, size_t bytes, WorkCallback done) {
-  lane(group_.rank, peer).add({tag, const_cast<void*>(data), bytes, std::move(done)});
+  add(group_.rank, peer, {tag, const_cast<void*>(data), bytes, std::move(done)});
 }
 
 void Pairs::receive(int peer, int tag, void* data, size_t bytes, WorkCallback done) {
-  lane(peer, group_.rank).add({tag, data, bytes, std::move(done)});
+  add(peer, group_.rank, {tag, data, bytes, std::move(done)});
 }
 
 CommTraffic Pairs::traffic() const {

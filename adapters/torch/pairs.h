@@ -10,9 +10,12 @@
 // Concurrency: any thread; callbacks come on threads of the lane's, and may wait for other
 // messages.
 //              The destructor ends what has not met its peer yet and finishes the rest.
+//              A child made by fork() has none of the lanes' threads: there every message is an
+//              error, and the lanes are left as they are.
 #pragma once
 
 #include <string.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstddef>
@@ -53,9 +56,18 @@ class Pairs {
 
  private:
   class Lane;
+  struct Message {
+    int64_t tag;
+    void* data;  // only read on the sender's side
+    size_t bytes;
+    WorkCallback done;
+  };
 
+  bool forked() const;
+  void add(int from, int to, Message message);
   Lane& lane(int from, int to);
 
+  const pid_t process_;  // that the lanes' threads are of
   SecretOptions group_;
   std::vector<int> world_ranks_;
   std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -35,6 +37,7 @@ class Needle {
 
   // In which mappings it is, one line for each place; empty if nowhere.
   std::string places() {
+    overwrite_registers();
     std::string found;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -49,6 +52,17 @@ class Needle {
   }
 
  private:
+  // Vector registers still hold what was copied last. They are not memory, but the loader puts them
+  // on the stack whenever a function is called for the first time, as those of this search are.
+  static void overwrite_registers() {
+    const std::array<uint8_t, 1024> from{};
+    std::array<uint8_t, 1024> to;
+    for (size_t count = from.size(); count > 0; count /= 2) {  // each size by its own registers
+      std::memcpy(to.data(), from.data(), count);
+    }
+    wipe(to);
+  }
+
   // Read by a call that fails where touching the memory would be a signal, into a window that is
   // not looked at itself. Windows overlap, so that nothing is missed between two.
   void search(uint64_t begin, uint64_t end, const std::string& line, std::string& found) {

@@ -3,6 +3,7 @@
 """Does everything that goes wrong end in an error that says what and who, soon, and in no damage?"""
 
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -91,6 +92,31 @@ def wait_for_all(rank: int, size: int, directory: str, place: str = "here") -> N
         time.sleep(0.01)
 
 
+def forked(rank: int, size: int, directory: str, key: str) -> str:
+    """A child uses and ends the group of its parent, which has threads that the child has not."""
+    join(rank, size, directory, key)
+    message = torch.ones(3)
+    dist.send(message, 1) if rank == 0 else dist.recv(message, 0)
+    dist.barrier()
+    child = os.fork()
+    if child == 0:
+        calls = [lambda: dist.send(message, 1 - rank), lambda: dist.all_reduce(message)]
+        refused = all("before fork()" in error_of(call) for call in calls)
+        dist.destroy_process_group()
+        os._exit(0 if refused else 1)
+    deadline = time.monotonic() + 30
+    ended, status = os.waitpid(child, os.WNOHANG)
+    while ended == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if ended == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "the child hangs"
+    dist.barrier()  # the parents go on
+    return f"status {status}"
+
+
 def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[str, bool]:
     os.environ["SEALANE_TCP_STREAMS"] = "1"  # or the ranks notice that one takes the other for far
     store: dist.Store = dist.FileStore(directory + "/store", size)
@@ -112,7 +138,7 @@ def meddled(rank: int, size: int, directory: str, key: str, port: int) -> Tuple[
 
 
 def joins(
-    rank: int, size: int, directory: str, key: Optional[str], plan: List[Any], seconds: float = 20
+    rank: int, size: int, directory: str, key: Optional[str], plan: List[Any], seconds: float = 60
 ) -> str:
     """Rank i joins with plan[i]: key, rank it claims, options."""
     mine, claimed, options = plan[rank]
@@ -176,6 +202,9 @@ class Failures(Case):
         errors = self.ranks(3, impatient)[0]
         self.assertIn("sealane: all_reduce: not done after 50 ms; it waits for rank 2", errors[0])
         self.assertIn("sealane: recv: not done after 50 ms; it waits for rank 1", errors[1])
+
+    def test_a_child_made_by_fork_has_no_part_in_the_group_and_can_end_it(self) -> None:
+        self.assertEqual(self.ranks(2, forked), ["status 0", "status 0"])
 
     def test_a_meddler_on_the_wire_ends_the_training_before_it_does_harm(self) -> None:
         with Meddler(str(self.directory)) as meddler:

@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return [outcome.value for outcome in outcomes]
 
     def outcomes(
-        self, size: int, body: Callable[..., Any], *arguments: Any, timeout: float = 60
+        self, size: int, body: Callable[..., Any], *arguments: Any, timeout: float = 180
     ) -> List[Outcome]:
         """Runs body(rank, size, directory, key, *arguments) in `size` processes."""
         running = []
@@ -103,7 +103,7 @@ def join(
     size: int,
     directory: str,
     key: Optional[str],
-    seconds: float = 20,
+    seconds: float = 60,
     options: Optional[sealane.torch.Options] = None,
     store: Optional[dist.Store] = None,
 ) -> None:
@@ -129,9 +129,9 @@ def join_beside_gloo(rank: int, size: int, directory: str, key: str) -> Any:
         store=dist.FileStore(directory + "/store", size),
         rank=rank,
         world_size=size,
-        timeout=timedelta(seconds=20),
+        timeout=timedelta(seconds=60),
     )
-    return dist.new_group(backend="sealane", timeout=timedelta(seconds=20))
+    return dist.new_group(backend="sealane", timeout=timedelta(seconds=60))
 
 
 def die() -> None:

@@ -55,7 +55,7 @@ class HostileStore(dist.Store):
     def add(self, key: str, amount: int) -> int:
         return self.inner.add(key, amount)
 
-    def wait(self, keys: List[str], timeout: timedelta = timedelta(seconds=10)) -> None:
+    def wait(self, keys: List[str], timeout: timedelta = timedelta(seconds=60)) -> None:
         self.inner.wait(keys, timeout)
 
 

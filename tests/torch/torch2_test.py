@@ -172,7 +172,7 @@ def device_names(rank: int, size: int, directory: str, key: str) -> None:
         store=dist.FileStore(directory + "/store", size),
         rank=rank,
         world_size=size,
-        timeout=timedelta(seconds=20),
+        timeout=timedelta(seconds=60),
         device_id=torch.device("cpu:0"),
     )
     total = torch.ones(3)
@@ -221,7 +221,7 @@ def other_calls(rank: int, size: int, directory: str, key: str) -> str:
     work = dist.all_reduce(torch.ones(2), async_op=True)
     work.wait()
     assert work.is_completed()
-    dist.monitored_barrier(timeout=timedelta(seconds=20))
+    dist.monitored_barrier(timeout=timedelta(seconds=60))
     try:
         if rank == 0:
             dist.monitored_barrier(timeout=timedelta(milliseconds=300))
@@ -233,7 +233,7 @@ def other_calls(rank: int, size: int, directory: str, key: str) -> str:
         store.set(f"done{rank}", "")
         store.wait([f"done{other}" for other in range(size)])
         if rank != 0:
-            dist.monitored_barrier(timeout=timedelta(seconds=20))
+            dist.monitored_barrier(timeout=timedelta(seconds=60))
 
 
 def detail(rank: int, size: int, directory: str, key: str) -> str:
