@@ -81,10 +81,9 @@ TEST_P(Killed, AtAnyPointOfAConnectionTheOtherSideHearsOfIt) {
 INSTANTIATE_TEST_SUITE_P(WhoeverItIs, Killed,
                          ::testing::Values(Where{0, Call::receive}, Where{0, Call::send},
                                            Where{1, Call::receive}, Where{1, Call::send}),
-                         [](const auto& one) {
-                           const auto [victim, call] = one.param;
-                           return concat(victim == 0 ? "Connecting" : "Accepting",
-                                         call == Call::receive ? "Receives" : "Sends");
+                         [](const auto& at) {
+                           return concat(at.param.first == 0 ? "Connecting" : "Accepting",
+                                         at.param.second == Call::receive ? "Receives" : "Sends");
                          });
 
 // The sender dies when it has its end and the receiver's is not complete yet.
