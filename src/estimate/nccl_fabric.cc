@@ -68,7 +68,7 @@ Shares share(double bytes, const DdpOptions& options) {
 
 // --- what NCCL does
 
-struct Schedule {
+struct NcclSchedule {
   double hops = 0;   // between machines, one after the other
   double hop_s = 0;  // what NCCL and the network take for each
   double chunk = 0;  // bytes that a channel hands on at a time
@@ -84,7 +84,7 @@ double tree_chunk(double bytes, const Shares& shares) {
   return chunk;
 }
 
-Schedule choose_schedule(double bytes, const DdpOptions& options, const Shares& shares) {
+NcclSchedule choose_schedule(double bytes, const DdpOptions& options, const Shares& shares) {
   const bool pcie = options.link == Link::pcie;
   const double link = pcie ? options.constants.pcie_gb_per_s : options.constants.nvlink_gb_per_s;
   const double bus = std::min(link, options.network_gb_per_s);
@@ -104,7 +104,7 @@ Schedule choose_schedule(double bytes, const DdpOptions& options, const Shares& 
 // --- what each policy adds
 
 // Seconds of a machine for bytes that leave it while as many come.
-struct Stages {
+struct NcclStages {
   double out = 0;      // GPU to host
   double in = 0;       // host to GPU
   double network = 0;  // what it carries
@@ -125,16 +125,16 @@ double link_crossing(const Path& path, double gigabytes, double copy) {
   return gigabytes / path.cc.link_gb_per_s + gigabytes / gb(copy) * path.cc.toll_us / 1e6;
 }
 
-class Policy {
+class NcclPolicy {
  public:
-  Policy(std::string_view name, const Platform& platform, const DdpOptions& options)
+  NcclPolicy(std::string_view name, const Platform& platform, const DdpOptions& options)
       : name_(name), platform_(platform), options_(options) {}
 
   // `crossed` GB in copies of that many bytes, by so many cores, if it is the cores that seal.
-  Stages stages(double crossed, double copy, double cores, double local) const {
+  NcclStages stages(double crossed, double copy, double cores, double local) const {
     const double of_gpu = crossed / local;
     const double copied = 2 * crossed / platform_.host.memcpy_gb_per_s;
-    Stages all;
+    NcclStages all;
     all.network = crossed / (options_.network_gb_per_s * local);
     if (name_ == "sealane") {
       all.out = link_crossing(platform_.to_host, of_gpu, copy);
@@ -183,14 +183,14 @@ BucketCost nccl_cost(std::string_view policy, double bytes, const Platform& plat
   BucketCost cost;
   cost.busy = cost.wire = open_wire(bytes, options);
   if (shares.machines < 2) return cost;
-  const Policy way(policy, platform, options);
-  const Schedule schedule = choose_schedule(bytes, options, shares);
+  const NcclPolicy way(policy, platform, options);
+  const NcclSchedule schedule = choose_schedule(bytes, options, shares);
   const double channels = kChannelsPerGpu * shares.local;
   const double copy = kChannelsPerGpu * schedule.chunk;  // of a GPU, at a time
-  const Stages all = way.stages(shares.crossed, copy, options.workers, shares.local);
+  const NcclStages all = way.stages(shares.crossed, copy, options.workers, shares.local);
   // A chunk is sealed by one core: more of them than channels do not make a hop shorter.
-  const Stages hop = way.stages(gb(copy) * shares.local, copy,
-                                std::min<double>(options.workers, channels), shares.local);
+  const NcclStages hop = way.stages(gb(copy) * shares.local, copy,
+                                    std::min<double>(options.workers, channels), shares.local);
   cost.busy = std::max(cost.busy, all.longest()) + schedule.hops * (schedule.hop_s + hop.sum());
   cost.seal = cost.verify = way.seal_s(shares.crossed, shares.local);
   if (const double record = way.record_bytes(); record > 0) {
