@@ -40,13 +40,13 @@ TEST(Listener, SilentStrangersDoNotKeepAMemberOut) {
   Host other(network);
   const size_t before = open_descriptors();
   const auto strangers = crowd_before(host, 300);
-  const auto more = crowd_before(other, 300);
+  const auto more = crowd_before(other, 100);
   Guest guest(open_network(), host.handle);
   EXPECT_TRUE(meet(guest, host));
   Guest second(guest.network, other.handle);
   EXPECT_TRUE(meet(second, other));
-  // 600 of them are the strangers' own, 256 the most that is let in; the rest is the connections.
-  EXPECT_LT(open_descriptors() - before, 600U + 256 + 64);
+  // 400 of them are the strangers' own, 256 the most that is let in; the rest is the connections.
+  EXPECT_LT(open_descriptors() - before, 400U + 256 + 64);
 }
 
 TEST(Listener, StrangersThatTalkNonsenseAreDroppedAndDoNoHarm) {

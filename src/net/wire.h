@@ -65,7 +65,7 @@ struct JobRank {
 };
 
 struct Hello {
-  static constexpr size_t kBytes = 104;
+  static constexpr size_t kBytes = 96;  // in every version
 
   uint8_t stream = 0;   // 0 greets; the others only join it
   uint8_t streams = 1;  // of this connection
