@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/log.h"
+#include "net/born_here.h"
 #include "net/device_memory.h"
 #include "net/network.h"
 
@@ -64,31 +66,35 @@ Code refuse(const Error& error) {
   return code_of(error);
 }
 
-// Calls that may allocate, and so may throw, end here.
-template <typename Body>
-Code guarded(Body body) {
-  try {
-    return body();
-  } catch (const std::exception& thrown) {
-    return refuse(internal_error(thrown.what()));
-  } catch (...) {
-    return refuse(internal_error("an unknown exception"));
-  }
-}
-
 // NCCL asks again with the same memory until a connection is there. What it carries came over a
 // network nobody vouches for, so the state is kept here and not in it.
 struct Process {
+  net::BornHere born;
   std::mutex mutex;
   int users = 0;
   std::shared_ptr<Network> network;
   std::map<std::pair<void*, std::string>, std::shared_ptr<Attempt>> attempts;
+  std::set<uint64_t> communicators;
 };
 
 // Never destroyed: NCCL's threads may outlive exit handlers.
 Process& process() {
   static auto* const one = new Process;
   return *one;
+}
+
+// Calls that may allocate, and so may throw, end here; and those of a child of fork(), where a lock
+// may be held by a thread that is not there.
+template <typename Body>
+Code guarded(Body body) {
+  try {
+    if (process().born.elsewhere()) return refuse(net::of_the_parent());
+    return body();
+  } catch (const std::exception& thrown) {
+    return refuse(internal_error(thrown.what()));
+  } catch (...) {
+    return refuse(internal_error("an unknown exception"));
+  }
 }
 
 Result<std::shared_ptr<Network>> network() {
@@ -154,12 +160,19 @@ Code stop() {
   });
 }
 
+const void* context_of(uint64_t communicator) {
+  const std::lock_guard lock(process().mutex);
+  return &*process().communicators.insert(communicator).first;
+}
+
 Code count_devices(int* count) {
   if (count == nullptr) return kInvalidArgument;
-  auto owner = network();
-  if (!owner) return refuse(owner.error());
-  *count = static_cast<int>((*owner)->interfaces().size());
-  return kSuccess;
+  return guarded([&] {
+    auto owner = network();
+    if (!owner) return refuse(owner.error());
+    *count = static_cast<int>((*owner)->interfaces().size());
+    return kSuccess;
+  });
 }
 
 Code describe(int device, DeviceFacts* facts) {
@@ -179,19 +192,28 @@ Code describe(int device, DeviceFacts* facts) {
   });
 }
 
-Code open_listener(int device, void* handle, void** comm) {
+namespace {
+
+uint64_t communicator_of(const void* context) {
+  return context == nullptr ? 0 : *static_cast<const uint64_t*>(context);
+}
+
+}  // namespace
+
+Code open_listener(const void* context, int device, void* handle, void** comm) {
   if (handle == nullptr || comm == nullptr || device < 0) return kInvalidArgument;
   return guarded([&] {
     auto owner = network();
     if (!owner) return refuse(owner.error());
-    auto listener = (*owner)->listen(static_cast<size_t>(device),
-                                     {static_cast<uint8_t*>(handle), kHandleBytes});
+    auto listener =
+        (*owner)->listen(static_cast<size_t>(device), {static_cast<uint8_t*>(handle), kHandleBytes},
+                         communicator_of(context));
     if (!listener) return refuse(listener.error());
     return hand_out(std::move(*listener), comm);
   });
 }
 
-Code open_sender(void* handle, void** comm) {
+Code open_sender(const void* context, void* handle, void** comm) {
   if (handle == nullptr || comm == nullptr) return kInvalidArgument;
   *comm = nullptr;
   return guarded([&] {
@@ -206,7 +228,8 @@ Code open_sender(void* handle, void** comm) {
       if (known != process().attempts.end()) attempt = known->second;
     }
     if (attempt == nullptr) {
-      auto made = (*owner)->connect({static_cast<const uint8_t*>(handle), kHandleBytes});
+      auto made = (*owner)->connect({static_cast<const uint8_t*>(handle), kHandleBytes},
+                                    communicator_of(context));
       if (!made) return refuse(made.error());
       const std::lock_guard lock(process().mutex);
       process().attempts.emplace(key, std::move(*made));

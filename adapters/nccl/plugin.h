@@ -20,11 +20,17 @@ namespace sealane::nccl {
 extern const char* const kPluginName;  // "Sealane"; another where nothing is sealed
 
 Code start(Logger logger);  // counted: once per init
+
+// What connections are made for: NCCL's id of the communicator, which all its ranks know, or 0
+// where the interface does not say. Never freed: a split communicator uses its parent's for as long
+// as it likes.
+const void* context_of(uint64_t communicator);
+
 Code stop();
 
 Code count_devices(int* count);
-Code open_listener(int device, void* handle, void** comm);
-Code open_sender(void* handle, void** comm);
+Code open_listener(const void* context, int device, void* handle, void** comm);
+Code open_sender(const void* context, void* handle, void** comm);
 Code open_receiver(void* listen_comm, void** comm);
 Code register_memory(void* comm, void* data, size_t bytes, int type, void** memory);
 Code release_memory(void* comm, void* memory);

@@ -61,31 +61,32 @@ Code properties(int device, Properties* out) {
 Code init_old(Logger logger) { return start(logger); }
 Code init_v10(Logger logger, Profiler) { return start(logger); }
 
-// Its address is a context: a communicator needs nothing of its own.
-int context_object = 0;
-Code init_context(void** context, uint64_t, CommConfig*, Logger logger, Profiler) {
+Code init_context(void** context, uint64_t communicator, CommConfig*, Logger logger, Profiler) {
   const Code code = start(logger);
-  if (code == kSuccess && context != nullptr) *context = &context_object;
+  // NCCL gives it back as it is.
+  if (code == kSuccess && context != nullptr) {
+    *context = const_cast<void*>(context_of(communicator));
+  }
   return code;
 }
 Code finalize(void*) { return stop(); }
 Code set_attributes(void*, void*) { return kSuccess; }
 
 Code listen_old(int device, void* handle, void** comm) {
-  return open_listener(device, handle, comm);
+  return open_listener(nullptr, device, handle, comm);
 }
-Code listen_context(void*, int device, void* handle, void** comm) {
-  return open_listener(device, handle, comm);
+Code listen_context(void* context, int device, void* handle, void** comm) {
+  return open_listener(context, device, handle, comm);
 }
 
-Code connect_old(int, void* handle, void** comm, void** offload) {
+Code connect_context(void* context, int, void* handle, void** comm, void** offload) {
   if (offload != nullptr) *offload = nullptr;
-  return open_sender(handle, comm);
+  return open_sender(context, handle, comm);
+}
+Code connect_old(int device, void* handle, void** comm, void** offload) {
+  return connect_context(nullptr, device, handle, comm, offload);
 }
 Code connect_v10(int device, CommConfig*, void* handle, void** comm, void** offload) {
-  return connect_old(device, handle, comm, offload);
-}
-Code connect_context(void*, int device, void* handle, void** comm, void** offload) {
   return connect_old(device, handle, comm, offload);
 }
 Code accept(void* listen_comm, void** comm, void** offload) {

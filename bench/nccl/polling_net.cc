@@ -168,7 +168,8 @@ struct Link {
     request.done = true;
   }
 
-  // Flags first: writes the last line of what is to come before the rest.
+  // Flags first: writes the last line of what is to come before the rest, and leaves whoever reads
+  // flags the time to see them.
   static size_t tear(Request& request, size_t length) {
     if (request.moved == 0 && length > 4096) {
       for (size_t line = 128; line <= length; line += 128) {
@@ -177,6 +178,7 @@ struct Link {
         ++flag;
         std::memcpy(request.data + line - 8, &flag, 8);
       }
+      usleep(50'000);
     }
     return request.moved;
   }

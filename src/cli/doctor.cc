@@ -338,7 +338,7 @@ Status run_nccl_doctor(const std::string& json_path, const std::string& log_path
     if (value == nullptr || *value == '\0') return std::nullopt;
     return value;
   };
-  return show(check_nccl(variable, log), json_path, nlohmann::json::object());
+  return show(check_nccl(variable, start_nccl_plugin, log), json_path, nlohmann::json::object());
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 
 #include <fmt/core.h>
 
+#include <cstdarg>
+#include <cstdio>
 #include <sstream>
+
+#include "nccl/plugin_table.h"
 
 namespace sealane::cli {
 namespace {
@@ -49,6 +53,16 @@ Finding judge_key(const std::function<std::optional<std::string>(const std::stri
           "make one with 'sealane keygen FILE', copy it to every host, export SEALANE_KEY_FILE"};
 }
 
+// Whether the library is found, the key is readable and there is an interface is tried, not
+// guessed.
+Finding judge_start(const std::string& plugin,
+                    const std::function<Result<std::string>(const std::string&)>& start) {
+  const auto started = start(plugin);
+  if (started) return {kArea, "plugin", Verdict::ok, *started, ""};
+  return {kArea, "plugin", Verdict::fail, started.error().message,
+          "mend that: with NCCL_NET=Sealane NCCL stops, without it goes on in the clear"};
+}
+
 void read_log(const std::string& log, std::vector<Finding>& findings) {
   constexpr std::string_view kUsing = "Using network ";
   int sealed = 0;
@@ -82,6 +96,38 @@ void read_log(const std::string& log, std::vector<Finding>& findings) {
 
 }  // namespace
 
+namespace {
+
+std::string last_warning;  // of the plugin: NCCL's callback has no place for more
+
+void keep_warning(int level, unsigned long, const char*, int, const char* format, ...) {
+  if (level != nccl::kLogWarn) return;
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  last_warning = text;
+}
+
+}  // namespace
+
+Result<std::string> start_nccl_plugin(const std::string& name) {
+  const bool is_path = name.find(".so") != std::string::npos;
+  const std::string file = is_path ? name : "libnccl-net-" + name + ".so";
+  auto plugin = nccl::PluginTable::load(file);
+  if (!plugin) return plugin.error();
+  last_warning.clear();
+  void* context = nullptr;
+  if ((*plugin)->init(&context, 0, keep_warning) != nccl::kSuccess) {
+    return usage_error(last_warning.empty() ? "does not start" : last_warning);
+  }
+  int devices = 0;
+  (*plugin)->devices(&devices);
+  (*plugin)->finalize(context);
+  return fmt::format("{} starts, {} network device{}", file, devices, devices == 1 ? "" : "s");
+}
+
 const std::vector<NcclSetting>& nccl_settings() {
   static const std::vector<NcclSetting> settings = {
       {"NCCL_NET_PLUGIN", "sealane", "NCCL does not load the plugin"},
@@ -98,12 +144,18 @@ const std::vector<NcclSetting>& nccl_settings() {
 }
 
 Checkup check_nccl(const std::function<std::optional<std::string>(const std::string&)>& variable,
+                   const std::function<Result<std::string>(const std::string&)>& start,
                    const std::optional<std::string>& log) {
   Checkup checkup;
   for (const NcclSetting& setting : nccl_settings()) {
     checkup.findings.push_back(judge(setting, variable(std::string(setting.name))));
   }
   checkup.findings.push_back(judge_key(variable));
+  // Without a key, or with another plugin's name, it is said already.
+  const std::string plugin = variable("NCCL_NET_PLUGIN").value_or("");
+  if (checkup.findings.back().verdict == Verdict::ok && names_the_plugin(plugin)) {
+    checkup.findings.push_back(judge_start(plugin, start));
+  }
   if (log) read_log(*log, checkup.findings);
   const bool sealed = checkup.count(Verdict::fail) == 0;
   checkup.outlook =

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is what NCCL sends between machines sealed? Judged by the variables NCCL reads and, if there is
-// one, by its log (NCCL_DEBUG=INFO). Pure: variables and log are handed in.
+// Is what NCCL sends between machines sealed? Judged by the variables NCCL reads, by whether the
+// plugin starts with them, and, if there is one, by NCCL's log (NCCL_DEBUG=INFO). Pure: variables,
+// start and log are handed in.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/checkup.h"
 
 namespace sealane::cli {
@@ -23,8 +25,13 @@ struct NcclSetting {
 };
 const std::vector<NcclSetting>& nccl_settings();
 
-// `variable` gives nothing for one that is not set.
+// `variable` gives nothing for one that is not set. `start` loads and starts what NCCL_NET_PLUGIN
+// names, and gives what there is to say of it.
 Checkup check_nccl(const std::function<std::optional<std::string>(const std::string&)>& variable,
+                   const std::function<Result<std::string>(const std::string&)>& start,
                    const std::optional<std::string>& log);
+
+// As NCCL would, in this process.
+Result<std::string> start_nccl_plugin(const std::string& name);
 
 }  // namespace sealane::cli

@@ -13,14 +13,17 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Checkup judge(const Variables& variables, const std::optional<std::string>& log = std::nullopt) {
+Result<std::string> starts(const std::string& name) { return name + " starts"; }
+
+Checkup judge(const Variables& variables, const std::optional<std::string>& log = std::nullopt,
+              Result<std::string> (*start)(const std::string&) = starts) {
   return check_nccl(
       [&](const std::string& name) -> std::optional<std::string> {
         const auto found = variables.find(name);
         if (found == variables.end()) return std::nullopt;
         return found->second;
       },
-      log);
+      start, log);
 }
 
 Variables all_set() {
@@ -43,6 +46,19 @@ TEST(NcclCheckup, WithoutNcclNetAFailingPluginWouldMeanPlaintext) {
     variables.erase(name);
     EXPECT_EQ(judge(variables).count(Verdict::fail), 1U) << name;
   }
+}
+
+TEST(NcclCheckup, APluginThatDoesNotStartFailsInItsOwnWords) {
+  const Checkup checkup = judge(all_set(), std::nullopt, [](const std::string&) {
+    return Result<std::string>(usage_error("the key is anybody's to read"));
+  });
+  ASSERT_EQ(checkup.count(Verdict::fail), 1U);
+  EXPECT_EQ(checkup.findings.back().detail, "the key is anybody's to read");
+}
+
+TEST(NcclCheckup, APluginThatIsNowhereIsNotFound) {
+  EXPECT_FALSE(start_nccl_plugin("no-such-plugin"));
+  EXPECT_FALSE(start_nccl_plugin("/nowhere/libnccl-net-sealane.so"));
 }
 
 TEST(NcclCheckup, WaysRoundThePluginAreNamed) {

@@ -124,31 +124,48 @@ TEST(NcclFabric, SealsWhatLeavesAMachineAndNothingElse) {
   }
 }
 
-// 16 cores of this platform are enough for 8 machines, 21 for 1,024.
+// Work per machine does not grow with their number, and hops only with its logarithm: with buckets
+// that outlast the hops 20 cores of this platform are enough for 8 machines and for 1,024.
 TEST(NcclFabric, SealaneIsNearNoEncryptionFromEightTo1024Machines) {
-  const Platform where = platform("h100-nvl-tdx");
   const auto& model = *find_training_model("gpt2-xl");
-  EXPECT_LE(nccl_rows(8)[4].slowdown, 1.15);
   for (const uint32_t machines : {8u, 64u, 512u, 1024u}) {
     const auto rows = nccl_rows(machines);
     EXPECT_LE(rows[1].time_s, rows[2].time_s) << machines;
     EXPECT_LE(rows[4].time_s, rows[2].time_s) << machines;
     EXPECT_LE(rows[4].time_s, rows[3].time_s) << machines;
-    const auto needed = needed_workers(model, where, nccl(machines), 1.15);
+    DdpOptions large = nccl(machines);
+    large.bucket_bytes = 256_MiB;
+    const auto needed = needed_workers(model, platform("h100-nvl-tdx"), large, 1.15);
     ASSERT_TRUE(needed) << machines;
-    EXPECT_LE(*needed, 21u) << machines;
+    EXPECT_LE(*needed, 20u) << machines;
+    // Cores that seal 11 GB/s: 16.
+    large.bucket_bytes = 100_MiB;
+    const auto fewer = needed_workers(model, platform("h100-tdx"), large, 1.15);
+    ASSERT_TRUE(fewer) << machines;
+    EXPECT_LE(*fewer, 16u) << machines;
   }
+}
+
+// A ring's hops grow with the machines, a tree's with their logarithm: NCCL changes over, so twice
+// as many machines add two hops to each bucket and nothing else.
+TEST(NcclFabric, ManyMachinesAreATreeAndNotARing) {
+  const double at_256 = nccl_rows(256)[4].time_s;
+  const double at_512 = nccl_rows(512)[4].time_s;
+  const double at_1024 = nccl_rows(1024)[4].time_s;
+  EXPECT_GT(at_512, at_256);
+  EXPECT_NEAR(at_1024 - at_512, at_512 - at_256, 0.01 * at_256);
 }
 
 TEST(NcclFabric, TheNeededCoresAreEnoughAndOneLessIsNot) {
   const Platform where = platform("h100-nvl-tdx");
   const auto& model = *find_training_model("gpt2-xl");
   DdpOptions options = nccl(64);
+  options.bucket_bytes = 256_MiB;
   const auto needed = needed_workers(model, where, options, 1.15);
   ASSERT_TRUE(needed);
   options.workers = *needed;
   EXPECT_LE((*estimate_ddp(model, where, options, kNccl))[4].slowdown, 1.15);
-  if (*needed == 1) return;
+  ASSERT_GT(*needed, 1u);
   --options.workers;
   EXPECT_GT((*estimate_ddp(model, where, options, kNccl))[4].slowdown, 1.15);
 }

@@ -3,155 +3,54 @@
 
 #include "net/doors.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <deque>
-#include <map>
+#include <mutex>
 
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "net/born_here.h"
 #include "net/stream.h"
+#include "net/threshold.h"
 
 namespace sealane::net {
 namespace {
 
-constexpr size_t kStrangersMax = 256;
-constexpr Duration kStrangerPatience = std::chrono::seconds(5);  // for the first bytes
 constexpr Duration kDoorPause = std::chrono::seconds(1);  // until it is looked for room again
 constexpr uint32_t kChunkBytesMax = 1 << 20;
 constexpr uint8_t kStreamsMax = 16;
 
-std::optional<Key> key_of(const std::optional<Key>& secret, uint8_t stream, bool from_connector) {
-  if (!secret) return std::nullopt;
-  return stream_key(*secret, stream, from_connector);
-}
+// What one turn does at most, so that who talks or knocks without end is one among others.
+constexpr int kReadsPerTurn = 64;
+constexpr int kGuestsPerTurn = 64;
 
 // ---- Accepting ----
 
-// Nobody serves the socket yet, so nobody else would notice.
-bool hung_up(const Socket& socket) {
-  uint8_t byte = 0;
-  const ssize_t count = recv(socket.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
-}
-
-// A connection whose streams have not all come yet.
-struct Gathering {
-  Hello hello;
-  std::string peer;
-  std::optional<Key> secret;
-  bool greeted = false;
-  std::map<uint8_t, Socket> sockets;
-  Instant since = SteadyClock().now();
-};
-
-// What a listener and those who stand before it have in common.
-class Threshold {
+class Newcomer final : public Served,
+                       public Crowd::Member,
+                       public std::enable_shared_from_this<Newcomer> {
  public:
-  Threshold(std::shared_ptr<Network> network, Network::Crew& crew)
-      : network_(std::move(network)), crew_(crew) {
-    SystemRandom().fill(nonce_);
+  Newcomer(Socket socket, std::shared_ptr<Threshold> threshold, Network::Crew& crew)
+      : socket_(std::move(socket)), threshold_(std::move(threshold)), crew_(crew) {
+    crew_.crowd().enter(this);
   }
-
-  const Nonce& nonce() const { return nonce_; }
-  const Network& network() const { return *network_; }
-
-  Result<std::shared_ptr<ReceiveEnd>> take() {
-    const std::lock_guard lock(mutex_);
-    if (!ready_.empty()) {
-      auto end = std::move(ready_.front());
-      ready_.pop_front();
-      return end;
-    }
-    if (failure_) return *failure_;
-    for (const auto& [id, one] : gatherings_) {
-      if (one.greeted && hung_up(one.sockets.at(0))) {
-        return peer_error(one.peer + " went away before its connection was complete");
-      }
-      if (SteadyClock().now() - one.since <= network_->options().patience) continue;
-      return peer_error(concat(one.peer.empty() ? "somebody" : one.peer,
-                               " opened a connection and never finished it"));
-    }
-    return std::shared_ptr<ReceiveEnd>();
+  ~Newcomer() override {
+    if (!gone_) crew_.crowd().leave(this);
   }
-
-  void fail(const Error& error) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = error;
-  }
-
-  void greeted(const Hello& hello, const std::string& peer, std::optional<Key> secret,
-               Socket socket) {
-    const std::lock_guard lock(mutex_);
-    Gathering& one = gatherings_[hello.connection];
-    one.hello = hello;
-    one.peer = peer;
-    one.secret = std::move(secret);
-    one.greeted = true;
-    one.sockets.insert_or_assign(0, std::move(socket));
-    finish(hello.connection);
-  }
-
-  // A further stream. Whether it is genuine its first record will tell.
-  void joined(const Hello& hello, Socket socket) {
-    const std::lock_guard lock(mutex_);
-    if (gatherings_.size() >= kStrangersMax && !gatherings_.contains(hello.connection)) return;
-    gatherings_[hello.connection].sockets.try_emplace(hello.stream, std::move(socket));
-    finish(hello.connection);
-  }
-
-  std::atomic<size_t> strangers{0};
-
- private:
-  void finish(const Nonce& id) {
-    const auto found = gatherings_.find(id);
-    Gathering& one = found->second;
-    if (!one.greeted || one.sockets.size() < one.hello.streams) return;
-    const uint32_t chunk = one.hello.chunk_bytes;
-    auto end = std::make_shared<ReceiveEnd>(one.peer, chunk);
-    std::vector<std::shared_ptr<ReceiveStream>> streams;
-    for (uint8_t i = 0; i < one.hello.streams; ++i) {
-      streams.push_back(std::make_shared<ReceiveStream>(
-          std::move(one.sockets[i]), i, crew_.next(), end, network_->engine(),
-          key_of(one.secret, i, true), key_of(one.secret, i, false), chunk));
-    }
-    end->attach(streams);
-    for (const auto& stream : streams) stream->start();
-    gatherings_.erase(found);
-    ready_.push_back(std::move(end));
-  }
-
-  std::shared_ptr<Network> network_;
-  Network::Crew& crew_;
-  Nonce nonce_{};
-  std::mutex mutex_;
-  std::deque<std::shared_ptr<ReceiveEnd>> ready_;
-  std::map<Nonce, Gathering> gatherings_;
-  std::optional<Error> failure_;
-};
-
-class Newcomer final : public Served {
- public:
-  Newcomer(Socket socket, std::shared_ptr<Threshold> threshold)
-      : socket_(std::move(socket)), threshold_(std::move(threshold)) {
-    ++threshold_->strangers;
-  }
-  ~Newcomer() override { --threshold_->strangers; }
 
   int descriptor() const override { return socket_.descriptor(); }
 
   std::optional<Instant> deadline() const override {
-    return since_ + (greeting_ ? threshold_->network().options().patience : kStrangerPatience);
+    const NetworkOptions& options = threshold_->network().options();
+    return since_ + (greeting_ ? options.patience : options.stranger_patience);
   }
 
   bool serve() override {
+    if (gone_) return false;
     if (SteadyClock().now() >= *deadline())
       return give_up(peer_error("did not finish its greeting"));
-    while (true) {
+    for (int reads = 0; reads < kReadsPerTurn; ++reads) {
       if (greeting_) {
         if (!transmit()) return false;
         if (greeting_->failure()) return give_up(*greeting_->failure());
@@ -169,6 +68,15 @@ class Newcomer final : public Served {
         return false;
       }
     }
+    crew_.greeter().kick(shared_from_this());
+    return true;
+  }
+
+  // On the thread that serves him, which is the only one that closes his socket.
+  void hang_up() override {
+    gone_ = true;
+    socket_ = Socket();
+    crew_.greeter().kick(shared_from_this());
   }
 
   void dropped() override {
@@ -196,6 +104,11 @@ class Newcomer final : public Served {
     const auto hello = Hello::parse(hello_bytes_);
     if (!hello) return refuse(Error{hello.error().kind, from + " " + hello.error().message});
     hello_ = *hello;
+    crew_.crowd().speaks(this);
+    if (hello_.communicator != threshold_->communicator()) {
+      return refuse(peer_error(from + " connects for another communicator: the handles of two were "
+                                      "exchanged on the way"));
+    }
     if (hello_.streams > kStreamsMax || hello_.chunk_bytes == 0 ||
         hello_.chunk_bytes > kChunkBytesMax || hello_.chunk_bytes % 128 != 0) {
       return refuse(peer_error(from + " wants a connection of an impossible shape"));
@@ -236,6 +149,8 @@ class Newcomer final : public Served {
 
   Socket socket_;
   std::shared_ptr<Threshold> threshold_;
+  Network::Crew& crew_;
+  bool gone_ = false;
   Instant since_ = SteadyClock().now();
   std::array<uint8_t, Hello::kBytes> hello_bytes_{};
   size_t filled_ = 0;
@@ -246,21 +161,23 @@ class Newcomer final : public Served {
   std::array<uint8_t, 4096> buffer_{};
 };
 
-class Door final : public Served {
+class Door final : public Served, public std::enable_shared_from_this<Door> {
  public:
-  Door(Socket socket, std::shared_ptr<Threshold> threshold, Worker& worker)
-      : socket_(std::move(socket)), threshold_(std::move(threshold)), worker_(worker) {}
+  Door(Socket socket, std::shared_ptr<Threshold> threshold, Network::Crew& crew)
+      : socket_(std::move(socket)), threshold_(std::move(threshold)), crew_(crew) {}
 
   int descriptor() const override { return socket_.descriptor(); }
 
   // Who finds no room waits in the kernel's queue; the deadline looks again.
   bool serve() override {
     next_look_ = SteadyClock().now() + kDoorPause;
-    while (threshold_->strangers < kStrangersMax) {
+    for (int guests = 0; guests < kGuestsPerTurn; ++guests) {
+      if (!crew_.crowd().make_room()) return true;
       auto socket = socket_.accept();
       if (!socket) return true;
-      worker_.add(std::make_shared<Newcomer>(std::move(*socket), threshold_));
+      crew_.greeter().add(std::make_shared<Newcomer>(std::move(*socket), threshold_, crew_));
     }
+    crew_.greeter().kick(shared_from_this());
     return true;
   }
 
@@ -269,7 +186,7 @@ class Door final : public Served {
  private:
   Socket socket_;
   std::shared_ptr<Threshold> threshold_;
-  Worker& worker_;
+  Network::Crew& crew_;
   Instant next_look_ = SteadyClock().now() + kDoorPause;
 };
 
@@ -280,13 +197,19 @@ class DoorHandle final : public Listener {
       : crew_(std::move(crew)), threshold_(std::move(threshold)), door_(std::move(door)) {}
   ~DoorHandle() override { close(); }
 
-  Result<std::shared_ptr<ReceiveEnd>> accept() override { return threshold_->take(); }
+  Result<std::shared_ptr<ReceiveEnd>> accept() override {
+    if (born_.elsewhere()) return of_the_parent();
+    return threshold_->take();
+  }
   void close() override {
-    if (door_ != nullptr) crew_->greeter().remove(door_);
+    if (born_.elsewhere() || door_ == nullptr) return;
+    crew_->greeter().remove(door_);
     door_.reset();
+    threshold_->close();
   }
 
  private:
+  BornHere born_;
   std::shared_ptr<Network::Crew> crew_;
   std::shared_ptr<Threshold> threshold_;
   std::shared_ptr<Door> door_;
@@ -294,15 +217,17 @@ class DoorHandle final : public Listener {
 
 // ---- Connecting ----
 
-class Reach final : public Served {
+class Reach final : public Served, public std::enable_shared_from_this<Reach> {
  public:
-  Reach(std::shared_ptr<Network> network, Network::Crew& crew, const Handle& handle, Socket socket)
+  Reach(std::shared_ptr<Network> network, Network::Crew& crew, const Handle& handle,
+        uint64_t communicator, Socket socket)
       : network_(std::move(network)), crew_(crew), handle_(handle), socket_(std::move(socket)) {
     const NetworkOptions& options = network_->options();
     hello_.streams = static_cast<uint8_t>(std::clamp<uint32_t>(options.streams, 1, kStreamsMax));
     hello_.sealed = network_->credence().credentials.has_value();
     hello_.chunk_bytes = options.chunk_bytes;
     hello_.listener = handle.listener;
+    hello_.communicator = communicator;
     SystemRandom().fill(hello_.connection);
     greeting_.emplace(network_->credence(), hello_, handle.process);
   }
@@ -317,7 +242,7 @@ class Reach final : public Served {
           concat("cannot be reached at ", handle_.address.text(), " port ", handle_.address.port),
           error));
     }
-    while (true) {
+    for (int reads = 0; reads < kReadsPerTurn; ++reads) {
       const std::vector<uint8_t> more = greeting_->poll_transmit();
       unsent_.insert(unsent_.end(), more.begin(), more.end());
       if (!unsent_.empty()) {
@@ -340,6 +265,8 @@ class Reach final : public Served {
       if (count == 0) return true;
       greeting_->handle_received(Bytes(buffer_).first(static_cast<size_t>(count)));
     }
+    crew_.greeter().kick(shared_from_this());
+    return true;
   }
 
   void dropped() override {
@@ -350,13 +277,29 @@ class Reach final : public Served {
   Result<std::shared_ptr<SendEnd>> poll() {
     const std::lock_guard lock(mutex_);
     if (failure_) return *failure_;
+    given_ = end_ != nullptr;
     return end_;
+  }
+
+  // An end that nobody has taken is closed, so that the other side hears of it.
+  void cancel() {
+    std::shared_ptr<SendEnd> untaken;
+    {
+      const std::lock_guard lock(mutex_);
+      if (given_) return;
+      if (!failure_) failure_ = peer_error("the attempt was given up");
+      untaken = std::move(end_);
+    }
+    if (untaken != nullptr) untaken->close();
   }
 
  private:
   std::optional<std::shared_ptr<SendEnd>> build() {
     std::optional<Key> secret;
     if (hello_.sealed) secret = greeting_->take_secret();
+    const auto key_of = [&](uint8_t stream, bool from_connector) {
+      return secret ? std::optional(stream_key(*secret, stream, from_connector)) : std::nullopt;
+    };
     auto end = std::make_shared<SendEnd>(greeting_->peer_name(), hello_.chunk_bytes);
     std::vector<std::shared_ptr<SendStream>> streams;
     for (uint8_t i = 0; i < hello_.streams; ++i) {
@@ -372,12 +315,13 @@ class Reach final : public Served {
         Hello joining = hello_;
         joining.stream = i;
         joining.process = network_->credence().pairs->self();
+        if (secret) joining.pair = join_proof(*secret, i);
         const auto bytes = joining.encode();
         prefix.assign(bytes.begin(), bytes.end());
       }
       streams.push_back(std::make_shared<SendStream>(
-          std::move(socket), i, crew_.next(), end, network_->engine(), key_of(secret, i, true),
-          key_of(secret, i, false), hello_.chunk_bytes, std::move(prefix)));
+          std::move(socket), i, crew_.next(), end, network_->engine(), key_of(i, true),
+          key_of(i, false), hello_.chunk_bytes, std::move(prefix)));
     }
     end->attach(streams);
     for (const auto& stream : streams) stream->start();
@@ -393,8 +337,11 @@ class Reach final : public Served {
     if (!failure_ && end_ == nullptr) failure_ = error;
   }
   void settle(std::shared_ptr<SendEnd> end) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) end_ = std::move(end);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) end_ = std::exchange(end, nullptr);
+    }
+    if (end != nullptr) end->close();
   }
 
   std::shared_ptr<Network> network_;
@@ -408,6 +355,7 @@ class Reach final : public Served {
   std::array<uint8_t, 4096> buffer_{};
   std::mutex mutex_;
   std::shared_ptr<SendEnd> end_;
+  bool given_ = false;
   std::optional<Error> failure_;
 };
 
@@ -417,10 +365,18 @@ class ReachHandle final : public Attempt {
       : crew_(std::move(crew)), reach_(std::move(reach)) {}
   ~ReachHandle() override { cancel(); }
 
-  Result<std::shared_ptr<SendEnd>> poll() override { return reach_->poll(); }
-  void cancel() override { crew_->greeter().remove(reach_); }
+  Result<std::shared_ptr<SendEnd>> poll() override {
+    if (born_.elsewhere()) return of_the_parent();
+    return reach_->poll();
+  }
+  void cancel() override {
+    if (born_.elsewhere()) return;
+    reach_->cancel();
+    crew_->greeter().remove(reach_);
+  }
 
  private:
+  BornHere born_;
   std::shared_ptr<Network::Crew> crew_;
   std::shared_ptr<Reach> reach_;
 };
@@ -429,27 +385,30 @@ class ReachHandle final : public Attempt {
 
 Result<std::shared_ptr<Listener>> open_door(std::shared_ptr<Network> network,
                                             std::shared_ptr<Network::Crew> crew,
-                                            const Interface& interface, MutableBytes handle) {
+                                            const Interface& interface, MutableBytes handle,
+                                            uint64_t communicator) {
   auto socket = Socket::listen_tcp(interface.address.text(), 0);
   if (!socket) return socket.error();
   Handle where;
   where.address = interface.address;
   where.address.port = socket->port();
   where.process = network->credence().pairs->self();
-  auto threshold = std::make_shared<Threshold>(std::move(network), *crew);
+  auto threshold = std::make_shared<Threshold>(std::move(network), *crew, communicator);
   where.listener = threshold->nonce();
   where.encode(handle.first(Handle::kBytes));
-  auto door = std::make_shared<Door>(std::move(*socket), threshold, crew->greeter());
+  auto door = std::make_shared<Door>(std::move(*socket), threshold, *crew);
   crew->greeter().add(door);
   return std::shared_ptr<Listener>(
       std::make_shared<DoorHandle>(std::move(crew), std::move(threshold), std::move(door)));
 }
 
 Result<std::shared_ptr<Attempt>> knock(std::shared_ptr<Network> network,
-                                       std::shared_ptr<Network::Crew> crew, const Handle& handle) {
+                                       std::shared_ptr<Network::Crew> crew, const Handle& handle,
+                                       uint64_t communicator) {
   auto socket = Socket::connect_tcp(handle.address.text(), handle.address.port);
   if (!socket) return socket.error();
-  auto reach = std::make_shared<Reach>(std::move(network), *crew, handle, std::move(*socket));
+  auto reach =
+      std::make_shared<Reach>(std::move(network), *crew, handle, communicator, std::move(*socket));
   crew->greeter().add(reach);
   return std::shared_ptr<Attempt>(std::make_shared<ReachHandle>(std::move(crew), std::move(reach)));
 }

@@ -14,9 +14,11 @@ namespace sealane::net {
 
 Result<std::shared_ptr<Listener>> open_door(std::shared_ptr<Network> network,
                                             std::shared_ptr<Network::Crew> crew,
-                                            const Interface& interface, MutableBytes handle);
+                                            const Interface& interface, MutableBytes handle,
+                                            uint64_t communicator);
 
 Result<std::shared_ptr<Attempt>> knock(std::shared_ptr<Network> network,
-                                       std::shared_ptr<Network::Crew> crew, const Handle& handle);
+                                       std::shared_ptr<Network::Crew> crew, const Handle& handle,
+                                       uint64_t communicator);
 
 }  // namespace sealane::net

@@ -48,6 +48,7 @@ Request* End::take_request(void* data, size_t bytes, std::shared_ptr<const Devic
 }
 
 Result<std::optional<size_t>> End::test(Request& request) {
+  if (inherited()) return of_the_parent();
   // What is done is done, also where something behind it has failed.
   if (request.state.load(std::memory_order_acquire) == Request::State::done) {
     const size_t bytes = request.bytes;
@@ -64,6 +65,7 @@ SendEnd::~SendEnd() = default;
 
 Result<Request*> SendEnd::send(const void* data, size_t bytes,
                                std::shared_ptr<const DeviceMemory> device) {
+  if (inherited()) return of_the_parent();
   if (failed()) return failure();
   const uint64_t count = std::max<uint64_t>(1, (bytes + chunk_bytes_ - 1) / chunk_bytes_);
   uint64_t first = 0;
@@ -125,6 +127,7 @@ void SendEnd::kick_all() {
 }
 
 void SendEnd::close() {
+  if (inherited()) return;
   for (const auto& stream : streams_) stream->close();
 }
 
@@ -134,6 +137,7 @@ ReceiveEnd::~ReceiveEnd() = default;
 
 Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
                                      std::shared_ptr<const DeviceMemory> device) {
+  if (inherited()) return of_the_parent();
   if (failed()) return failure();
   Request* request = nullptr;
   {
@@ -186,10 +190,14 @@ Status ReceiveEnd::chunk_received(uint64_t message, uint32_t index, uint32_t byt
   const std::lock_guard lock(mutex_);
   Request* request = posted(message);
   if (request == nullptr) return peer_error("sent more of a message than the message had");
-  request->bytes += bytes;
+  const bool odd = (!last && bytes != chunk_bytes_) || (last && request->chunks != 0);
   ++request->chunks_done;
   if (last) request->chunks = index + 1;
-  if (request->chunks != 0 && request->chunks_done == request->chunks) {
+  if (odd || (request->chunks != 0 && request->chunks_done > request->chunks)) {
+    return peer_error("sent chunks of a message that contradict each other");
+  }
+  request->bytes += bytes;
+  if (request->chunks_done == request->chunks) {
     request->state.store(Request::State::done, std::memory_order_release);
   }
   return {};
@@ -212,6 +220,7 @@ void ReceiveEnd::kick_all() {
 }
 
 void ReceiveEnd::close() {
+  if (inherited()) return;
   for (const auto& stream : streams_) stream->close();
 }
 

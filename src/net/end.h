@@ -12,6 +12,7 @@
 //
 // A message may be shorter than the memory a receive() gave, not longer. The first failure is final
 // for the end: every later call gives it, nothing more is delivered, and the other side hears why.
+// In a child of fork() every call is an error and close() does nothing.
 //
 // Concurrency: send(), receive() and test() from one thread at a time; close() from any; the
 // streams call chunk_*() from their workers. After close() returns nobody touches the memory of
@@ -29,6 +30,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "net/born_here.h"
 
 namespace sealane::net {
 
@@ -74,13 +76,15 @@ class End {
  protected:
   // Null: too many are under way.
   Request* take_request(void* data, size_t bytes, std::shared_ptr<const DeviceMemory> device);
-  virtual void kick_all() = 0;  // so that streams notice a failure
+  virtual void kick_all() = 0;                          // so that streams notice a failure
+  bool inherited() const { return born_.elsewhere(); }  // by fork(): locks may never open
 
   mutable std::mutex mutex_;
   std::array<Request, kRequestsMax> requests_;
 
  private:
   std::string peer_;
+  BornHere born_;
   std::atomic<bool> failed_{false};
   std::optional<Error> failure_;
 };
@@ -148,6 +152,7 @@ class ReceiveEnd final : public End {
   // For streams: where that chunk goes; nothing if its message has not been asked for yet. A peer
   // error if it does not fit there.
   Result<std::optional<Place>> place(uint64_t message, uint32_t index, uint32_t bytes);
+  // A peer error if the chunks contradict each other.
   Status chunk_received(uint64_t message, uint32_t index, uint32_t bytes, bool last);
   // Closed between two records. What the other streams still bring counts; when all have ended
   // nothing more can come.

@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kRefusalMax = 200;
 
+// A session with the largest evidence fits twice.
+constexpr size_t kGreetingBytesMax = 4 << 20;
+
 Key derive(const Key& from, std::string_view label, Bytes context = {}) {
   std::string info(label);
   info.append(as_text(context));
@@ -42,6 +45,12 @@ Key stream_key(const Key& connection, uint8_t stream, bool from_connector) {
   return derive(connection, "sealane net stream", which);
 }
 
+PairId join_proof(const Key& connection, uint8_t stream) {
+  PairId proof;
+  hkdf_expand(connection.secret(), concat("sealane net join ", stream), proof);
+  return proof;
+}
+
 Greeting::Greeting(const Credence& credence, Hello hello, const ProcessId& peer)
     : credence_(credence), connecting_(true), hello_(hello), peer_(peer), step_(Step::answer) {
   hello_.process = credence_.pairs->self();
@@ -61,7 +70,7 @@ Greeting::Greeting(const Credence& credence, const Hello& hello)
   SystemRandom().fill(answer_.nonce);
   answer_.process = credence_.pairs->self();
   answer_.job = credence_.job;
-  auto secret = credence_.pairs->find(hello_.pair, peer_);
+  auto secret = credence_.pairs->find(hello_.pair, peer_, peer_job_);
   answer_.resume = secret.has_value() || !hello_.sealed;
   append_frame(transmit_, FrameKind::answer, answer_.encode());
   Status status;
@@ -97,6 +106,10 @@ size_t Greeting::wanted() const {
 }
 
 void Greeting::handle_received(Bytes bytes) {
+  heard_bytes_ += bytes.size();
+  if (heard_bytes_ > kGreetingBytesMax) {
+    return fail(peer_error("sends more than a greeting can be"));
+  }
   received_.insert(received_.end(), bytes.begin(), bytes.end());
   while (!failure_ && !complete_) {
     auto frame = take_frame(received_);
@@ -133,7 +146,7 @@ Status Greeting::handle_answer(Bytes payload) {
   }
   if (!hello_.sealed) return use_pair(*Key::from_bytes(std::array<uint8_t, Key::kBytes>{}));
   if (!answer_.resume) return start_session();
-  auto secret = credence_.pairs->find(hello_.pair, peer_);
+  auto secret = credence_.pairs->find(hello_.pair, peer_, peer_job_);
   if (!secret) return peer_error("claims a shared secret that this process does not have");
   resumed_ = true;
   return use_pair(std::move(*secret));
@@ -219,7 +232,7 @@ Status Greeting::handle_confirm(Bytes payload) {
     return crypto_error("does not know the connection's key: somebody changed the greeting");
   }
   // Not before: until now whose process this is was only said.
-  if (shared_) credence_.pairs->add(peer_, std::move(*shared_));
+  if (shared_) credence_.pairs->add(peer_, peer_job_, std::move(*shared_));
   shared_.reset();
   step_ = Step::done;
   complete_ = true;

@@ -11,8 +11,10 @@
 //   4. confirm              ◀──────────────▶   both prove the connection's key
 //
 // The connection's key comes from the shared secret and *all bytes of 1 to 3*, those included that
-// TLS does not authenticate: whoever changed one of them cannot confirm. Within a job the lower rank is the session's server, whoever
-// connected; processes without ranks take theirs from the order of their process ids.
+// TLS does not authenticate: whoever changed one of them cannot confirm. Within a job the lower
+// rank is the session's server, whoever connected; processes without ranks take theirs from the
+// order of their process ids. A secret is kept with the rank that was proved in its session and
+// resumes for no other.
 //
 // Use: handle_received() with what arrives, send poll_transmit(), until complete() or failure().
 // What poll_transmit() still gives after a failure should be sent: it tells the other side why.
@@ -89,6 +91,7 @@ class Greeting {
   std::optional<Key> unused_broadcast_;  // a session wants one; pairs have no use for it
   std::optional<Key> shared_;  // of a new session: kept for later connections once confirmed
   std::optional<Key> secret_;
+  size_t heard_bytes_ = 0;
   std::vector<uint8_t> received_;
   std::vector<uint8_t> transmit_;
   std::optional<Error> failure_;
@@ -96,5 +99,9 @@ class Greeting {
 
 // The key of one stream of a connection, in one direction.
 Key stream_key(const Key& connection, uint8_t stream, bool from_connector);
+
+// What a stream that joins a connection carries in its Hello, in the pair's place: only who has the
+// connection's key can say it.
+PairId join_proof(const Key& connection, uint8_t stream);
 
 }  // namespace sealane::net

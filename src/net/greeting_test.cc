@@ -104,6 +104,57 @@ TEST(Greeting, TheSecondConnectionNeedsNoSessionAndHasAnotherKey) {
   EXPECT_EQ(back.connecting->peer_name(), "rank 0");
 }
 
+// A secret is shared with a process of one rank: it does not speak for another.
+TEST(Greeting, ASecretDoesNotResumeUnderAnotherRank) {
+  Pairs one;
+  Pairs two;
+  const Credence a = with_key(one, 7, JobRank{0, 4});
+  const Credence b = with_key(two, 7, JobRank{3, 4});
+  Meeting first;
+  first.run(a, b, untouched);
+  ASSERT_TRUE(first.both_complete());
+  const Credence other = with_key(two, 7, JobRank{2, 4});
+  Meeting back;
+  back.run(other, a, untouched);
+  ASSERT_TRUE(back.both_complete());
+  EXPECT_FALSE(back.connecting->resumed());  // who he is was asked again
+}
+
+// Several GPUs in one process of a larger job.
+TEST(Greeting, AProcessOfAJobConnectsToItself) {
+  Pairs pairs;
+  const Credence self = with_key(pairs, 7, JobRank{3, 4});
+  Meeting meeting;
+  meeting.run(self, self, untouched);
+  EXPECT_TRUE(meeting.both_complete());
+}
+
+TEST(Greeting, OneThatDoesNotEndIsEnded) {
+  Pairs one;
+  const Credence a = with_key(one, 7);
+  Greeting greeting(a, some_hello());
+  std::vector<uint8_t> frames;
+  for (int i = 0; i < 10'000; ++i) append_frame(frames, FrameKind::session, {});
+  for (int i = 0; i < 1000 && !greeting.failure(); ++i) greeting.handle_received(frames);
+  EXPECT_TRUE(greeting.failure());
+}
+
+TEST(Pairs, TheOldestSecretGoesFirstAndNothingOfItStays) {
+  Pairs pairs;
+  SystemRandom random;
+  ProcessId first{1};
+  const PairId oldest = pairs.add(first, std::nullopt, Key::random(random));
+  for (uint32_t i = 0; i < 5000; ++i) {
+    ProcessId peer{2};
+    store_le(&peer[4], i);
+    const PairId name = pairs.add(peer, std::nullopt, Key::random(random));
+    ASSERT_TRUE(pairs.find(name, peer, std::nullopt));
+  }
+  EXPECT_FALSE(pairs.find(oldest, first, std::nullopt));
+  EXPECT_FALSE(pairs.with(first));
+  EXPECT_TRUE(pairs.with(pairs.self()));  // a process stays its own peer
+}
+
 TEST(Greeting, ASecretTheOtherSideHasForgottenIsReplacedByASession) {
   Pairs one;
   Pairs two;
@@ -175,8 +226,8 @@ TEST(Greeting, AByteThatTlsDoesNotAuthenticateIsConfirmedAllTheSame) {
   Meeting meeting;
   meeting.run(a, b, [&](std::vector<uint8_t>& bytes, bool) {
     constexpr std::array<uint8_t, 3> kHandshakeRecord = {22, 3, 1};  // and its legacy version
-    const auto head = std::search(bytes.begin(), bytes.end(), kHandshakeRecord.begin(),
-                                  kHandshakeRecord.end());
+    const auto head =
+        std::search(bytes.begin(), bytes.end(), kHandshakeRecord.begin(), kHandshakeRecord.end());
     if (changed || head == bytes.end()) return;
     head[2] = 0;
     changed = true;

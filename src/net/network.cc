@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "comm/attest_command.h"
 #include "comm/key_file.h"
+#include "net/born_here.h"
 #include "net/doors.h"
 
 namespace sealane::net {
@@ -133,30 +134,27 @@ Result<std::shared_ptr<Network::Crew>> Network::Crew::start(uint32_t count) {
 
 Result<std::shared_ptr<Network::Crew>> Network::crew() {
   const std::lock_guard lock(mutex_);
-  if (forked_) {
-    return usage_error(
-        "a child of fork() cannot use its parent's connections: keys and sockets "
-        "stay with the parent");
-  }
+  if (forked_) return of_the_parent();
   if (auto running = crew_.lock()) return running;
   auto crew = Crew::start(options_.workers);
   if (crew) crew_ = *crew;
   return crew;
 }
 
-Result<std::shared_ptr<Listener>> Network::listen(size_t interface, MutableBytes handle) {
+Result<std::shared_ptr<Listener>> Network::listen(size_t interface, MutableBytes handle,
+                                                  uint64_t communicator) {
   if (interface >= interfaces_.size()) return usage_error("no such network device");
   auto workers = crew();
   if (!workers) return workers.error();
-  return open_door(shared_from_this(), *workers, interfaces_[interface], handle);
+  return open_door(shared_from_this(), *workers, interfaces_[interface], handle, communicator);
 }
 
-Result<std::shared_ptr<Attempt>> Network::connect(Bytes handle) {
+Result<std::shared_ptr<Attempt>> Network::connect(Bytes handle, uint64_t communicator) {
   auto parsed = Handle::parse(handle);
   if (!parsed) return parsed.error();
   auto workers = crew();
   if (!workers) return workers.error();
-  return knock(shared_from_this(), *workers, *parsed);
+  return knock(shared_from_this(), *workers, *parsed, communicator);
 }
 
 void Network::before_fork() { mutex_.lock(); }

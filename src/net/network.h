@@ -8,10 +8,10 @@
 //   accept()   on a listener: the next end to receive with, or nothing yet
 //   end.h      send(), receive(), test(), close()
 //
-// Who connects without knowing the listener's nonce is a stranger and is dropped without a word (at
-// most kStrangersMax wait, each at most kStrangerPatience). Who knows it and then cannot prove to
-// be of the group ends the listener with an error that names him: the job must not wait for ever
-// for somebody with another key.
+// Who connects without knowing the listener's nonce is a stranger and is dropped without a word
+// (crowd.h says how many are heard at a time, and for how long is an option). Who knows it and then
+// cannot prove to be of the group ends the listener with an error that names him: the job must not
+// wait for ever for somebody with another key.
 //
 // Workers start with the first listener or attempt and end with the last connection, so a library
 // that never says good-bye leaves no thread behind. A child after fork() has nothing of it: keys
@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "comm/fork_guard.h"
+#include "net/crowd.h"
 #include "net/end.h"
 #include "net/greeting.h"
 #include "net/interfaces.h"
@@ -45,9 +46,10 @@ struct NetworkOptions {
   std::string interfaces;      // as find_interfaces() takes it
   bool device_memory = false;  // messages may come from and go to GPU memory (device_memory.h)
   uint32_t workers = 2;
-  uint32_t streams = 2;                          // TCP connections of one connection
-  uint32_t chunk_bytes = 128 << 10;              // of a record
-  Duration patience = std::chrono::seconds(60);  // for a greeting
+  uint32_t streams = 2;                                  // TCP connections of one connection
+  uint32_t chunk_bytes = 128 << 10;                      // of a record
+  Duration patience = std::chrono::seconds(60);          // for a greeting
+  Duration stranger_patience = std::chrono::seconds(5);  // for its first bytes
 };
 
 // What the environment says: SEALANE_KEY_FILE and the certificate variables, RANK and WORLD_SIZE
@@ -79,9 +81,10 @@ class Network final : public std::enable_shared_from_this<Network>, private Fork
 
   const std::vector<Interface>& interfaces() const { return interfaces_; }
 
-  // `handle` gets Handle::kBytes bytes.
-  Result<std::shared_ptr<Listener>> listen(size_t interface, MutableBytes handle);
-  Result<std::shared_ptr<Attempt>> connect(Bytes handle);
+  // `handle` gets Handle::kBytes bytes. Only who connects for the same communicator is let in.
+  Result<std::shared_ptr<Listener>> listen(size_t interface, MutableBytes handle,
+                                           uint64_t communicator);
+  Result<std::shared_ptr<Attempt>> connect(Bytes handle, uint64_t communicator);
 
   // For what this room's other files make.
   const NetworkOptions& options() const { return options_; }
@@ -95,8 +98,10 @@ class Network final : public std::enable_shared_from_this<Network>, private Fork
     Worker& greeter() { return *workers_[0]; }
     Worker& next() { return *workers_[turn_.fetch_add(1) % workers_.size()]; }
     const std::vector<std::unique_ptr<Worker>>& all() const { return workers_; }
+    Crowd& crowd() { return crowd_; }  // the greeter's
 
    private:
+    Crowd crowd_;  // longer than those in it, whom the workers hold
     std::vector<std::unique_ptr<Worker>> workers_;
     std::atomic<size_t> turn_{0};
   };

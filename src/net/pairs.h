@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -25,24 +26,30 @@ class Pairs {
 
   const ProcessId& self() const { return self_; }
 
-  PairId add(const ProcessId& peer, Key secret);
+  // Of a process that has proved to be of that rank, if there are ranks.
+  PairId add(const ProcessId& peer, const std::optional<JobRank>& job, Key secret);
   // The newest secret shared with that process, by name.
   std::optional<PairId> with(const ProcessId& peer) const;
-  // The secret of that name, if it is shared with that process.
-  std::optional<Key> find(const PairId& pair, const ProcessId& peer) const;
+  // The secret of that name, if it is shared with that process, and as that rank.
+  std::optional<Key> find(const PairId& pair, const ProcessId& peer,
+                          const std::optional<JobRank>& job) const;
 
   void forget_all();  // wipes
 
  private:
   struct Entry {
     ProcessId peer;
+    std::optional<JobRank> job;
     Key secret;
   };
-  static constexpr size_t kEntriesMax = 4096;  // older ones go: the peer makes a new session
+  static constexpr size_t kEntriesMax = 4096;  // the oldest goes: the peer makes a new session
+
+  void forget_oldest();
 
   ProcessId self_{};
   mutable std::mutex mutex_;
   std::map<PairId, Entry> entries_;
+  std::deque<PairId> order_;  // as they came; without this process's own
   std::map<ProcessId, PairId> newest_;
 };
 

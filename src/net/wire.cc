@@ -151,6 +151,7 @@ std::array<uint8_t, Hello::kBytes> Hello::encode() const {
   writer.put(connection);
   writer.put(process);
   writer.put(pair);
+  writer.put_int(communicator);
   return out;
 }
 
@@ -171,6 +172,7 @@ Result<Hello> Hello::parse(Bytes bytes) {
   hello.connection = reader.take<16>();
   hello.process = reader.take<16>();
   hello.pair = reader.take<16>();
+  hello.communicator = reader.take_int<uint64_t>();
   // One meaning, one encoding: what is not looked at here would not be in the connection's key.
   if (!is_encoding(hello.encode(), bytes) || hello.stream >= hello.streams ||
       !plausible(hello.job)) {

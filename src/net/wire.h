@@ -22,7 +22,7 @@
 
 namespace sealane::net {
 
-constexpr uint8_t kProtocolVersion = 1;
+constexpr uint8_t kProtocolVersion = 2;
 
 using Nonce = std::array<uint8_t, 16>;
 
@@ -65,7 +65,7 @@ struct JobRank {
 };
 
 struct Hello {
-  static constexpr size_t kBytes = 96;
+  static constexpr size_t kBytes = 96;  // in every version
 
   uint8_t stream = 0;   // 0 greets; the others only join it
   uint8_t streams = 1;  // of this connection
@@ -74,7 +74,8 @@ struct Hello {
   Nonce listener{};    // from the handle: whom this is for
   Nonce connection{};  // of the connecting side, fresh
   ProcessId process{};
-  PairId pair{};  // a secret that may still be known, or zeros
+  PairId pair{};  // a secret that may still be known, or zeros; of who joins: join_proof()
+  uint64_t communicator = 0;  // for which the connection is; 0 where nobody says
   std::optional<JobRank> job;
 
   std::array<uint8_t, kBytes> encode() const;

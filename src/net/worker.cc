@@ -50,10 +50,7 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::abandon() {
-  thread_.detach();  // there is nothing to wait for
-  for (const auto& [key, served] : served_) close(served->descriptor());
-}
+void Worker::abandon() { thread_.detach(); }  // there is nothing to wait for
 
 void Worker::add(std::shared_ptr<Served> served) { post({Order::add, std::move(served)}); }
 

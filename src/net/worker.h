@@ -48,7 +48,8 @@ class Worker {
   void kick(const std::shared_ptr<Served>& served);  // serve() soon
   void remove(const std::shared_ptr<Served>& served);
 
-  // In a child after fork(): the thread does not exist there. Closes the sockets it served.
+  // In a child after fork(): the thread does not exist there, and what it was changing when the
+  // child was made is not looked at. Sockets close themselves in a child.
   void abandon();
 
  private:

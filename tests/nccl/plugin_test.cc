@@ -12,20 +12,17 @@
 
 #include "base/text.h"
 #include "nccl/conformance.h"
+#include "nccl/faulty_calls.h"
 #include "nccl/player.h"
 #include "nccl/ranks.h"
-#include "nccl/tampered_receive.h"
 
 namespace sealane::nccl {
 namespace {
 
 namespace fs = std::filesystem;
 
-// SEALANE_TEST_MESSAGES=100000 makes the longer checks long, for a run under a sanitizer.
-Subject ours(int version) {
-  const char* const messages = getenv("SEALANE_TEST_MESSAGES");
-  return {SEALANE_NCCL_PLUGIN, version, sealed_environment(),
-          messages == nullptr ? 300 : std::strtoull(messages, nullptr, 10)};
+Subject ours(int version, uint64_t messages = 300) {
+  return {SEALANE_NCCL_PLUGIN, version, sealed_environment(), messages};
 }
 
 class OurPlugin : public ::testing::TestWithParam<int> {};
@@ -39,6 +36,17 @@ TEST_P(OurPlugin, DoesWhatNcclReliesOn) {
 
 INSTANTIATE_TEST_SUITE_P(EveryVersion, OurPlugin,
                          ::testing::Range(PluginTable::kOldest, PluginTable::kNewest + 1));
+
+// For a run under a sanitizer: SEALANE_TEST_MESSAGES=100000.
+TEST(ManyMessages, ComeInOrderAndWhole) {
+  const char* const text = getenv("SEALANE_TEST_MESSAGES");
+  const uint64_t messages = text == nullptr ? 2000 : std::strtoull(text, nullptr, 10);
+  ASSERT_GT(messages, 0U) << "SEALANE_TEST_MESSAGES should be a number";
+  for (const char* check : {"order", "requests", "communicators"}) {
+    const Finding finding = run_check(ours(PluginTable::kNewest, messages), check);
+    EXPECT_TRUE(finding.passed) << check << ": " << finding.words;
+  }
+}
 
 TEST(PollingPlugin, PassesTheSameChecks) {
   for (const Check& check : all_checks()) {

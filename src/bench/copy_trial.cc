@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/copy_trial.h"
+#include "bench/copy_trial.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -20,7 +20,7 @@
 #include "bench/scratch.h"
 #include "cli/run_environment.h"
 
-namespace sealane::cli {
+namespace sealane::bench {
 namespace {
 
 using nlohmann::json;
@@ -169,4 +169,4 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   return run;
 }
 
-}  // namespace sealane::cli
+}  // namespace sealane::bench

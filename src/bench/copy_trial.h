@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 
-namespace sealane::cli {
+namespace sealane::bench {
 
 struct CopyExample {
   std::string name;
@@ -65,4 +65,4 @@ struct CopySetting {
 Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,
                                  const CopySetting& setting);
 
-}  // namespace sealane::cli
+}  // namespace sealane::bench

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/bench_copy_report.h"
+#include "bench/copy_report.h"
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 #include "report/table.h"
 
-namespace sealane::cli {
+namespace sealane::bench {
 namespace {
 
 using Figure = double CopyRun::*;
@@ -149,4 +149,4 @@ nlohmann::json copy_json(const CopyReport& report) {
   return out;
 }
 
-}  // namespace sealane::cli
+}  // namespace sealane::bench

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/copy_trial.h"
 #include "bench/interleave.h"
-#include "cli/copy_trial.h"
 
-namespace sealane::cli {
+namespace sealane::bench {
 
 // An example with a number of workers (empty: as the runtime chooses).
 struct CopyCase {
@@ -52,4 +52,4 @@ std::string copy_tables(const CopyReport& report);
 //       runs did not fit, in_time: false if none fitted; copies and bytes.
 nlohmann::json copy_json(const CopyReport& report);
 
-}  // namespace sealane::cli
+}  // namespace sealane::bench
