@@ -89,6 +89,12 @@ std::string check_switch(const Switch& one, const std::string& value) {
     return one_of({std::string(takes.substr(0, bar)), std::string(takes.substr(bar + 1))});
   }
   if (takes == "K") return value == "auto" ? "" : real_number(1, 10000)(value);
+  if (takes == "X.Y") {
+    static const std::regex capability("([5-9]|1[0-2])\\.?[0-9]");
+    if (std::regex_match(value, capability)) return {};
+    return fmt::format("'{}' is not a number from 5.0 to 12.9", value);
+  }
+  if (takes == "memory,races") return one_of({"memory", "races", "memory,races", "races,memory"});
   if (takes == "ACTION@N") {
     static const std::regex attack(
         "(flip|drop|duplicate|swap|truncate|replay)@0*[1-9][0-9]{0,17}[KMG]?(:to_device|:to_host)"

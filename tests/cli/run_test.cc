@@ -80,6 +80,25 @@ TEST(RunEmulated, APlatformSetsThePace) {
   EXPECT_NE(result.out.find("to_device.cc.toll_us="), std::string::npos) << result.out;
 }
 
+TEST(RunEmulated, EveryFlagOfTheGpuTakesWhatItsHelpNames) {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--cc", "off"},
+                                                        {"--gpus", "2"},
+                                                        {"--memory", "512M"},
+                                                        {"--adversary", "flip@3"},
+                                                        {"--rotate", "1M"},
+                                                        {"--contexts", "4"},
+                                                        {"--compute-capability", "12.0"},
+                                                        {"--compute-capability", "90"},
+                                                        {"--check", "memory"},
+                                                        {"--check", "memory,races"},
+                                                        {"--machine-code", "skip"}}) {
+    const ProgramResult result = emulated({flag, value}, {"sh", "-c", "env"});
+    EXPECT_EQ(result.exit_code, 0) << flag << ' ' << value << ": " << result.err;
+    EXPECT_NE(result.out.find("=" + value + "\n"), std::string::npos) << flag << ' ' << value;
+  }
+}
+
 TEST(RunEmulated, PrintsAnEnvironmentAShellUnderstands) {
   const ProgramResult printed = run_program({SEALANE_PROGRAM, "run", "--emulate", "--print-env",
                                              "--cc", "off", "--platform", "h100-sev"});
@@ -315,6 +334,14 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--emulate", "--gpus", "99", "--", "true"},
                  2,
                  "--gpus: '99' is not a number from 0 to 16"},
+        WrongRun{"capability_that_is_none",
+                 {"--emulate", "--compute-capability", "4.2", "--", "true"},
+                 2,
+                 "'4.2' is not a number from 5.0 to 12.9"},
+        WrongRun{"unknown_check",
+                 {"--emulate", "--check", "leaks", "--", "true"},
+                 2,
+                 "'leaks' is not one of memory, races"},
         WrongRun{"unknown_reach", {"--emulate", "--reach", "x", "--", "true"}, 2, "--reach"},
         WrongRun{"dilation_that_is_none",
                  {"--emulate", "--dilation", "nan", "--", "true"},
