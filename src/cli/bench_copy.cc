@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/random.h"
+#include "bench/copy_report.h"
+#include "bench/copy_trial.h"
 #include "bench/scratch.h"
 #include "cli/bench.h"
-#include "cli/bench_copy_report.h"
-#include "cli/copy_trial.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
@@ -64,24 +64,25 @@ Result<std::vector<const Thing*>> choose(const std::vector<Thing>& all,
   return out;
 }
 
-Result<std::vector<CopyRow>> plan(const Flags& flags) {
-  const auto examples = choose(copy_examples(), flags.examples, "example");
+Result<std::vector<bench::CopyRow>> plan(const Flags& flags) {
+  const auto examples = choose(bench::copy_examples(), flags.examples, "example");
   if (!examples) return examples.error();
-  const auto policies = choose(copy_policies(), flags.policies, "policy");
+  const auto policies = choose(bench::copy_policies(), flags.policies, "policy");
   if (!policies) return policies.error();
   const auto workers = flags.workers.empty() ? std::vector<std::string>{""} : flags.workers;
-  std::vector<CopyRow> rows;
-  for (const CopyExample* example : *examples) {
+  std::vector<bench::CopyRow> rows;
+  for (const bench::CopyExample* example : *examples) {
     for (const std::string& count : workers) {
-      for (const CopyPolicy* policy : *policies) rows.push_back({{example, count}, policy, {}});
+      for (const bench::CopyPolicy* policy : *policies)
+        rows.push_back({{example, count}, policy, {}});
     }
   }
   return rows;
 }
 
 // The same bytes, whatever happened to them on their way.
-Status check_hash(const std::vector<CopyRow>& rows, const CopyRow& row) {
-  for (const CopyRow& other : rows) {
+Status check_hash(const std::vector<bench::CopyRow>& rows, const bench::CopyRow& row) {
+  for (const bench::CopyRow& other : rows) {
     if (other.what.example != row.what.example || other.runs.empty()) continue;
     if (other.runs.front().hash == row.runs.back().hash) return {};
     return internal_error(fmt::format("{} computed something else under {} than under {}",
@@ -91,25 +92,26 @@ Status check_hash(const std::vector<CopyRow>& rows, const CopyRow& row) {
 }
 
 // All policies of one case after another, so that they meet the same machine.
-Status run_round(std::vector<CopyRow>& rows, const CopySetting& setting, SeededRandom& random,
-                 const std::function<void(const CopyRow&)>& show) {
-  std::vector<CopyRow*> order;
-  for (CopyRow& row : rows) order.push_back(&row);
+Status run_round(std::vector<bench::CopyRow>& rows, const bench::CopySetting& setting,
+                 SeededRandom& random, const std::function<void(const bench::CopyRow&)>& show) {
+  std::vector<bench::CopyRow*> order;
+  for (bench::CopyRow& row : rows) order.push_back(&row);
   for (auto begin = order.begin(); begin != order.end();) {
-    const auto end = std::find_if(begin, order.end(),
-                                  [&](const CopyRow* row) { return row->what != (*begin)->what; });
+    const auto end = std::find_if(
+        begin, order.end(), [&](const bench::CopyRow* row) { return row->what != (*begin)->what; });
     for (auto at = end; at - begin > 1; --at) {
       std::swap(*(at - 1),
                 *(begin + static_cast<ptrdiff_t>(random.below(static_cast<uint64_t>(at - begin)))));
     }
     for (; begin != end; ++begin) {
-      CopyRow& row = **begin;
+      bench::CopyRow& row = **begin;
       show(row);
-      CopySetting here = setting;
+      bench::CopySetting here = setting;
       here.workers = row.what.workers;
-      auto run = run_copy_example(*row.what.example, *row.policy, here);
+      auto run = bench::run_copy_example(*row.what.example, *row.policy, here);
       // A machine that was busy for a moment gets a second chance.
-      if (run && !run->in_time()) run = run_copy_example(*row.what.example, *row.policy, here);
+      if (run && !run->in_time())
+        run = bench::run_copy_example(*row.what.example, *row.policy, here);
       if (!run) return run.error();
       row.runs.push_back(*std::move(run));
       if (Status same = check_hash(rows, row); !same) return same;
@@ -118,13 +120,35 @@ Status run_round(std::vector<CopyRow>& rows, const CopySetting& setting, SeededR
   return {};
 }
 
+// As `sealane run` would: by variables of the environment.
+Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting,
+                                               const bench::CopyExample& example,
+                                               const bench::CopyPolicy& policy,
+                                               const bench::CopyFiles& files) {
+  RunOptions options;
+  options.truth = files.truth;
+  options.emulate = true;
+  options.platform = setting.platform;
+  options.enable = policy.enable;
+  options.policy = policy.policy;
+  options.stats = files.counters;
+  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
+  options.set("SEALANE_EMU_DILATION",
+              setting.dilation.empty() ? example.dilation : setting.dilation);
+  options.set("SEALANE_WORKERS", setting.workers);
+  auto environment = environment_for(options);
+  if (!environment) return environment.error();
+  return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
+}
+
 std::string duration(double seconds) {
   return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
 }
 
 // As many rounds as were asked for, and more while time is left. Says what to expect as soon as
 // there is something to go by.
-Result<size_t> measure(std::vector<CopyRow>& rows, const CopySetting& setting, const Flags& flags) {
+Result<size_t> measure(std::vector<bench::CopyRow>& rows, const bench::CopySetting& setting,
+                       const Flags& flags) {
   const auto began = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   const Progress progress;
@@ -137,7 +161,7 @@ Result<size_t> measure(std::vector<CopyRow>& rows, const CopySetting& setting, c
            flags.seconds;
   };
   while (another()) {
-    const Status done = run_round(rows, setting, random, [&](const CopyRow& row) {
+    const Status done = run_round(rows, setting, random, [&](const bench::CopyRow& row) {
       const auto due = static_cast<double>(rows.size() * std::max(flags.rounds, rounds + 1));
       const double left = runs == 0 ? 0 : elapsed() * (due / static_cast<double>(runs) - 1);
       progress.show(fmt::format("round {}: {} under {}{}", rounds + 1, row.what.name(),
@@ -166,16 +190,17 @@ Status bench_copy(const Flags& flags) {
   }
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
-  const auto rounds =
-      measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, {}}, flags);
+  const bench::CopySetting setting = {examples, scratch.path(), flags.platform, flags.dilation,
+                                      {},       &run_under};
+  const auto rounds = measure(*rows, setting, flags);
   if (!rounds) return rounds.error();
 
-  const CopyReport report{flags.platform, *rounds, *std::move(rows)};
+  const bench::CopyReport report{flags.platform, *rounds, *std::move(rows)};
   if (flags.json != "-") {
-    if (Status status = report::write_file("-", copy_tables(report)); !status) return status;
+    if (Status status = report::write_file("-", bench::copy_tables(report)); !status) return status;
   }
   if (flags.json.empty()) return {};
-  return report::write_json(flags.json, copy_json(report));
+  return report::write_json(flags.json, bench::copy_json(report));
 }
 
 }  // namespace

@@ -434,7 +434,7 @@ Status run(const Flags& flags) {
   } else if (getenv("NCCL_SOCKET_IFNAME") == nullptr) {
     setting.environment.emplace_back("NCCL_SOCKET_IFNAME=lo");
   }
-  nccl::set_stop(interrupted);
+  nccl::set_stop(bench::interrupted);
   return flags.check ? check(flags, variants, setting.environment)
                      : measure(flags, variants, *first, *last, setting);
 }

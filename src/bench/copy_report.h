@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/copy_trial.h"
 #include "bench/interleave.h"
-#include "cli/copy_trial.h"
 
-namespace sealane::cli {
+namespace sealane::bench {
 
 // An example with a number of workers (empty: as the runtime chooses).
 struct CopyCase {
@@ -32,9 +32,8 @@ struct CopyRow {
   const CopyPolicy* policy;
   std::vector<CopyRun> runs;  // one per round
 
-  bool in_time() const;  // one run at least kept the modelled pace
-  bench::Summary summary(
-      double CopyRun::*figure) const;  // of those that did, or of all if none did
+  bool in_time() const;                            // one run at least kept the modelled pace
+  Summary summary(double CopyRun::*figure) const;  // of those that did, or of all if none did
   double median(double CopyRun::*figure) const { return summary(figure).median; }
 };
 
@@ -52,4 +51,4 @@ std::string copy_tables(const CopyReport& report);
 //       runs did not fit, in_time: false if none fitted; copies and bytes.
 nlohmann::json copy_json(const CopyReport& report);
 
-}  // namespace sealane::cli
+}  // namespace sealane::bench
