@@ -100,12 +100,12 @@ bool CopyRow::in_time() const {
   return std::any_of(runs.begin(), runs.end(), [](const CopyRun& run) { return run.in_time(); });
 }
 
-bench::Summary CopyRow::summary(Figure figure) const {
+Summary CopyRow::summary(Figure figure) const {
   std::vector<double> values;
   for (const CopyRun& run : runs) {
     if (run.in_time() || !in_time()) values.push_back(run.*figure);
   }
-  return bench::summarize(std::move(values));
+  return summarize(std::move(values));
 }
 
 std::string copy_tables(const CopyReport& report) {
@@ -132,7 +132,7 @@ nlohmann::json copy_json(const CopyReport& report) {
                         {"rounds", report.rounds},
                         {"rows", nlohmann::json::array()}};
   for (const CopyRow& row : report.rows) {
-    const bench::Summary total = row.summary(&CopyRun::total_s);
+    const Summary total = row.summary(&CopyRun::total_s);
     out["rows"].push_back({{"example", row.what.example->name},
                            {"policy", row.policy->name},
                            {"total_s", total.median},

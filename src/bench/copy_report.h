@@ -32,9 +32,8 @@ struct CopyRow {
   const CopyPolicy* policy;
   std::vector<CopyRun> runs;  // one per round
 
-  bool in_time() const;  // one run at least kept the modelled pace
-  bench::Summary summary(
-      double CopyRun::*figure) const;  // of those that did, or of all if none did
+  bool in_time() const;                            // one run at least kept the modelled pace
+  Summary summary(double CopyRun::*figure) const;  // of those that did, or of all if none did
   double median(double CopyRun::*figure) const { return summary(figure).median; }
 };
 

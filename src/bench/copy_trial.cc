@@ -18,7 +18,6 @@
 #include <thread>
 
 #include "bench/scratch.h"
-#include "cli/run_environment.h"
 
 namespace sealane::bench {
 namespace {
@@ -29,13 +28,13 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::minutes(5);  // a crowded machine, a large dilation
 
 [[noreturn]] void become_example(const std::vector<std::string>& command,
-                                 const Environment& environment, const std::string& log) {
+                                 const CopySetting::Entering& enter, const std::string& log) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted benchmark leaves nothing behind
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
-  enter(environment);
-  bench::let_signals_end_this_process();
+  enter();
+  let_signals_end_this_process();
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -43,15 +42,15 @@ constexpr auto kPatience = std::chrono::minutes(5);  // a crowded machine, a lar
   _exit(127);
 }
 
-Status run_to_end(const std::vector<std::string>& command, const Environment& environment,
+Status run_to_end(const std::vector<std::string>& command, const CopySetting::Entering& enter,
                   const std::string& log) {
   const pid_t child = fork();
   if (child < 0) return io_error("cannot start an example", errno);
-  if (child == 0) become_example(command, environment, log);
+  if (child == 0) become_example(command, enter, log);
   const auto deadline = Clock::now() + kPatience;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    const bool stop = bench::interrupted();
+    const bool stop = interrupted();
     if (stop || Clock::now() > deadline) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
@@ -62,7 +61,7 @@ Status run_to_end(const std::vector<std::string>& command, const Environment& en
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return internal_error(fmt::format("{} failed: {}", command[0], bench::last_line(log)));
+  return internal_error(fmt::format("{} failed: {}", command[0], last_line(log)));
 }
 
 Result<json> read_json(const std::string& file) {
@@ -70,23 +69,6 @@ Result<json> read_json(const std::string& file) {
   json found = json::parse(in, nullptr, false);
   if (found.is_discarded()) return internal_error(fmt::format("{} is no JSON", file));
   return found;
-}
-
-Result<Environment> environment_of(const CopyExample& example, const CopyPolicy& policy,
-                                   const CopySetting& setting, const std::string& counters,
-                                   const std::string& truth) {
-  RunOptions options;
-  options.truth = truth;
-  options.emulate = true;
-  options.platform = setting.platform;
-  options.enable = policy.enable;
-  options.policy = policy.policy;
-  options.stats = counters;
-  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
-  options.set("SEALANE_EMU_DILATION",
-              setting.dilation.empty() ? example.dilation : setting.dilation);
-  options.set("SEALANE_WORKERS", setting.workers);
-  return environment_for(options);
 }
 
 void add_counters(CopyRun& run, const json& counters) {
@@ -130,7 +112,7 @@ const std::vector<CopyPolicy>& copy_policies() {
       {"stock", true, "none"},
       {"engine", true, "engine"},
       {"async", true, "engine,async"},
-      {"parallel", true, "engine,async,parallel,coalesce"},
+      {"parallel", true, {}, "parallel"},
       {"pipellm", true, {}, "pipellm"},
       {"speculate", true, {}, "speculate"},
       {"sealane", true, {}, "sealane"},
@@ -142,27 +124,26 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
                                  const CopySetting& setting) {
   const std::string base = setting.scratch + "/" + example.name + "." + policy.name;
   const std::string figures = base + ".json";
-  const std::string counters = base + ".counters.json";
-  const std::string truth = base + ".truth.json";
-  const auto environment = environment_of(example, policy, setting, counters, truth);
-  if (!environment) return environment.error();
+  const CopyFiles files = {base + ".counters.json", base + ".truth.json"};
+  const auto enter = setting.under(setting, example, policy, files);
+  if (!enter) return enter.error();
 
   std::vector<std::string> command = {setting.examples + "/" + example.program};
   if (access(command[0].c_str(), X_OK) != 0) return io_error("cannot run " + command[0], errno);
   command.insert(command.end(), example.arguments.begin(), example.arguments.end());
   command.insert(command.end(), {"--json", figures});
-  if (Status ran = run_to_end(command, *environment, base + ".log"); !ran) return ran.error();
+  if (Status ran = run_to_end(command, *enter, base + ".log"); !ran) return ran.error();
 
   const auto told = read_json(figures);
   if (!told) return told.error();
-  const auto counted = read_json(counters);
+  const auto counted = read_json(files.counters);
   if (!counted) return counted.error();
   CopyRun run;
   run.total_s = told->at("total_s");
   run.tokens_per_s = told->at("tokens_per_s");
   run.hash = told->at("hash");
   add_counters(run, *counted);
-  const auto true_figures = read_json(truth);
+  const auto true_figures = read_json(files.truth);
   if (!true_figures) return true_figures.error();
   run.overrun = true_figures->at("overrun_ns").get<double>() /
                 std::max(1.0, true_figures->at("real_ns").get<double>());

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -54,12 +55,25 @@ struct CopyRun {
   bool in_time() const { return overrun <= kOverrunMax; }
 };
 
+// Files a run writes.
+struct CopyFiles {
+  std::string counters;  // the runtime's
+  std::string truth;     // the emulated GPU's
+};
+
 struct CopySetting {
   std::string examples;  // their directory
   std::string scratch;   // a directory for files
   std::string platform;
   std::string dilation;  // empty: the example's
   std::string workers;   // empty: chosen by the runtime
+
+  // How a process comes under a policy: what it gives is called in the process that then becomes
+  // the example.
+  using Entering = std::function<void()>;
+  std::function<Result<Entering>(const CopySetting&, const CopyExample&, const CopyPolicy&,
+                                 const CopyFiles&)>
+      under;
 };
 
 Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,

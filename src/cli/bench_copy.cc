@@ -120,6 +120,27 @@ Status run_round(std::vector<bench::CopyRow>& rows, const bench::CopySetting& se
   return {};
 }
 
+// As `sealane run` would: by variables of the environment.
+Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting,
+                                               const bench::CopyExample& example,
+                                               const bench::CopyPolicy& policy,
+                                               const bench::CopyFiles& files) {
+  RunOptions options;
+  options.truth = files.truth;
+  options.emulate = true;
+  options.platform = setting.platform;
+  options.enable = policy.enable;
+  options.policy = policy.policy;
+  options.stats = files.counters;
+  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
+  options.set("SEALANE_EMU_DILATION",
+              setting.dilation.empty() ? example.dilation : setting.dilation);
+  options.set("SEALANE_WORKERS", setting.workers);
+  auto environment = environment_for(options);
+  if (!environment) return environment.error();
+  return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
+}
+
 std::string duration(double seconds) {
   return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
 }
@@ -169,8 +190,9 @@ Status bench_copy(const Flags& flags) {
   }
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
-  const auto rounds =
-      measure(*rows, {examples, scratch.path(), flags.platform, flags.dilation, {}}, flags);
+  const bench::CopySetting setting = {examples, scratch.path(), flags.platform, flags.dilation,
+                                      {},       &run_under};
+  const auto rounds = measure(*rows, setting, flags);
   if (!rounds) return rounds.error();
 
   const bench::CopyReport report{flags.platform, *rounds, *std::move(rows)};

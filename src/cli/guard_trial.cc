@@ -22,7 +22,6 @@ namespace {
 
 constexpr char kArea[] = "Page guards";
 constexpr uint64_t kTrialBytes = 64_KiB;
-constexpr int kTrialMs = 5000;
 
 class TrialMemory {
  public:

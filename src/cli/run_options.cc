@@ -15,6 +15,7 @@
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/suggest.h"
+#include "core/policy.h"
 
 namespace sealane::cli {
 namespace {
@@ -62,6 +63,16 @@ Status check_enable(const std::string& list) {
     }
   }
   return {};
+}
+
+Status check_policy(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Policy& policy : policies()) {
+    if (policy.confidential) known.emplace_back(policy.name);
+  }
+  if (name.empty() || contains(known, name)) return {};
+  return usage_error(
+      fmt::format("--policy: there is no policy '{}'{}", name, did_you_mean(name, known)));
 }
 
 // Of the emulated GPU's flags the one that was given, or nothing.
@@ -190,12 +201,7 @@ Status check(const RunOptions& options) {
         "--policy is a set of switches: it cannot be combined with --enable or --observe");
   }
   if (Status status = check_enable(options.enable); !status) return status;
-  if (const std::vector<std::string> known = {"stock", "parallel", "pipellm", "sealane",
-                                              "speculate"};
-      !options.policy.empty() && !contains(known, options.policy)) {
-    return usage_error(fmt::format("--policy: there is no policy '{}'{}", options.policy,
-                                   did_you_mean(options.policy, known)));
-  }
+  if (Status status = check_policy(options.policy); !status) return status;
   if (Status status = check_switches(options); !status) return status;
   if (const char* flag = emulator_flag(options); flag != nullptr && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "base/bytes.h"
+#include "base/text.h"
 
 namespace sealane::serve {
 namespace {
@@ -91,23 +93,28 @@ void read_enable(Options& options, std::string_view list) {
   }
 }
 
-// The policies people compare, as sets of switches.
+// The policies people compare (core/policy.h), as sets of switches. `off` is none: it is CC mode
+// that is off.
 void read_policy(Options& options, std::string_view name) {
-  if (name == "stock") {
-    read_enable(options, "none");
-  } else if (name == "parallel") {
-    read_enable(options, "engine,async,parallel,coalesce,register");
-  } else if (name == "sealane") {
-    read_enable(options, "default");
-  } else if (name == "pipellm" || name == "speculate") {
-    read_enable(options, "engine,async,parallel,register,speculate");
-    options.paper = name == "pipellm";
-    options.coalesce = !options.paper;
-  } else {
-    std::fprintf(stderr,
-                 "sealane: SEALANE_POLICY knows stock, parallel, pipellm, sealane, speculate: "
-                 "not %.*s\n",
+  const Policy* const policy = find_policy(name);
+  if (policy == nullptr || !policy->confidential) {
+    std::string known;
+    for (const Policy& each : policies()) {
+      if (each.confidential) known += concat(known.empty() ? "" : ", ", each.name);
+    }
+    std::fprintf(stderr, "sealane: SEALANE_POLICY knows %s: not %.*s\n", known.c_str(),
                  static_cast<int>(name.size()), name.data());
+    return;
+  }
+  switch_off(options);
+  options.engine = policy->fast_engine;
+  options.async = policy->async;
+  options.parallel = policy->parallel;
+  options.coalesce = policy->coalesce;
+  options.registration = policy->carries();
+  options.paper = policy->foresight == Foresight::paper;
+  if (policy->speculates()) {
+    options.speculate = policy->where_it_pays ? Speculate::by_cost : Speculate::on;
   }
 }
 

@@ -48,6 +48,28 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   EXPECT_FALSE(with("SEALANE_DISABLE", "0").disabled);
 }
 
+// What is on by default is written down twice: here, and as the policy `sealane`.
+TEST(Options, TheDefaultIsThePolicyOfThatName) {
+  const Options usual;
+  const Options named = with("SEALANE_POLICY", "sealane");
+  EXPECT_EQ(named.engine, usual.engine);
+  EXPECT_EQ(named.async, usual.async);
+  EXPECT_EQ(named.parallel, usual.parallel);
+  EXPECT_EQ(named.coalesce, usual.coalesce);
+  EXPECT_EQ(named.registration, usual.registration);
+  EXPECT_EQ(named.pinned, usual.pinned);
+  EXPECT_EQ(named.speculate, usual.speculate);
+  EXPECT_EQ(named.paper, usual.paper);
+}
+
+TEST(Options, APolicyThatIsNoneOfTheRuntimesChangesNothing) {
+  for (const char* name : {"off", "magic", ""}) {
+    const Options options = with("SEALANE_POLICY", name);
+    EXPECT_TRUE(options.engine && options.async && options.parallel) << name;
+    EXPECT_EQ(options.speculate, Speculate::by_cost) << name;
+  }
+}
+
 TEST(Options, NonsenseCountsAsAbsent) {
   EXPECT_EQ(with("SEALANE_WORKERS", "many").workers, Options().workers);
   EXPECT_EQ(with("SEALANE_VERIFY", "12x").verify, 0u);

@@ -242,13 +242,6 @@ std::string_view to_string(Pattern pattern) {
   return "unknown";
 }
 
-std::optional<Pattern> find_pattern(std::string_view name) {
-  for (const Pattern pattern : kPatterns) {
-    if (to_string(pattern) == name) return pattern;
-  }
-  return std::nullopt;
-}
-
 Program make_pattern(Pattern pattern, const PatternOptions& options) {
   PatternWriter out(options);
   switch (pattern) {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -31,7 +30,6 @@ enum class Pattern : uint8_t {
 
 std::span<const Pattern> patterns();
 std::string_view to_string(Pattern pattern);
-std::optional<Pattern> find_pattern(std::string_view name);
 
 struct PatternOptions {
   uint64_t seed = 1;

@@ -17,8 +17,8 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
-#include "core/predict/hit_meter.h"
 #include "core/predict/predictor.h"
+#include "core/predict/testing/hit_meter.h"
 
 namespace sealane::patterns {
 
