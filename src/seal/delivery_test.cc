@@ -59,6 +59,8 @@ struct Case {
         second(bytes, *past_line(), 2),
         to(bytes, *past_line(), 3),
         additional(*rc::gen::inRange<size_t>(0, 70)) {
+    // Of two that are not numbers a sum is either, by the compiler's choice: here one is at most.
+    for (size_t high = 1; high < bytes; high += 2) first.bytes()[high] &= 0xbf;
     SystemRandom().fill(additional);
     SystemRandom().fill(iv);
     delivery.first = first.bytes();

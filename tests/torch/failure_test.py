@@ -96,7 +96,10 @@ def forked(rank: int, size: int, directory: str, key: str) -> str:
     """A child uses and ends the group of its parent, which has threads that the child has not."""
     join(rank, size, directory, key)
     message = torch.ones(3)
-    dist.send(message, 1) if rank == 0 else dist.recv(message, 0)
+    if rank == 0:
+        dist.send(message, 1)
+    else:
+        dist.recv(message, 0)
     dist.barrier()
     child = os.fork()
     if child == 0:
