@@ -223,10 +223,14 @@ TEST(Streams, OfConnectionsThatWereNeverGreetedAreFewAndEndNothing) {
   EXPECT_FALSE(host.accept()) << host.failure->message;
 }
 
-// Between two processes: carries on what passes, and has looked at it.
+// Between two processes: has looked at how a connection begins, and carries on what it likes.
 class Relay {
  public:
-  explicit Relay(const Host& host) : host_(host), door_(*Socket::listen_tcp("127.0.0.1", 0)) {}
+  enum class Carries { nothing, hello, all };
+  using Judge = std::function<Carries(const Hello&)>;
+
+  Relay(const Host& host, Judge judge)
+      : host_(host), judge_(std::move(judge)), door_(*Socket::listen_tcp("127.0.0.1", 0)) {}
 
   HandleBytes handle() const {
     Handle where = host_.where();
@@ -236,36 +240,51 @@ class Relay {
     return bytes;
   }
 
-  // `hello` is what a connection began with.
-  void run(const std::function<void(const Hello&)>& on_hello) {
+  // True if anything moved.
+  bool run() {
+    bool moved = false;
     if (auto socket = door_.accept()) {
-      pairs_.push_back(std::make_unique<Pair>(Pair{std::move(*socket), host_.knock(), {}, {}}));
+      pairs_.push_back(std::make_unique<Pair>(Pair{std::move(*socket), std::nullopt, {}}));
     }
-    for (const auto& pair : pairs_) {
-      const size_t before = pair->there.size();
-      pump(pair->from, pair->to, pair->there);
-      pump(pair->to, pair->from, pair->back);
-      if (before >= Hello::kBytes || pair->there.size() < Hello::kBytes) continue;
-      const auto hello = Hello::parse(Bytes(pair->there).first(Hello::kBytes));
-      if (hello) on_hello(*hello);
-    }
+    for (const auto& pair : pairs_)
+      moved = (pair->to ? carry_on(*pair) : listen_to(*pair)) || moved;
+    return moved;
   }
 
  private:
   struct Pair {
     Socket from;
-    Socket to;
-    std::vector<uint8_t> there;
-    std::vector<uint8_t> back;
+    std::optional<Socket> to;
+    std::vector<uint8_t> begin;
+    Carries carries = Carries::all;
   };
 
-  static void pump(const Socket& from, const Socket& to, std::vector<uint8_t>& seen) {
+  bool listen_to(Pair& pair) {
+    std::array<uint8_t, Hello::kBytes> piece;
+    const size_t missing = Hello::kBytes - pair.begin.size();
+    const ptrdiff_t count = pair.from.receive(MutableBytes(piece).first(missing));
+    if (count <= 0) return false;
+    pair.begin.insert(pair.begin.end(), piece.begin(), piece.begin() + count);
+    if (pair.begin.size() < Hello::kBytes) return true;
+    pair.carries = judge_(*Hello::parse(pair.begin));
+    if (pair.carries == Carries::nothing) return true;
+    pair.to = host_.knock();
+    send_all(*pair.to, pair.begin);
+    return true;
+  }
+
+  static bool carry_on(Pair& pair) {
+    if (pair.carries != Carries::all) return false;
+    const bool there = pump(pair.from, *pair.to);
+    return pump(*pair.to, pair.from) || there;
+  }
+  static bool pump(const Socket& from, const Socket& to) {
     std::array<uint8_t, 4096> piece;
     const ptrdiff_t count = from.receive(piece);
-    if (count <= 0) return;
-    const Bytes got = Bytes(piece).first(static_cast<size_t>(count));
-    seen.insert(seen.end(), got.begin(), got.end());
-    Bytes rest = got;
+    if (count > 0) send_all(to, Bytes(piece).first(static_cast<size_t>(count)));
+    return count > 0;
+  }
+  static void send_all(const Socket& to, Bytes rest) {
     EXPECT_TRUE(eventually([&] {
       const ptrdiff_t sent = to.send(rest);
       if (sent > 0) rest = rest.subspan(static_cast<size_t>(sent));
@@ -274,6 +293,7 @@ class Relay {
   }
 
   const Host& host_;
+  Judge judge_;
   Socket door_;
   std::vector<std::unique_ptr<Pair>> pairs_;
 };
@@ -281,22 +301,19 @@ class Relay {
 // Who reads greetings knows the connection's name. It does not make his socket one of its streams.
 TEST(Streams, AreNotTakenFromSomebodyWhoOnlyKnowsTheConnectionsName) {
   Host host;
-  Relay relay(host);
-  Guest guest(open_network(), relay.handle());
   std::vector<Socket> usurpers;
-  const auto step = [&] {
-    relay.run([&](const Hello& seen) {
-      if (seen.stream != 0) return;
-      for (int i = 0; i < 3; ++i) {
-        Hello hello = seen;
-        hello.stream = 1;
-        usurpers.push_back(host.knock());
-        EXPECT_EQ(usurpers.back().send(hello.encode()), static_cast<ptrdiff_t>(Hello::kBytes));
-      }
-    });
-  };
+  Relay relay(host, [&](const Hello& seen) {
+    for (int i = 0; i < 3 && seen.stream == 0; ++i) {
+      Hello hello = seen;
+      hello.stream = 1;
+      usurpers.push_back(host.knock());
+      EXPECT_EQ(usurpers.back().send(hello.encode()), static_cast<ptrdiff_t>(Hello::kBytes));
+    }
+    return Relay::Carries::all;
+  });
+  Guest guest(open_network(), relay.handle());
   ASSERT_TRUE(eventually([&] {
-    step();
+    relay.run();
     const bool polled = guest.poll();
     return host.accept() && polled;
   }));
@@ -304,11 +321,76 @@ TEST(Streams, AreNotTakenFromSomebodyWhoOnlyKnowsTheConnectionsName) {
   EXPECT_EQ(usurpers.size(), 3U);
   std::atomic<bool> done{false};
   std::thread carrier([&] {
-    while (!done) step();
+    while (!done) relay.run();
   });
   EXPECT_TRUE(carry(guest, host, 1 << 20));
   done = true;
   carrier.join();
+}
+
+// The first stream has brought a message when its sender dies; the second never comes.
+TEST(Streams, ASenderThatDiesBetweenTwoOfThemIsNoticedBehindWhatItSent) {
+  NetworkOptions options = options_for_tests();
+  options.patience = std::chrono::minutes(10);
+  Host host(open_network(std::move(options)));
+  std::array<uint8_t, 1000> memory{};
+  {
+    Relay relay(host, [](const Hello& hello) {
+      return hello.stream == 0 ? Relay::Carries::all : Relay::Carries::nothing;
+    });
+    Guest guest(open_network(), relay.handle());
+    ASSERT_TRUE(eventually([&] {
+      relay.run();
+      return guest.poll();
+    }));
+    ASSERT_TRUE(guest.end != nullptr);
+    auto request = guest.end->send(memory.data(), memory.size());
+    ASSERT_TRUE(request.ok());
+    ASSERT_TRUE(eventually([&] {
+      const auto sent = guest.end->test(**request);
+      return !sent || sent->has_value();
+    }));
+    while (relay.run()) {
+    }
+    EXPECT_FALSE(host.accept());
+  }
+  EXPECT_TRUE(eventually([&] { return host.accept(); }));
+  EXPECT_TRUE(host.failure && host.end == nullptr);
+}
+
+// The second stream is cut off with a message; the first has brought the one behind it, which
+// nobody has asked for, so nobody reads on to its end.
+TEST(Streams, ASenderThatDiesIsNoticedBehindAMessageNobodyAskedFor) {
+  Host host;
+  std::array<uint8_t, 1000> out{};
+  std::array<uint8_t, 1000> in{};
+  Request* request = nullptr;
+  {
+    Relay relay(host, [](const Hello& hello) {
+      return hello.stream == 0 ? Relay::Carries::all : Relay::Carries::hello;
+    });
+    Guest guest(open_network(), relay.handle());
+    ASSERT_TRUE(eventually([&] {
+      relay.run();
+      const bool polled = guest.poll();
+      return host.accept() && polled;
+    }));
+    ASSERT_TRUE(guest.end != nullptr && host.end != nullptr);
+    for (int i = 0; i < 3; ++i) {  // by streams 0, 1 and 0
+      auto sending = guest.end->send(out.data(), out.size());
+      ASSERT_TRUE(sending.ok());
+      ASSERT_TRUE(eventually([&] { return guest.end->test(**sending)->has_value(); }));
+    }
+    while (relay.run()) {
+    }
+    auto first = host.end->receive(in.data(), in.size());
+    ASSERT_TRUE(first.ok());
+    ASSERT_TRUE(eventually([&] { return host.end->test(**first)->has_value(); }));
+    auto second = host.end->receive(in.data(), in.size());
+    ASSERT_TRUE(second.ok());
+    request = *second;
+  }
+  EXPECT_TRUE(eventually([&] { return !host.end->test(*request).ok(); }));
 }
 
 }  // namespace

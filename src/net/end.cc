@@ -142,11 +142,6 @@ Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
   Request* request = nullptr;
   {
     std::unique_lock lock(mutex_);
-    if (ended_streams_ == streams_.size()) {
-      lock.unlock();
-      fail(peer_gone());
-      return failure();
-    }
     // Its place is free again when the message kRequestsMax before it has been given back.
     Request*& place = by_number_[messages_ % kRequestsMax];
     if (place != nullptr && place->number + kRequestsMax == messages_ &&
@@ -157,6 +152,11 @@ Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
     if (request == nullptr) return request;
     request->number = messages_++;
     place = request;
+    if (waits_in_vain()) {
+      lock.unlock();
+      fail(peer_gone());
+      return failure();
+    }
   }
   for (const auto& stream : streams_) {
     if (stream->stalled()) stream->kick();
@@ -203,16 +203,22 @@ Status ReceiveEnd::chunk_received(uint64_t message, uint32_t index, uint32_t byt
   return {};
 }
 
-void ReceiveEnd::stream_ended() {
-  bool waiting = false;
+void ReceiveEnd::stream_brings_from(uint8_t stream, uint64_t message) {
   {
     const std::lock_guard lock(mutex_);
-    if (++ended_streams_ < streams_.size()) return;
-    for (const Request& request : requests_) {
-      waiting = waiting || request.state.load(std::memory_order_relaxed) == Request::State::posted;
-    }
+    brings_from_[stream] = message;
+    if (!waits_in_vain()) return;
   }
-  if (waiting) fail(peer_gone());
+  fail(peer_gone());
+}
+
+// A stream brings messages in order.
+bool ReceiveEnd::waits_in_vain() const {
+  return std::any_of(requests_.begin(), requests_.end(), [&](const Request& request) {
+    return request.state.load(std::memory_order_relaxed) == Request::State::posted &&
+           std::all_of(brings_from_.begin(), brings_from_.end(),
+                       [&](uint64_t first) { return first > request.number; });
+  });
 }
 
 void ReceiveEnd::kick_all() {

@@ -143,6 +143,7 @@ class ReceiveEnd final : public End {
 
   void attach(std::vector<std::shared_ptr<ReceiveStream>> streams) {
     streams_ = std::move(streams);
+    brings_from_.assign(streams_.size(), 0);
   }
 
   Result<Request*> receive(void* data, size_t bytes,
@@ -154,11 +155,15 @@ class ReceiveEnd final : public End {
   Result<std::optional<Place>> place(uint64_t message, uint32_t index, uint32_t bytes);
   // A peer error if the chunks contradict each other.
   Status chunk_received(uint64_t message, uint32_t index, uint32_t bytes, bool last);
-  // Closed between two records. What the other streams still bring counts; when all have ended
-  // nothing more can come.
-  void stream_ended();
+  // Closed between two records. What the other streams still bring counts.
+  void stream_ended(uint8_t stream) { stream_brings_from(stream, kNothing); }
+  // Closed as well, but what is still to be read of it begins with a message nobody has asked for.
+  void stream_brings_from(uint8_t stream, uint64_t message);
 
  private:
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+
+  bool waits_in_vain() const;  // a request, for what no stream can bring; the mutex is held
   Request* posted(uint64_t message);
   void kick_all() override;
 
@@ -166,7 +171,7 @@ class ReceiveEnd final : public End {
   std::vector<std::shared_ptr<ReceiveStream>> streams_;
   std::array<Request*, kRequestsMax> by_number_{};
   uint64_t messages_ = 0;
-  size_t ended_streams_ = 0;
+  std::vector<uint64_t> brings_from_;  // per stream: 0 while it is open
 };
 
 }  // namespace sealane::net

@@ -18,9 +18,13 @@ class Chunks : public ::testing::Test {
  protected:
   Chunks() {
     auto listener = Socket::listen_tcp("127.0.0.1", 0);
-    auto socket = Socket::connect_tcp("127.0.0.1", listener->port());
-    end_->attach({std::make_shared<ReceiveStream>(std::move(*socket), uint8_t{0}, *worker_, end_,
-                                                  nullptr, std::nullopt, std::nullopt, kChunk)});
+    std::vector<std::shared_ptr<ReceiveStream>> streams;
+    for (uint8_t i = 0; i < 2; ++i) {
+      auto socket = Socket::connect_tcp("127.0.0.1", listener->port());
+      streams.push_back(std::make_shared<ReceiveStream>(
+          std::move(*socket), i, *worker_, end_, nullptr, std::nullopt, std::nullopt, kChunk));
+    }
+    end_->attach(std::move(streams));
     request_ = *end_->receive(memory_.data(), memory_.size());
   }
   ~Chunks() override { end_->close(); }
@@ -61,6 +65,26 @@ TEST_F(Chunks, MoreThanTheLastOneSaysAreRefused) {
   EXPECT_TRUE(end_->chunk_received(0, 0, kChunk, false).ok());
   EXPECT_TRUE(end_->chunk_received(0, 0, kChunk, false).ok());
   EXPECT_FALSE(end_->chunk_received(0, 0, 1, true).ok());
+}
+
+// ---- Streams that have ended ----
+
+TEST_F(Chunks, MayComeByAStreamThatIsOpen) {
+  end_->stream_ended(0);
+  EXPECT_FALSE(end_->failed());
+  EXPECT_TRUE(end_->chunk_received(0, 0, 7, true).ok());
+  EXPECT_EQ(done(), 7U);
+  end_->stream_ended(1);
+  EXPECT_FALSE(end_->failed());  // nothing is waited for
+  EXPECT_FALSE(end_->receive(memory_.data(), memory_.size()).ok());
+}
+
+TEST_F(Chunks, ThatNoStreamCanBringAreNotWaitedFor) {
+  end_->stream_ended(1);
+  end_->stream_brings_from(0, 0);  // the very message
+  EXPECT_FALSE(end_->failed());
+  end_->stream_brings_from(0, 1);
+  EXPECT_TRUE(end_->failed());
 }
 
 }  // namespace

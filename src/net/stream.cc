@@ -3,6 +3,7 @@
 
 #include "net/stream.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -55,6 +56,11 @@ void copy_ascending(Bytes from, uint8_t* to) {
     __atomic_store_n(reinterpret_cast<uint64_t*>(to + at), word, __ATOMIC_RELEASE);
   }
   while (at < from.size()) byte();
+}
+
+bool hung_up(const Socket& socket) {
+  pollfd entry{socket.descriptor(), POLLRDHUP, 0};
+  return poll(&entry, 1, 0) == 1;
 }
 
 bool Stream::serve() {
@@ -249,7 +255,7 @@ ReceiveStream::Progress ReceiveStream::step(ReceiveEnd& end) {
 
 ptrdiff_t ReceiveStream::read_some(ReceiveEnd& end, MutableBytes room) {
   const ptrdiff_t count = socket_.receive(room);
-  if (count < 0 && filled_ == 0) end.stream_ended();
+  if (count < 0 && filled_ == 0) end.stream_ended(index_);
   if (count < 0 && filled_ != 0) end.fail(peer_gone());
   return count;
 }
@@ -277,7 +283,10 @@ ReceiveStream::Progress ReceiveStream::read_head(ReceiveEnd& end) {
   // Before anybody else could post it: whoever posts after this looks at the flag.
   stalled_.store(true, std::memory_order_seq_cst);
   const auto place = end.place(header->operation, header->chunk, header->length);
-  if (place && !*place) return Progress::later;
+  if (place && !*place) {
+    if (hung_up(socket_)) end.stream_brings_from(index_, header->operation);
+    return Progress::later;
+  }
   stalled_.store(false, std::memory_order_release);
   if (!place) {
     end.fail(place.error());

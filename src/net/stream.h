@@ -12,7 +12,8 @@
 //              flags in it (NCCL's LL and LL128)
 //
 // A receiver stops reading while the next message has not been asked for: TCP tells the sender.
-// Backwards travels one record at most, on stream 0: why the receiver gave up.
+// That the sender is gone is noticed behind what has not been read, too. Backwards travels one
+// record at most, on stream 0: why the receiver gave up.
 //
 // Concurrency: serve() on the worker; kick() and close() from any thread. close() waits for a
 // serve() under way, which never waits itself.
@@ -33,6 +34,9 @@ namespace sealane::net {
 // Copies in ascending order, eight bytes at a time where alignment allows: as a device that reads
 // meanwhile wants to see it.
 void copy_ascending(Bytes from, uint8_t* to);
+
+// The other side has closed its half, whatever is still to be read.
+bool hung_up(const Socket& socket);
 
 class Stream : public Served, public std::enable_shared_from_this<Stream> {
  public:

@@ -3,22 +3,14 @@
 
 #include "net/threshold.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-
 #include "base/random.h"
 #include "base/text.h"
 
 namespace sealane::net {
 namespace {
 
-// Nobody serves the socket yet, so nobody else would notice.
-bool hung_up(const Socket& socket) {
-  uint8_t byte = 0;
-  const ssize_t count = recv(socket.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
-}
+// How long further streams of somebody who has hung up may still be on their way.
+constexpr Duration kLastStreams = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -35,11 +27,14 @@ Result<std::shared_ptr<ReceiveEnd>> Threshold::take() {
     return end;
   }
   if (failure_) return *failure_;
-  for (const auto& [id, one] : gatherings_) {
-    if (hung_up(one.sockets.at(0))) {
+  const Instant now = SteadyClock().now();
+  for (auto& [id, one] : gatherings_) {
+    // Nobody serves the socket yet, so nobody else would notice.
+    if (!one.hung_up && hung_up(one.sockets.at(0))) one.hung_up = now;
+    if (one.hung_up && now - *one.hung_up > kLastStreams) {
       return peer_error(one.peer + " went away before its connection was complete");
     }
-    if (SteadyClock().now() - one.since > network_->options().patience) {
+    if (now - one.since > network_->options().patience) {
       return peer_error(one.peer + " opened a connection and never finished it");
     }
   }

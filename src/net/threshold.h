@@ -52,6 +52,7 @@ class Threshold {
     std::optional<Key> secret;
     std::map<uint8_t, Socket> sockets;
     Instant since;
+    std::optional<Instant> hung_up;  // since then its first stream has been closed
   };
   struct Early {
     Hello hello;
