@@ -213,9 +213,9 @@ TEST(Attach, KnowsTheChildOfAForkAndAnotherProgramInTheSameProcess) {
   expect_refused(attach(child), "is a fork of process " + program.pid());
   program.tell('x');
   ProgramResult result;
-  for (int i = 0; i < 1000; ++i) {  // until it has become the other one
+  for (int i = 0; i < 1000; ++i) {  // until it has become the other one, and that was loaded
     result = attach(program.pid(), {}, "0.01");
-    if (result.err.find("made none") == std::string::npos) break;
+    if (result.err.find("has not used the GPU yet") != std::string::npos) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   expect_refused(result, "has not used the GPU yet");
