@@ -35,12 +35,14 @@ torch2:
 	  $(call advise,configuring failed: see the lines above)
 	@tools/torch2.sh || $(call advise,PyTorch 2: see the lines above)
 
-# .deb, .rpm and a tarball into build/packages.
+# .deb, .rpm and a tarball into build-packages/packages. A build of its own: that of the tests is left as it is.
 packages:
 	@tools/setup.sh package
-	@cmake --preset release -DSEALANE_BUILD_TESTS=OFF || $(call advise,configuring failed: see the lines above)
-	@cmake --build build -j $(JOBS) || $(call advise,the build failed: fix the first error above)
-	@tools/packages.sh build || $(call advise,packaging failed: see the lines above)
+	@cmake --preset release -B build-packages -DSEALANE_BUILD_TESTS=OFF || \
+	  $(call advise,configuring failed: see the lines above)
+	@cmake --build build-packages -j $(JOBS) --target sealane-packed || \
+	  $(call advise,the build failed: fix the first error above)
+	@tools/packages.sh build-packages || $(call advise,packaging failed: see the lines above)
 
 # What CI checks beyond the tests: format, clang-tidy, sanitizers, fuzzing.
 check:
@@ -48,7 +50,7 @@ check:
 	@tools/check.sh
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-tidy
+	rm -rf build build-asan build-tsan build-fuzz build-tidy build-packages
 
 # Ends a failed step with one line that says what to do.
 advise = { echo "sealane: $(1)" >&2; exit 1; }

@@ -3,7 +3,8 @@
 #
 # What is installed, by component (cmake/SealanePackages.cmake makes a package of each):
 #   program   sealane, the preload, platform files      library   libsealane.so.0
-#   dev       headers, CMake and pkg-config files       emulator  the emulated GPU and an example for it
+#   dev       headers, CMake and pkg-config files       emulator  the emulated GPU and examples for it
+#   nccl      the network plugin                        python    the PyTorch backend, where it is built for Debian's
 # find_package(sealane) gives the target sealane::sealane; pkg-config knows it as sealane.
 include(CMakePackageConfigHelpers)
 

@@ -16,7 +16,21 @@ set(CPACK_COMPONENTS_ALL program library dev emulator)
 if(TARGET sealane-nccl-plugin)
   list(APPEND CPACK_COMPONENTS_ALL nccl)
 endif()
+# Debian's own Python and PyTorch: for others there is the wheel (tools/wheel.sh).
+if(TARGET sealane-torch AND SealaneTorch_PYTHON STREQUAL "/usr/bin/python3" AND EXISTS /etc/debian_version)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+endif()
 set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/SealanePackagesBy.cmake)
+
+# What packages are made of, and nothing else.
+add_custom_target(sealane-packed)
+foreach(part sealane-program sealane-preload sealane sealane-emu-all sealane-nccl-plugin sealane-torch
+        layer_swap kv_swap decode_loop mini_llm)
+  if(TARGET ${part})
+    add_dependencies(sealane-packed ${part})
+  endif()
+endforeach()
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -76,6 +90,37 @@ sealane_package(emulator sealane-emulator admin "emulated confidential GPU for m
 confidential mode, for testing. It protects nothing.")
 sealane_package(nccl libnccl-net-sealane libs "sealed network plugin for NCCL"
 "What NCCL sends from one machine to another is encrypted and authenticated.")
+
+# The Python package, as Debian wants it: byte code is made when it is installed and goes when it does.
+if(python IN_LIST CPACK_COMPONENTS_ALL)
+  sealane_package(python python3-sealane python "sealed collectives for PyTorch"
+"import sealane.torch adds a backend to torch.distributed whose bytes are
+encrypted and authenticated wherever they leave a process.")
+  string(REGEX MATCH "cpython-([0-9])([0-9]+)" _ "${SealaneTorch_SUFFIX}")
+  set(python_major ${CMAKE_MATCH_1})
+  set(python_here ${python_major}.${CMAKE_MATCH_2})
+  math(EXPR python_next "${CMAKE_MATCH_2} + 1")
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_here ${SealaneTorch_VERSION})
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libsealane0 (= ${PROJECT_VERSION}), python3 (>= ${python_here}~), \
+python3 (<< ${python_major}.${python_next}), python3-torch (>= ${torch_here}), python3-torch (<< ${torch_here}.99)")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS sealane)  # keygen
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)  # libsealane, named above
+  set(package lib/python3/dist-packages/sealane)
+  install(TARGETS sealane-torch LIBRARY DESTINATION ${package} COMPONENT python EXCLUDE_FROM_ALL)
+  install(CODE "file(RPATH_REMOVE
+    FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${package}/_torch${SealaneTorch_SUFFIX}\")"
+          COMPONENT python EXCLUDE_FROM_ALL)
+  file(GLOB modules CONFIGURE_DEPENDS python/sealane/*.py python/sealane/*.pyi python/sealane/py.typed)
+  install(FILES ${modules} ${PROJECT_BINARY_DIR}/python/sealane/_build.py DESTINATION ${package} COMPONENT python
+          EXCLUDE_FROM_ALL)
+  configure_file(packaging/python3-sealane.postinst packaging/python/postinst COPYONLY FILE_PERMISSIONS
+                 OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  configure_file(packaging/python3-sealane.prerm packaging/python/prerm COPYONLY FILE_PERMISSIONS
+                 OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packaging/python/postinst
+      ${PROJECT_BINARY_DIR}/packaging/python/prerm)
+endif()
+
 # Who links libsealane depends on its package; the loader's cache follows what is put into lib.
 set(control ${PROJECT_BINARY_DIR}/packaging/control)
 file(WRITE ${control}/shlibs "libsealane 0 libsealane0 (>= ${PROJECT_VERSION})\n")

@@ -13,6 +13,9 @@
 add_library(sealane-flags INTERFACE)
 # No path of the machine that built it in what ships, so that builds in two places are the same bits.
 target_compile_options(sealane-flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+if(NOT SEALANE_BUILD_TESTS)  # what ships
+  target_compile_options(sealane-flags INTERFACE -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+endif()
 target_compile_options(sealane-flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
                        $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 # Nothing is bound at its first call: the loader would save all registers on the stack then, key bytes in them too.

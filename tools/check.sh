@@ -107,15 +107,24 @@ check_fuzz() {
     fail fuzz "the input is in build-fuzz/SUBJECT-*; replay it with: build-fuzz/fuzz/SUBJECT_fuzz FILE"
 }
 
+# build_packed DIR [FLAG...]: what packages are made of.
+build_packed() {
+  place=$1
+  shift
+  cmake --preset release -B "$place" -DSEALANE_BUILD_TESTS=OFF "$@" >/dev/null
+  cmake --build "$place" -j "$jobs" --target sealane-packed >"$place/build.log" ||
+    { tail -20 "$place/build.log"; fail packages "the build"; }
+}
+
 # What `make packages` makes, in a build of its own, so that the one in build/ keeps its tests: clean by lintian but
-# for what packaging/lintian-exceptions lists, the same tarball twice, and used in a bare Debian.
+# for what packaging/lintian-exceptions lists, the same tarball twice, and each used: .deb in a bare Debian, the tarball
+# and .rpm elsewhere.
 check_packages() {
   place=build-packages
-  cmake --preset release -B $place -DSEALANE_BUILD_TESTS=OFF >/dev/null
-  cmake --build $place -j "$jobs" >$place/build.log || { tail -20 $place/build.log; fail packages "the build"; }
+  build_packed $place
   hashes=
   for _ in 1 2; do
-    tools/packages.sh $place deb tgz >$place/packages.log || { tail -20 $place/packages.log; fail packages "packing"; }
+    tools/packages.sh $place >$place/packages.log || { tail -20 $place/packages.log; fail packages "packing"; }
     hashes="$hashes$(sha256sum $place/packages/*.tar.gz)
 "
   done
@@ -126,22 +135,27 @@ check_packages() {
   else
     echo "no lintian here: the packages were NOT looked at"
   fi
+  tests/package/elsewhere.sh $place || fail packages "tests/package/elsewhere.sh $place"
   tests/package/debian.sh $place || { [ $? = 77 ] || fail packages "tests/package/debian.sh $place"; }
 }
 
-# Two builds from nothing, at the same place and without a compiler cache: one tarball.
+# Two builds, one hash: what `make packages` makes, and the same made from nothing, without a compiler cache, at another
+# place, by a user with other habits. Compared are the tarball and every .deb.
 check_reproducible() {
-  place=$(mktemp -d)
-  for _ in 1 2; do
-    rm -rf "$place/build"
-    CCACHE_DISABLE=1 cmake -B "$place/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-      -DCMAKE_UNITY_BUILD=ON >/dev/null
-    CCACHE_DISABLE=1 cmake --build "$place/build" -j "$jobs" >/dev/null
-    tools/packages.sh "$place/build" tgz >/dev/null
-    (cd "$place/build/packages" && sha256sum ./*.tar.gz)
-  done | tee "$place/hashes"
-  [ "$(sort -u "$place/hashes" | wc -l)" = 1 ] || fail reproducible "the hashes above differ; the files are in $place"
-  rm -rf "$place"
+  build_packed build-packages
+  tools/packages.sh build-packages deb tgz >/dev/null
+  second=$(mktemp -d)
+  (
+    umask 077
+    export CCACHE_DISABLE=1 TZ=Pacific/Kiritimati LC_ALL=C.UTF-8
+    build_packed "$second/another-build" -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_C_COMPILER_LAUNCHER=
+    tools/packages.sh "$second/another-build" deb tgz >/dev/null
+  )
+  (cd build-packages/packages && sha256sum -- *.tar.gz *.deb) >"$second/hashes"
+  cat "$second/hashes"
+  (cd "$second/another-build/packages" && sha256sum --check --quiet "$second/hashes") ||
+    fail reproducible "the second build made other files: they are in $second"
+  rm -rf "$second"
 }
 
 [ $# -gt 0 ] || set -- format tidy asan tsan fuzz

@@ -21,7 +21,7 @@ test="binutils iproute2 libgtest-dev librapidcheck-dev libbenchmark-dev valgrind
   python3-venv python3-pip python3-setuptools python3-wheel"
 check="clang libclang-rt-14-dev clang-format clang-tidy" # the second: libFuzzer and the sanitizers
 
-package="dpkg-dev rpm debootstrap lintian python3" # CPack is part of cmake
+package="dpkg-dev rpm debootstrap lintian python3 pkg-config buildah" # CPack is part of cmake
 aarch64="g++-aarch64-linux-gnu qemu-user cmake ninja-build"
 
 case ${1:-} in

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "asked.h"
+#include "attach.h"
 #include "hooks.h"
 #include "serve/messages.h"
 
@@ -134,6 +135,7 @@ CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return pass();
   if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  notice_attach();
   const bool timed = serve::watched();
   const Instant begin = timed ? SteadyClock().now() : Instant{};
   Batch batch = describe(*runtime);

@@ -5,6 +5,7 @@
 // other shape is counted and passed.
 
 #include "asked.h"
+#include "attach.h"
 #include "hooks.h"
 #include "serve/messages.h"
 
@@ -96,6 +97,7 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return pass();
   if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
+  notice_attach();
   const bool timed = serve::watched();
   const sealane::Instant begin = timed ? SteadyClock().now() : sealane::Instant{};
   Asked asked = describe(*runtime);

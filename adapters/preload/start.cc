@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 
+#include "attach.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "evp.h"
@@ -55,7 +56,9 @@ void start() {
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
   const bool watching = serve::is_watching_asked(variable);
   if (!on && !watching) {
-    serve::say_presence(variable, serve::options(), {.confidential = false});
+    const serve::Presence off{.confidential = false};
+    serve::say_presence(variable, serve::options(), off);
+    open_to_attach(variable, serve::describe(serve::options(), off));
     return;
   }
   if (!on) serve::only_watch();
@@ -67,22 +70,25 @@ void start() {
     if (serve::Runtime* runtime = serve::Runtime::get()) runtime->pool().abandon();
     serve::Runtime::abandon();
     serve::remove_sinks();
+    close_to_attach();
     stop_answering();
   });
   serve::Runtime::start(port());
-  if (watching) {
-    serve::start_watching(variable,
-                          {.workers = serve::Runtime::get()->pool().size(),
-                           .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
-                           .dilation = pace().dilation,
-                           .speculation = serve::Runtime::get()->speculation()});
-  }
+  const serve::WatchContext context{
+      .workers = serve::Runtime::get()->pool().size(),
+      .metrics_every = std::chrono::seconds(serve::options().metrics_seconds),
+      .dilation = pace().dilation,
+      .speculation = serve::Runtime::get()->speculation()};
+  const serve::Watchers watchers =
+      watching ? serve::start_watching(variable, context) : serve::Watchers{};
   start_answering(serve::Runtime::get()->pool());
-  serve::say_presence(variable, serve::options(),
-                      {.confidential = on,
-                       .watching = watching,
-                       .speculates = serve::Runtime::get()->speculation().policy != nullptr,
-                       .workers = serve::Runtime::get()->pool().size()});
+  const serve::Presence here{.confidential = on,
+                             .watching = watching,
+                             .speculates = context.speculation.policy != nullptr,
+                             .workers = context.workers};
+  serve::say_presence(variable, serve::options(), here);
+  open_to_attach(variable, serve::describe(serve::options(), here), watchers,
+                 serve::stats_for_later(variable, context, watchers.observer));
 }
 
 void start_or_not() {

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells whoever watches of a call of the program: when, on which stream, with which result. One
-// load and a branch if nobody does.
+// Tells whoever watches of a call of the program: when, on which stream, with which result. A few
+// loads and branches if nobody does.
 #pragma once
 
+#include "attach.h"
 #include "base/time.h"
 #include "launch_times.h"
 #include "port.h"
@@ -20,6 +21,7 @@ struct NothingToAdd {
 template <typename Call, typename Add = NothingToAdd>
 CUresult told(serve::EventKind kind, const char* name, serve::StreamHandle stream, Call&& call,
               Add&& add = {}) {
+  notice_attach();
   if (!serve::watched()) return call();
   serve::Event event;
   event.kind = kind;

@@ -30,6 +30,7 @@ void add_validate(CLI::App& root, Invocation& invocation);
 void add_report(CLI::App& root, Invocation& invocation);
 void add_run(CLI::App& root, Invocation& invocation);
 void add_record(CLI::App& root, Invocation& invocation);
+void add_attach(CLI::App& root, Invocation& invocation);
 void add_keygen(CLI::App& root, Invocation& invocation);
 void add_env(CLI::App& root, Invocation& invocation);
 void add_help(CLI::App& root, Invocation& invocation);

@@ -169,6 +169,7 @@ int run(int argc, const char* const* argv) {
   add_run(root, invocation);
   add_record(root, invocation);
   add_trial(root, invocation);
+  add_attach(root, invocation);
   add_keygen(root, invocation);
   add_env(root, invocation);
   add_help(root, invocation);

@@ -71,6 +71,9 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+// Discarded, if it is none.
+json read_json(const std::string& path) { return json::parse(read_text(path), nullptr, false); }
+
 // What makes two trials the same: outcomes of one may be used by the other.
 json settings_of(const TrialFlags& flags, const Environment& plain) {
   json variables = json::object();
@@ -141,7 +144,7 @@ Status Trial::open() {
 
 Status Trial::resume() {
   const std::string path = directory_ + "/trial.json";
-  const json before = json::parse(read_text(path), nullptr, false);
+  const json before = read_json(path);
   if (before.is_discarded() || !before.contains("runs") || !before.contains("settings")) {
     return usage_error(fmt::format("--resume: no trial was begun in {}", flags_.directory));
   }
@@ -184,6 +187,7 @@ Result<TrialRun> Trial::prepared(const TrialStep& step) const {
     case StepKind::observe:
       options.observe = true;
       options.quiet = false;  // whether CC mode is on is said there
+      options.stats = file(step, "stats.json");
       break;
     case StepKind::verify:
       options.set("SEALANE_VERIFY", kVerifiedAnswers);
@@ -241,9 +245,9 @@ void Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
   outcome.wrong_answer =
       std::any_of(outcome.said.begin(), outcome.said.end(), &tells_of_wrong_answer);
   if (step.kind == StepKind::observe) {
-    const ObservedPage page = read_observed(errors);
+    const ObservedPage page = read_observed(read_json(file(step, "stats.json")));
     outcome.page = page.there;
-    outcome.confidential = page.confidential;
+    outcome.confidential = !says_not_confidential(errors);
     outcome.sight = page.sight;
   }
   if (step.kind == StepKind::alone && step.round == 1) {
@@ -281,8 +285,9 @@ Status Trial::run_all() {
 }
 
 json Trial::findings() const {
-  const ObservedPage observed = read_observed(read_text(file({StepKind::observe, 0, 0}, "err")));
-  const json doctor = json::parse(read_text(file({}, "doctor.json")), nullptr, false);
+  const ObservedPage observed =
+      read_observed(read_json(file({StepKind::observe, 0, 0}, "stats.json")));
+  const json doctor = read_json(file({}, "doctor.json"));
   const json machine = doctor.is_object() ? doctor.value("checks", json::array()) : json::array();
   json all = trial_json(plan_, flags_.command, runs_, observed, machine);
   all["settings"] = settings_;

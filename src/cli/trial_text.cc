@@ -4,12 +4,15 @@
 #include "cli/trial_text.h"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <sstream>
 
 namespace sealane::cli {
 namespace {
+
+using nlohmann::json;
 
 // Longer lines are compared as they are: std::regex recurses with a line's length.
 constexpr size_t kLineMax = 4096;
@@ -40,12 +43,6 @@ std::string cut(const std::string& line) {
   return line.size() <= kShown ? line : line.substr(0, kShown) + "...";
 }
 
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 void replace_all(std::string& text, const std::string& what, const std::string& by) {
   if (what.empty()) return;
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
@@ -53,23 +50,28 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
   }
 }
 
-constexpr const char* kBytesCheck = "copies' bytes pass libcrypto";
-
-Sight sight_of(const ObservedPage::Check& check) {
-  if (check.mark == "yes") return Sight::all;
-  if (check.mark != "NO") return Sight::unknown;
-  return check.found.starts_with("0.0 %") ? Sight::nothing : Sight::some;
+std::string word(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// "  yes        copies' bytes pass libcrypto                100.0 % of 12 MiB"
-ObservedPage::Check check_of(const std::string& line) {
-  constexpr size_t kMark = 2;
-  constexpr size_t kWhat = 13;
-  constexpr size_t kFound = 57;
-  const auto part = [&](size_t begin, size_t end) {
-    return begin < line.size() ? trimmed(line.substr(begin, end - begin)) : std::string();
-  };
-  return {part(kMark, kWhat), part(kWhat, kFound), part(kFound, line.size())};
+uint64_t count(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+std::string mark_of(const std::string& state) {
+  if (state == "holds") return "yes";
+  if (state == "differs") return "no, copes";
+  return state == "fails" ? "NO" : "?";
+}
+
+constexpr const char* kBytesCheck = "copies' bytes pass libcrypto";
+
+Sight sight_of(const ObservedPage::Check& check, uint64_t seen_bytes) {
+  if (check.mark == "yes") return Sight::all;
+  if (check.mark != "NO") return Sight::unknown;
+  return seen_bytes == 0 ? Sight::nothing : Sight::some;
 }
 
 }  // namespace
@@ -115,31 +117,28 @@ std::string first_difference(const std::string& first, const std::string& now) {
   return {};
 }
 
-ObservedPage read_observed(const std::string& standard_error) {
+ObservedPage read_observed(const json& stats) {
   ObservedPage page;
-  const auto lines = lines_of(standard_error);
-  const auto at = [&](const char* begin) {
-    return std::find_if(lines.begin(), lines.end(),
-                        [&](const std::string& line) { return line.starts_with(begin); });
-  };
-  page.confidential = at("sealane: confidential mode is off") == lines.end();
-  page.there = at("sealane --observe:") != lines.end();
-  auto line = at("What Sealane would like to rely on");
-  if (line == lines.end()) return page;
-  for (++line; line != lines.end() && line->starts_with("  "); ++line) {
-    ObservedPage::Check check = check_of(*line);
-    if (check.what.empty() && !page.checks.empty()) {  // the line before goes on
-      page.checks.back().found += " " + check.found;
-      continue;
-    }
-    if (check.what == kBytesCheck) page.sight = sight_of(check);
-    page.checks.push_back(std::move(check));
-  }
-  for (line = at("Verdict"); line != lines.end(); ++line) {
-    if (line->empty()) break;
-    if (*line != "Verdict") page.verdict += (page.verdict.empty() ? "" : " ") + *line;
+  const auto observed = stats.is_object() ? stats.find("observed") : stats.end();
+  if (observed == stats.end() || !observed->is_object()) return page;
+  page.there = true;
+  page.verdict = word(*observed, "verdict");
+  const auto checks = observed->find("checks");
+  if (checks == observed->end() || !checks->is_array()) return page;
+  for (const json& one : *checks) {
+    if (!one.is_object()) continue;
+    page.checks.push_back({mark_of(word(one, "state")), word(one, "what"), word(one, "found")});
+    if (page.checks.back().what != kBytesCheck) continue;
+    page.sight = sight_of(page.checks.back(), count(*observed, "seen_bytes"));
   }
   return page;
+}
+
+bool says_not_confidential(const std::string& standard_error) {
+  const auto lines = lines_of(standard_error);
+  return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("sealane: confidential mode is off");
+  });
 }
 
 std::vector<std::string> lines_of_sealane(const std::string& standard_error) {

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `sealane trial` makes of text: output compared with what changes from run to run taken out,
-// the page of --observe read, and everything that names a place or a person taken out of what is
-// sent away. Pure.
+// What `sealane trial` makes of what a run wrote: output compared with what changes from run to run
+// taken out, the findings of --observe read, and everything that names a place or a person taken
+// out of what is sent away. Pure.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <regex>
 #include <string>
@@ -32,7 +34,7 @@ class Masks {
 // "line 3: 'loss 0.1' instead of 'loss 0.2'"; empty if both are the same.
 std::string first_difference(const std::string& first, const std::string& now);
 
-// What --observe found, from its page on stderr.
+// What --observe found: "observed" of the run's --stats.
 struct ObservedPage {
   struct Check {
     std::string mark;  // "yes", "no, copes", "NO", "?"
@@ -40,12 +42,13 @@ struct ObservedPage {
     std::string found;
   };
   bool there = false;
-  bool confidential = true;
   Sight sight = Sight::unknown;
   std::vector<Check> checks;
   std::string verdict;
 };
-ObservedPage read_observed(const std::string& standard_error);
+// `stats` may be anything: a program that never used the GPU, or crashed, wrote none.
+ObservedPage read_observed(const nlohmann::json& stats);
+bool says_not_confidential(const std::string& standard_error);
 
 // Lines of Sealane's among others. Its statistics and the page are not among them.
 std::vector<std::string> lines_of_sealane(const std::string& standard_error);

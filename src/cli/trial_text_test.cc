@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
-// Is output compared without what always changes, the observer's page read, and nothing private
+// Is output compared without what always changes, the observer's findings read, and nothing private
 // told?
 
 #include "cli/trial_text.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "watch/findings.h"
 
@@ -41,7 +42,6 @@ TEST(TrialText, SaysWhereTwoOutputsDiffer) {
   EXPECT_EQ(first_difference("a\nb\n", "a\n"), "line 2: 'b' is missing");
 }
 
-// The page as its writer writes it.
 serve::Findings found_there() {
   serve::Findings found;
   found.to_device.copies = 4;
@@ -52,32 +52,49 @@ serve::Findings found_there() {
   return found;
 }
 
-TEST(TrialText, ReadsThePageOfObserve) {
+// As its writer writes it.
+ObservedPage read_back(const serve::Findings& found) {
+  JsonWriter json;
+  json.begin_object();
+  write_findings(json, found, {});
+  json.end_object();
+  return read_observed(nlohmann::json::parse(json.text()));
+}
+
+TEST(TrialText, ReadsWhatWasObserved) {
   serve::Findings found = found_there();
-  ObservedPage page = read_observed("noise\n" + findings_page(found, {}));
+  const ObservedPage page = read_back(found);
   EXPECT_TRUE(page.there);
-  EXPECT_TRUE(page.confidential);
   EXPECT_EQ(page.sight, Sight::all);
   ASSERT_FALSE(page.checks.empty());
   EXPECT_EQ(page.checks[0].mark, "yes");
   EXPECT_EQ(page.checks[0].what, "copies' bytes pass libcrypto");
   EXPECT_EQ(page.checks[0].found, "100.0 % of 1.00 MiB");
   ASSERT_EQ(page.checks.size(), check(found).size());
-  for (size_t i = 0; i < page.checks.size(); ++i) {  // those of several lines, too
+  for (size_t i = 0; i < page.checks.size(); ++i) {
     EXPECT_EQ(page.checks[i].found, check(found)[i].found);
   }
   EXPECT_TRUE(page.verdict.starts_with("Sealane can work here")) << page.verdict;
 
   found.to_device.seen_bytes = 1 << 19;
-  EXPECT_EQ(read_observed(findings_page(found, {})).sight, Sight::some);
+  EXPECT_EQ(read_back(found).sight, Sight::some);
+  found.to_device.seen_bytes = 1;  // "0.0 %" of the bytes is not nothing
+  EXPECT_EQ(read_back(found).sight, Sight::some);
   found.to_device.seen_bytes = found.to_device.messages = found.ivs = 0;
-  EXPECT_EQ(read_observed(findings_page(found, {})).sight, Sight::nothing);
+  EXPECT_EQ(read_back(found).sight, Sight::nothing);
 }
 
-TEST(TrialText, KnowsWhenThereIsNoPage) {
-  EXPECT_FALSE(read_observed("Segmentation fault\n").there);
-  EXPECT_FALSE(
-      read_observed("sealane: confidential mode is off: nothing to speed up\n").confidential);
+TEST(TrialText, KnowsWhenNothingWasObserved) {
+  EXPECT_FALSE(read_observed(nlohmann::json::parse("", nullptr, false)).there);
+  EXPECT_FALSE(read_observed(nlohmann::json::parse(R"([{"observed": {}}])")).there);
+  EXPECT_FALSE(read_observed(nlohmann::json::parse(R"({"observed": "no"})")).there);
+  const auto odd = read_observed(nlohmann::json::parse(
+      R"({"observed": {"verdict": 3, "checks": [1, {"what": []}, {"state": "new"}]}})"));
+  EXPECT_TRUE(odd.there);
+  EXPECT_EQ(odd.sight, Sight::unknown);
+  EXPECT_EQ(odd.checks.size(), 2u);
+  EXPECT_TRUE(says_not_confidential("sealane: confidential mode is off: nothing to speed up\n"));
+  EXPECT_FALSE(says_not_confidential("Segmentation fault\n"));
 }
 
 TEST(TrialText, FindsWhatSealaneSaid) {

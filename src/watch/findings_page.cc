@@ -8,7 +8,7 @@
 namespace sealane::serve {
 namespace {
 
-constexpr size_t kFoundAt = 57;  // where what was found begins (cli/trial_text.cc reads it there)
+constexpr size_t kFoundAt = 57;  // where what was found begins
 
 std::string_view mark(Check::State state) {
   switch (state) {
@@ -24,7 +24,7 @@ std::string_view mark(Check::State state) {
   return "?";
 }
 
-std::string_view to_string(Check::State state) {
+std::string_view word_for(Check::State state) {
   switch (state) {
     case Check::State::holds:
       return "holds";
@@ -89,7 +89,7 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
 void write_findings(JsonWriter& json, const Findings& found, const StockCosts& costs) {
   json.begin_object("observed").begin_array("checks");
   for (const Check& one : check(found)) {
-    json.begin_object().field("state", to_string(one.state)).field("what", one.what);
+    json.begin_object().field("state", word_for(one.state)).field("what", one.what);
     json.field("found", one.found).end_object();
   }
   json.end_array().begin_array("outlook");
@@ -97,7 +97,9 @@ void write_findings(JsonWriter& json, const Findings& found, const StockCosts& c
     json.begin_object().field("parts", one.parts).field("callers_wait_s", one.callers_wait_s);
     json.field("sealing_s", one.sealing_s).end_object();
   }
-  json.end_array().field("verdict", verdict(found)).end_object();
+  json.end_array().field("copied_bytes", found.to_device.bytes + found.to_host.bytes);
+  json.field("seen_bytes", found.to_device.seen_bytes + found.to_host.seen_bytes);
+  json.field("verdict", verdict(found)).end_object();
 }
 
 }  // namespace sealane::serve

@@ -57,7 +57,7 @@ void Observer::finish() noexcept {
     if (said_ || first_ == Instant{}) return;
     said_ = true;
   }
-  say(findings_page(findings(), options_.costs));
+  say(page());
 }
 
 Findings Observer::findings() const {

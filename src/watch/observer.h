@@ -48,6 +48,7 @@ class Observer final : public EventSink {
   void finish() noexcept override;
 
   Findings findings() const;
+  std::string page() const { return findings_page(findings(), options_.costs); }
   void write(JsonWriter& json) const { write_findings(json, findings(), options_.costs); }
 
  private:

@@ -70,20 +70,21 @@ double unix_time_s() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// One who counts for both who tell.
-void start_counting(Lookup lookup, const WatchContext& context, const Observer* observer) {
+// One who counts for both who tell, or null.
+const Stats* start_counting(Lookup lookup, const WatchContext& context, const Observer* observer) {
   const std::string stats = path_in(lookup, "SEALANE_STATS");
   const std::string metrics = path_in(lookup, "SEALANE_METRICS");
-  if (stats.empty() && metrics.empty()) return;
+  if (stats.empty() && metrics.empty()) return nullptr;
   auto& counts = *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation,
                              &Ahead::stats_of_all, context.speculation, observer});
   add_sink(counts);
-  if (metrics.empty()) return;
+  if (metrics.empty()) return &counts;
   auto& told = *new Metrics(counts, metrics_path(metrics),
                             {concat(::getpid()), printable(program_invocation_short_name, 64),
                              unix_time_s(), context.workers});
   add_sink(told);
   told.start(context.metrics_every);
+  return &counts;
 }
 
 std::string speculation_by_default(unsigned workers) {
@@ -98,13 +99,13 @@ bool is_watching_asked(Lookup lookup) {
          is_set(lookup, "SEALANE_RECORD");
 }
 
-void start_watching(Lookup lookup, const WatchContext& context) {
+Watchers start_watching(Lookup lookup, const WatchContext& context) {
   Observer* observer = nullptr;
   if (is_set(lookup, "SEALANE_OBSERVE")) {
     observer = new Observer({costs_in(lookup), context.dilation, context.workers, &measure_engine,
                              &speculation_by_default});
   }
-  start_counting(lookup, context, observer);
+  const Stats* const stats = start_counting(lookup, context, observer);
   if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
     add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));
   }
@@ -113,6 +114,13 @@ void start_watching(Lookup lookup, const WatchContext& context) {
   }
   if (observer != nullptr) add_sink(*observer);
   watch_for_last_signals();
+  return {stats, observer};
+}
+
+StatsOptions stats_for_later(Lookup lookup, const WatchContext& context, const Observer* observer) {
+  return {
+      {},      false, costs_in(lookup), context.dilation, &Ahead::stats_of_all, context.speculation,
+      observer};
 }
 
 }  // namespace sealane::serve

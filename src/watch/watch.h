@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "serve/options.h"
 #include "serve/speculation.h"
+#include "watch/stats.h"
 
 namespace sealane::serve {
 
@@ -19,6 +20,14 @@ struct WatchContext {
   double (*dilation)() = nullptr;  // of the emulated GPU; null on a real one
   SpeculationChoice speculation{};
 };
-void start_watching(Lookup lookup, const WatchContext& context);
+// Those who can be asked for what they have seen so far; null: nobody was asked for.
+struct Watchers {
+  const Stats* stats = nullptr;
+  const Observer* observer = nullptr;
+};
+Watchers start_watching(Lookup lookup, const WatchContext& context);
+
+// How to count for somebody who comes later.
+StatsOptions stats_for_later(Lookup lookup, const WatchContext& context, const Observer* observer);
 
 }  // namespace sealane::serve

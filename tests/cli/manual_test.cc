@@ -43,6 +43,7 @@ const std::vector<Words>& commands() {
                                          {"run"},
                                          {"record"},
                                          {"trial"},
+                                         {"attach"},
                                          {"keygen"},
                                          {"help"}};
   return all;

@@ -61,9 +61,10 @@ std::vector<Words> quick_commands() {
   return out;
 }
 
-// What is not: it takes seconds (tables of theirs are report::Table's, too), or prints nothing but
-// names of files.
-const std::set<std::string> kNotWalked = {"validate", "bench ptx", "trial", "report", "keygen"};
+// What is not: it takes seconds (tables of theirs are report::Table's, too), prints nothing but
+// names of files, or prints what `run --stats` does.
+const std::set<std::string> kNotWalked = {"validate", "bench ptx", "trial",
+                                          "report",   "keygen",    "attach"};
 
 // What prints no figures, or (a program's stdout is its own) has --stats.
 const std::set<std::string> kNoJson = {"run", "record", "keygen", "env nccl", "help"};

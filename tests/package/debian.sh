@@ -6,10 +6,7 @@
 # and look what is left. Needs root and debootstrap; else it says so and ends with 77. Usage: debian.sh BUILD_DIR
 set -eu
 packages=$1/packages
-if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
-  echo "packages were NOT installed anywhere: that needs root and debootstrap"
-  exit 77
-fi
+here=$(cd "$(dirname "$0")" && pwd)
 ls "$packages"/sealane_*.deb >/dev/null 2>&1 || { echo "no packages: run 'make packages' first"; exit 77; }
 
 scratch=$(mktemp -d)
@@ -20,16 +17,7 @@ leave() {
 }
 trap leave EXIT
 
-# Where this machine gets its packages from is where the new one does.
-mirror=$(sed -n 's/^deb  *\(\[[^]]*\] *\)\?\([^ ]*\) bookworm .*/\2/p; s/^URIs: *\([^ ]*\).*/\1/p' \
-  /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
-debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$scratch/debootstrap.log" 2>&1 || {
-  tail -3 "$scratch/debootstrap.log"
-  echo "no Debian can be made here"
-  exit 77
-}
-cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
-cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+"$here/../../tools/bare_debian.sh" "$root" || exit $?
 cp "$packages"/*.deb "$root/root/"
 mount -t proc proc "$root/proc"
 
@@ -47,9 +35,18 @@ inside sealane run --emulate --cc on --policy parallel -- \
 tail -3 "$scratch/job.txt"
 echo "installed: $(files | wc -l) files; the main job ran"
 
+if ls "$packages"/python3-sealane_*.deb >/dev/null 2>&1; then
+  cp "$here/two_ranks.py" "$root/root/"
+  inside sealane keygen /root/job.key >/dev/null
+  inside python3 /root/two_ranks.py /root/job.key || exit 1
+  inside python3 -m sealane --version >/dev/null # the program, by the package's name
+else
+  echo "python3-sealane: NOT TRIED, it was not made"
+fi
+
 inside sh -c 'apt-get install -y -q --reinstall --no-install-recommends /root/*.deb' >"$scratch/again.log" 2>&1 ||
   { tail -20 "$scratch/again.log"; exit 1; }
-inside apt-get purge -y -q 'sealane*' 'libsealane*' 'libnccl-net-sealane*' >"$scratch/purge.log" 2>&1 ||
+inside apt-get purge -y -q 'sealane*' 'libsealane*' 'libnccl-net-sealane*' 'python3-sealane*' >"$scratch/purge.log" 2>&1 ||
   { tail -20 "$scratch/purge.log"; exit 1; }
 left=$(files)
 [ -z "$left" ] || { printf 'left behind:\n%s\n' "$left"; exit 1; }

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CUDA program to be asked by `sealane attach`: it does what the letters say that come on stdin,
+// one after the other, and answers each by a letter or a line on stdout.
+//   s  one copy to the device and one back          r  copies until the next letter
+//   f  forks; the child sleeps; prints its number   x  becomes `sleep 1000`
+//   c  closes every descriptor but the first three  e  ends
+//   p  poses as a runtime: a page of its own, and an answer meant for a terminal
+
+#include <cuda.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "preload/must.h"
+#include "watch/attach_page.h"
+
+namespace {
+
+using sealane::serve::AttachHead;
+
+constexpr size_t kBytes = 1 << 20;
+
+struct Device {
+  Device() {
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemAlloc(&memory, kBytes));
+  }
+  void step() {
+    std::vector<unsigned char> there(kBytes, ++value);
+    std::vector<unsigned char> back(kBytes);
+    OK(cuMemcpyHtoDAsync(memory, there.data(), kBytes, nullptr));
+    OK(cuStreamSynchronize(nullptr));
+    OK(cuMemcpyDtoH(back.data(), memory, kBytes));
+    if (there != back) fail("wrong bytes");
+  }
+
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  unsigned char value = 0;
+};
+
+bool is_letter_there() {
+  pollfd in{STDIN_FILENO, POLLIN, 0};
+  return poll(&in, 1, 0) > 0;
+}
+
+void say(const char* format, int number = 0) {
+  std::printf(format, number);
+  std::fflush(stdout);
+}
+
+void pose() {
+  const int file = memfd_create(sealane::serve::kAttachFile, MFD_ALLOW_SEALING);
+  if (ftruncate(file, sealane::serve::kAttachFileBytes) != 0) fail("ftruncate");
+  fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  void* const page =
+      mmap(nullptr, sealane::serve::kAttachFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  auto& head = *static_cast<AttachHead*>(page);
+  head = {AttachHead::kMagic, AttachHead::kVersion, getpid(), 1, 0, 0, 1, 0, {"\033[31mred"}};
+  const char text[] = R"({"command": "\u001b[1mbold", "summary": "\u001b]0;title\u0007\n\u009bA",)"
+                      R"( "counted_since": 7, "began": [], "page": {}, "stats": null})";
+  std::memcpy(static_cast<char*>(page) + sealane::serve::kAttachAnswerAt, text, sizeof text - 1);
+  head.bytes = sizeof text - 1;
+}
+
+void fork_a_sleeper() {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  say("%d\n", child);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool poses = argc > 1 && std::strcmp(argv[1], "pose") == 0;
+  Device* const device = poses ? nullptr : new Device;
+  for (char letter = 0; read(STDIN_FILENO, &letter, 1) == 1;) {
+    switch (letter) {
+      case 's':
+        device->step();
+        break;
+      case 'r':
+        while (!is_letter_there()) device->step();
+        break;
+      case 'f':
+        fork_a_sleeper();
+        continue;
+      case 'x':
+        say("%c", letter);
+        execlp("sleep", "sleep", "1000", nullptr);
+        return 1;
+      case 'c':
+        closefrom(3);
+        break;
+      case 'p':
+        pose();
+        break;
+      default:
+        say("%c", letter);
+        return letter == 'e' ? 0 : 2;
+    }
+    say("%c", letter);
+  }
+  return 0;
+}
