@@ -8,7 +8,7 @@
 JOBS ?= $(shell nproc)
 SEALANE := build/bin/sealane
 
-.PHONY: demo test torch2 check packages clean
+.PHONY: demo test torch2 engines check packages clean
 .NOTPARALLEL:
 
 demo:
@@ -34,6 +34,13 @@ torch2:
 	@test -f build/build.ninja || cmake --preset release -DSEALANE_BUILD_TESTS=ON || \
 	  $(call advise,configuring failed: see the lines above)
 	@tools/torch2.sh || $(call advise,PyTorch 2: see the lines above)
+
+# PyTorch, Transformers, Accelerate and PEFT from PyPI on the emulated GPU, in build/engines (says its size first).
+engines:
+	@tools/setup.sh test
+	@grep -qs '^SEALANE_BUILD_TESTS:BOOL=ON' build/CMakeCache.txt || cmake --preset release -DSEALANE_BUILD_TESTS=ON || \
+	  $(call advise,configuring failed: see the lines above)
+	@tools/engines.sh || $(call advise,the engines: see the lines above)
 
 # .deb, .rpm and a tarball into build-packages/packages. A build of its own: that of the tests is left as it is.
 packages:

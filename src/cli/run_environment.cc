@@ -168,10 +168,23 @@ std::string whole_names(const std::string& list) {
   return out;
 }
 
+// What PyTorch loads by itself when it finds it (adapters/aten), behind the program's own modules.
+void add_python_path(Environment& out, const std::string& directory) {
+  std::error_code error;
+  const std::string python = directory + "/python";
+  if (!std::filesystem::exists(python, error)) return;
+  const char* inherited = std::getenv("PYTHONPATH");
+  const std::string before = inherited == nullptr ? "" : inherited;
+  const bool there = (":" + before + ":").find(":" + python + ":") != std::string::npos;
+  if (there) return;
+  out.emplace_back("PYTHONPATH", before.empty() ? python : before + ":" + python);
+}
+
 Status add_emulator(const RunOptions& options, Environment& out) {
   const auto directory = emulator_directory();
   if (!directory) return directory.error();
   if (Status status = add_library_path(out, *directory); !status) return status;
+  add_python_path(out, *directory);
   if (options.value_of("SEALANE_EMU_REACH") == "linked") {
     if (Status status = add_library_path(out, *directory + "/linked"); !status) return status;
   }

@@ -80,6 +80,19 @@ TEST(RunEmulated, APlatformSetsThePace) {
   EXPECT_NE(result.out.find("to_device.cc.toll_us="), std::string::npos) << result.out;
 }
 
+TEST(RunEmulated, PythonFindsOperatorsBehindTheProgramsOwnModules) {
+  const auto path_with = [](const char* before) {
+    return run_program({"env", std::string("PYTHONPATH=") + before, SEALANE_PROGRAM, "run",
+                        "--emulate", "--", "sh", "-c", "echo $PYTHONPATH"})
+        .out;
+  };
+  const std::string ours = path_with("");
+  EXPECT_NE(ours.find("/lib/emu/python\n"), std::string::npos) << ours;
+  EXPECT_EQ(path_with("/my/modules"), "/my/modules:" + ours);
+  // A run inside a run adds nothing.
+  EXPECT_EQ(path_with(ours.substr(0, ours.size() - 1).c_str()), ours);
+}
+
 TEST(RunEmulated, EveryFlagOfTheGpuTakesWhatItsHelpNames) {
   for (const auto& [flag, value] :
        std::vector<std::pair<std::string, std::string>>{{"--cc", "off"},

@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# LoRA fine-tuning by PEFT on the emulated GPU: the losses are those of the CPU, also when the frozen base weights stay
+# on the host and cross the bus in every step. Run by run.sh.
+import unittest
+
+import torch
+from accelerate.hooks import attach_align_device_hook
+from models import make_llama, make_prompt
+from peft import LoraConfig, get_peft_model
+
+STEPS = 4
+
+
+def make_adapted(layers=2):
+    model = make_llama(layers=layers)
+    torch.manual_seed(20250125)
+    return get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], lora_dropout=0.0))
+
+
+def train(model, tokens):
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    losses = []
+    for _ in range(STEPS):
+        loss = model(input_ids=tokens, labels=tokens).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+class Lora(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tokens = make_prompt()
+        cls.expected = train(make_adapted(), cls.tokens)
+        assert cls.expected[-1] < cls.expected[0]
+
+    def check(self, losses):
+        for got, expected in zip(losses, self.expected, strict=True):
+            self.assertAlmostEqual(got, expected, delta=1e-4 * abs(expected))
+
+    def test_base_weights_on_the_device(self):
+        self.check(train(make_adapted().cuda(), self.tokens.cuda()))
+
+    def test_base_weights_streamed(self):
+        model = make_adapted()
+        for name, module in model.named_modules():
+            if "lora_" in name or not list(module.parameters(recurse=False)):
+                continue
+            attach_align_device_hook(module, execution_device=torch.device("cuda", 0), offload=True,
+                                     weights_map={k: v.data for k, v in module.named_parameters(recurse=False)})
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                parameter.data = parameter.data.cuda()
+        for module in model.modules():
+            for key, buffer in module._buffers.items():
+                module._buffers[key] = buffer.cuda() if buffer is not None else None
+        self.check(train(model, self.tokens.cuda()))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Real engines for the emulated GPU: the pinned PyTorch, Transformers, Accelerate and PEFT from PyPI in
+# build/engines/venv, and PyTorch's operators built for it (adapters/aten).
+# Usage: engines.sh [size|install|build|test]...   (by default all)
+# What is there already is not fetched again: an interrupted run goes on where it was. Where PyPI cannot be reached it
+# says so and exits 3. SEALANE_ENGINES_TORCH=VERSION takes another PyTorch.
+set -eu
+cd "$(dirname "$0")/.."
+torch=${SEALANE_ENGINES_TORCH:-2.15.0}
+engines="transformers==5.22.2 accelerate==1.15.0 peft==0.21.2"
+with="numpy nvidia-ml-py==13.615.71"
+venv=build/engines/venv
+python=$venv/bin/python
+log=build/engines/pip.log
+export PYTHONDONTWRITEBYTECODE=1
+
+say() { echo "sealane: $*" >&2; }
+
+has() {
+  # shellcheck disable=SC2016
+  "$python" - "torch==$torch" $engines $with 2>/dev/null <<'END'
+import importlib.metadata as installed
+import sys
+for wanted in sys.argv[1:]:
+    name, _, version = wanted.partition("==")
+    got = installed.version(name)
+    if version and got.split("+")[0] != version:
+        sys.exit(1)
+END
+}
+
+print_size() {
+  if has; then
+    say "engines: all is installed in $venv"
+  else
+    say "engines: PyTorch $torch and what it brings along: 3 GB to download, 5.7 GB in $venv"
+  fi
+}
+
+install_engines() {
+  if has; then return; fi
+  mkdir -p build/engines
+  test -x "$python" || "${SEALANE_ENGINES_BASE:-python3}" -m venv "$venv"
+  # One after the other, and pip keeps what it fetched: the next run has the less to do.
+  for group in "torch==$torch" "$engines $with"; do
+    # shellcheck disable=SC2086
+    "$python" -m pip install --disable-pip-version-check --timeout 30 --retries 2 $group >"$log" 2>&1 || {
+      say "$group could not be installed ($log): the engines are not tested"
+      exit 3
+    }
+  done
+}
+
+build_operators() {
+  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" >/dev/null
+  cmake --build build -j "$(nproc)" --target sealane-aten sealane-program sealane-preload sealane-emu-all
+}
+
+run_tests() {
+  ctest --test-dir build -R '^engines\.' --output-on-failure
+}
+
+for step in ${*:-size install build test}; do
+  case $step in
+    size) print_size ;;
+    install) install_engines ;;
+    build) build_operators ;;
+    test) run_tests ;;
+    *)
+      say "engines.sh [size|install|build|test]..."
+      exit 2
+      ;;
+  esac
+done
