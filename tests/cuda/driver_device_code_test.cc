@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "cuda/driver.h"
 
@@ -83,6 +84,52 @@ TEST_F(DriverDeviceCode, RunsWithItsArgumentsAndVariables) {
       ASSERT_EQ(word, 3 * i + wanted) << i;
     }
   }
+}
+
+// Benchmarks limit how long a kernel spins by the device's clock and the rate the driver tells.
+TEST_F(DriverDeviceCode, ItsClockRunsAtTheRateTheDriverTells) {
+  using Clock = std::chrono::steady_clock;
+  CUmodule module = nullptr;
+  CUfunction reads = nullptr;
+  CU_OK(cuModuleLoadData(&module, R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry reads(.param .u64 out)
+{
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [out];
+  mov.u64 %rd2, %clock64;
+  st.global.u64 [%rd1], %rd2;
+  ret;
+}
+)"));
+  CU_OK(cuModuleGetFunction(&reads, module, "reads"));
+  CUdevice device = 0;
+  CU_OK(cuCtxGetDevice(&device));
+  int khz = 0;
+  CU_OK(cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device));
+  DeviceMemory memory(8);
+  CUdeviceptr out = memory.address();
+  void* arguments[] = {&out};
+  Clock::time_point before[2], after[2];
+  uint64_t seen[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    before[i] = Clock::now();
+    CU_OK(cuLaunchKernel(reads, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr));
+    CU_OK(cuCtxSynchronize());
+    after[i] = Clock::now();
+    std::memcpy(&seen[i], memory.read().data(), 8);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  // The two readings are at least as far apart as the launches, at most as their outer ends.
+  const double ticks = static_cast<double>(seen[1] - seen[0]);
+  const auto ms = [](Clock::duration d) {
+    return std::chrono::duration<double, std::milli>(d).count();
+  };
+  EXPECT_GE(ticks, ms(before[1] - after[0]) * khz - 1);
+  EXPECT_LE(ticks, ms(after[1] - before[0]) * khz + 1);
+  CU_OK(cuModuleUnload(module));
 }
 
 // Collective libraries declare 4 KiB of parameters and hand over what they use.

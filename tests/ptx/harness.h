@@ -48,8 +48,10 @@ class TestDevice : public Device {
   void print(std::string_view text) override { printed += text; }
   bool cancelled() override { return false; }
   uint64_t now_ns() override { return 0; }
+  uint64_t clock() override { return clock_value; }
 
   std::string printed;
+  uint64_t clock_value = 0;
 
  private:
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <random>
@@ -409,6 +410,104 @@ TEST(Operations, HalvesRoundTripAndRoundToEven) {
   }
 }
 
+// f of the low and of the high halves.
+template <typename T, typename F>
+U halves(U a, U b, F f) {
+  const auto one = [&](unsigned shift) {
+    const T made = static_cast<T>(f(T(a >> shift), T(b >> shift)));
+    return static_cast<U>(static_cast<uint16_t>(made)) << shift;
+  };
+  return one(0) | one(16);
+}
+
+template <typename T>
+U apart(U a, U b, unsigned byte) {
+  return static_cast<U>(std::abs(int{T(a >> 8 * byte)} - int{T(b >> 8 * byte)}));
+}
+
+// What __fns is documented to do, step by step.
+U nth_set(U bits, U base, int32_t offset) {
+  if (offset == 0) return (bits >> base & 1) != 0 ? base : ~U{0};
+  int64_t left = std::abs(int64_t{offset});
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += offset < 0 ? -1 : 1) {
+    left -= static_cast<int64_t>(bits >> at & 1);
+    if (left == 0) return static_cast<U>(at);
+  }
+  return ~U{0};
+}
+
+// What nvcc makes of intrinsics: of pairs of halves, of bytes, of the nth bit.
+TEST(Operations, PartsOfWords) {
+  const auto least = [](auto x, auto y) { return std::min(x, y); };
+  const auto most = [](auto x, auto y) { return std::max(x, y); };
+  const auto sum = [](auto x, auto y) { return x + y; };
+  const Operation table[] = {
+      {"add.u16x2 %d, %a, %b;",
+       {"u32", "u32", "u32", "u32"},
+       [=](U a, U b, U) { return halves<uint16_t>(a, b, sum); }},
+      {"add.s16x2 %d, %a, %b;",
+       {"u32", "u32", "u32", "u32"},
+       [=](U a, U b, U) { return halves<int16_t>(a, b, sum); }},
+      {"min.u16x2 %d, %a, %b;",
+       {"u32", "u32", "u32", "u32"},
+       [=](U a, U b, U) { return halves<uint16_t>(a, b, least); }},
+      {"max.s16x2 %d, %a, %b;",
+       {"u32", "u32", "u32", "u32"},
+       [=](U a, U b, U) { return halves<int16_t>(a, b, most); }},
+      {"min.s16x2.relu %d, %a, %b;",
+       {"u32", "u32", "u32", "u32"},
+       [=](U a, U b, U) {
+         return halves<int16_t>(
+             a, b, [](int16_t x, int16_t y) { return std::max<int>(0, std::min(x, y)); });
+       }},
+      {"max.s32.relu %d, %a, %b;",
+       {"s32", "s32", "s32", "s32"},
+       [](U a, U b, U) {
+         return static_cast<U>(std::max({0, s32(a), s32(b)}));
+       }},
+      {"min.s32.relu %d, %a, %b;",
+       {"s32", "s32", "s32", "s32"},
+       [](U a, U b, U) { return static_cast<U>(std::max(0, std::min(s32(a), s32(b)))); }},
+      {"vabsdiff4.u32.u32.u32 %d, %a, %b, %c;",
+       {"u32", "u32", "u32", "u32"},
+       [](U a, U b, U) {
+         U out = 0;
+         for (unsigned i = 0; i < 4; ++i) out |= apart<uint8_t>(a, b, i) << 8 * i;
+         return out;
+       }},
+      {"vabsdiff4.u32.s32.s32.add %d, %a, %b, %c;",
+       {"u32", "u32", "u32", "u32"},
+       [](U a, U b, U c) {
+         for (unsigned i = 0; i < 4; ++i) c += apart<int8_t>(a, b, i);
+         return c;
+       }},
+      {"and.b32 %b, %b, 31;\nrem.s32 %c, %c, 9;\nfns.b32 %d, %a, %b, %c;",
+       {"b32", "b32", "b32", "b32"},
+       [](U a, U b, U c) { return nth_set(a, b & 31, s32(c) % 9); }},
+  };
+  for (const Operation& op : table) check(op);
+}
+
+// As atomicAdd of float2 and float4 is compiled; a source may also be a destination.
+TEST(Operations, AtomicsOfVectorsAddEveryElement) {
+  Program program(
+      ".version 8.1\n.target sm_90\n.address_size 64\n.entry k(.param .u64 at)\n{\n"
+      ".reg .f32 %f<8>;\n.reg .b32 %r<3>;\n.reg .b64 %rd;\nld.param.u64 %rd, [at];\n"
+      "mov.f32 %f1, 0f3f800000;\nmov.f32 %f2, 0f40000000;\n"
+      "atom.global.add.v2.f32 {%f2, %f1}, [%rd+8], {%f1, %f2};\n"
+      "red.global.add.v4.f32 [%rd+16], {%f2, %f1, %f2, %f1};\n"
+      "mov.b32 %r1, 0x3c003c00;\nred.global.add.noftz.v2.f16x2 [%rd], {%r1, %r1};\nret;\n}\n");
+  ASSERT_EQ(program.error, "");
+  std::vector<float> memory = {0, 0, 10, 20, 1, 2, 3, 4};
+  const uint64_t at = program.buffer(memory);
+  const Launched done = program.run("k", {{1, 1, 1}, {1, 1, 1}, 0}, at);
+  ASSERT_EQ(done.fault, Fault::none) << done.message;
+  const auto got = program.values<float>(at, 8);
+  EXPECT_EQ(program.values<uint32_t>(at, 2), (std::vector<uint32_t>{0x3c003c00, 0x3c003c00}));
+  EXPECT_EQ(std::vector<float>(got.begin() + 2, got.end()),
+            (std::vector<float>{11, 22, 1 + 10, 2 + 20, 3 + 10, 4 + 20}));
+}
+
 TEST(Operations, ASingleRegisterMayStandInBraces) {
   check({"ld.relaxed.gpu.global.u64 {%d}, [%p1];", {"u64", "u64", "u64", "u64"}, [](U, U b, U) {
            return b;
@@ -422,13 +521,20 @@ TEST(Operations, WhatIsUnknownIsNamedWithItsLine) {
   Program program(
       ".version 8.0\n.target sm_80\n.address_size 64\n.entry good() { ret; }\n"
       ".entry bad()\n{\n.reg .b32 %r;\nmov.u32 %r, 1;\nwgmma.fence.sync.aligned;\nret;\n}\n"
-      ".entry odd()\n{\n.reg .b32 %r;\nadd.fancy.u32 %r, %r, %r;\nret;\n}\n");
+      ".entry odd()\n{\n.reg .b32 %r;\nadd.fancy.u32 %r, %r, %r;\nret;\n}\n"
+      ".entry clipped()\n{\n.reg .b32 %r;\nmax.u32.relu %r, %r, %r;\nret;\n}\n"
+      ".entry picture()\n{\n.reg .f32 %f<6>;\n.reg .b64 %t;\n"
+      "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];\nret;\n}\n");
   ASSERT_EQ(program.error, "");
   EXPECT_TRUE(program.kernel("good").ok());
   EXPECT_EQ(program.kernel("bad").error().message,
             "line 9: wgmma.fence.sync.aligned: unknown instruction");
   EXPECT_EQ(program.kernel("odd").error().message,
             "line 15: add.fancy.u32: '.fancy' is not supported");
+  EXPECT_EQ(program.kernel("clipped").error().message,
+            "line 21: max.u32.relu: '.relu' is not supported");
+  EXPECT_EQ(program.kernel("picture").error().message,
+            "line 28: tex.2d.v4.f32.f32: ',' where ']' belongs");
 }
 
 TEST(Operations, BothBuildsOfTheArithmeticAreThere) {

@@ -272,5 +272,175 @@ TEST(Names, WithAnOffsetAreThatPlaceInEverySpace) {
   EXPECT_EQ(program.values<uint32_t>(out, 8), (std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 2, 2}));
 }
 
+// A block that waits for itself keeps its worker; one that waits for others gives it up.
+TEST(Turns, AreGivenUpForOthersNotForTheBlocksOwnBarriers) {
+  Program program(R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry meets()
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 0;
+LOOP:
+  bar.sync 0;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 10;
+  @%p1 bra LOOP;
+  ret;
+}
+.visible .entry waits(.param .u64 word)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [word];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra DONE;
+LOOP:
+  ld.volatile.global.u32 %r2, [%rd1];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra LOOP;
+DONE:
+  bar.sync 0;
+  ret;
+}
+)");
+  ASSERT_EQ(program.error, "");
+  const uint64_t word = program.device.add(4);
+  for (const char* name : {"meets", "waits"}) {
+    const auto kernel = program.kernel(name);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    Grid grid;
+    grid.kernel = *kernel;
+    grid.shape.block[0] = 128;
+    grid.parameters.resize((*kernel)->parameter_bytes);
+    std::memcpy(grid.parameters.data(), &word, grid.parameters.size());
+    grid.device = &program.device;
+    grid.blocks = 1;
+    const std::atomic<uint64_t> forgotten{1};
+    Lookups lookups;
+    lookups.forgotten = &forgotten;
+    Block block;
+    block.lookups = &lookups;
+    block.begin(grid, 0);
+    if (name == std::string("meets")) {
+      EXPECT_EQ(block.run(), Block::Outcome::ended);
+      continue;
+    }
+    Block::Outcome outcome = block.run();
+    EXPECT_EQ(outcome, Block::Outcome::spun);
+    *program.device.at(word) = 1;
+    for (int turn = 0; turn < 100 && outcome != Block::Outcome::ended; ++turn)
+      outcome = block.run();
+    EXPECT_EQ(outcome, Block::Outcome::ended);
+  }
+}
+
+// Each thread's tid, the warp's size and the device's clock, in registers of 2, 4 and 8 bytes with
+// others beside them, for all lanes and for some.
+constexpr const char* kSpecials = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 from)
+{
+  .reg .pred %p<2>;
+  .reg .b16 %h<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [from];
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %rd2, %r2, 48;
+  add.u64 %rd1, %rd1, %rd2;
+  setp.lt.u32 %p1, %r2, %r1;
+  @%p1 bra DONE;
+  mov.u16 %h3, 7;
+  mov.u16 %h1, WARP_SZ;
+  mov.u16 %h2, %tid.y;
+  mov.u64 %rd3, %laneid;
+  mov.u64 %rd4, WARP_SZ;
+  mov.u64 %rd5, %clock64;
+  mov.u32 %r3, %clock_hi;
+  mov.u32 %r4, %lanemask_lt;
+  st.global.v4.u16 [%rd1], {%h1, %h2, %h3, %h3};
+  st.global.v2.u32 [%rd1+8], {%r3, %r4};
+  st.global.v2.u64 [%rd1+16], {%rd3, %rd4};
+  st.global.u64 [%rd1+32], %rd5;
+DONE:
+  ret;
+}
+)";
+
+TEST(SpecialRegisters, FillRegistersOfEveryWidth) {
+  struct Seen {
+    uint16_t size, tid_y, beside[2];
+    uint32_t clock_hi, below;
+    uint64_t lane, wide_size, clock, unused;
+  };
+  Program program(kSpecials);
+  ASSERT_EQ(program.error, "");
+  program.device.clock_value = 0x1234567890abcdef;
+  for (const uint32_t from : {0u, 5u}) {
+    const uint64_t out = program.device.add(64 * sizeof(Seen));
+    const Launched done = program.run("k", LaunchShape{{1, 1, 1}, {64, 1, 1}, 0}, out, from);
+    ASSERT_EQ(done.fault, Fault::none) << done.message;
+    const auto seen = program.values<Seen>(out, 64);
+    for (uint32_t i = from; i < seen.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_EQ(seen[i].size, 32);
+      EXPECT_EQ(seen[i].tid_y, 0);
+      EXPECT_EQ(seen[i].beside[0], 7);
+      EXPECT_EQ(seen[i].lane, i % 32);
+      EXPECT_EQ(seen[i].below, (1u << i % 32) - 1);
+      EXPECT_EQ(seen[i].wide_size, 32u);
+      EXPECT_EQ(seen[i].clock, 0x1234567890abcdefu);
+      EXPECT_EQ(seen[i].clock_hi, 0x12345678u);
+    }
+  }
+}
+
+// As they are for elements: all lanes or some, one behind the other or not.
+TEST(Vectors, AreLoadedAndStoredWholeInEveryWidth) {
+  for (const char* form : {"v2.b32", "v4.b32", "v2.b64", "v4.b16"}) {
+    SCOPED_TRACE(form);
+    const std::string type = std::string(form).substr(2);  // .b32
+    const bool four = form[1] == '4';
+    const uint32_t bytes = (four ? 4 : 2) * (type == ".b64" ? 8u : type == ".b32" ? 4u : 2u);
+    const std::string names = four ? "{%a, %b, %c, %d}" : "{%a, %b}";
+    const std::string swapped = four ? "{%d, %c, %b, %a}" : "{%b, %a}";
+    Program program(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".visible .entry k(.param .u64 in, .param .u64 out, .param .u32 stride, .param .u32 n)\n{\n"
+        ".reg .pred %p;\n.reg .b32 %t, %s, %n;\n.reg .b64 %i, %o, %at;\n.reg " +
+        type + " %a, %b, %c, %d;\n" +
+        "ld.param.u64 %i, [in];\nld.param.u64 %o, [out];\nld.param.u32 %s, [stride];\n"
+        "ld.param.u32 %n, [n];\nmov.u32 %t, %tid.x;\nsetp.ge.u32 %p, %t, %n;\n@%p bra DONE;\n"
+        "mul.wide.u32 %at, %t, %s;\nadd.u64 %i, %i, %at;\nadd.u64 %o, %o, %at;\nld.global." +
+        form + " " + names + ", [%i];\nst.global." + form + " [%o], " + swapped +
+        ";\nDONE:\nret;\n}\n");
+    ASSERT_EQ(program.error, "");
+    for (const uint32_t n : {32u, 19u}) {
+      for (const uint32_t stride : {bytes, 2 * bytes}) {
+        std::vector<uint8_t> in(32 * 64);
+        for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i * 7 + i / 256);
+        const uint64_t from = program.buffer(in);
+        const uint64_t out = program.device.add(in.size());
+        const Launched done = program.run("k", shape(1, 32), from, out, stride, n);
+        ASSERT_EQ(done.fault, Fault::none) << done.message;
+        std::vector<uint8_t> wanted(in.size());
+        const uint32_t part = bytes / (four ? 4 : 2);
+        for (uint32_t lane = 0; lane < n; ++lane) {
+          for (uint32_t k = 0; k < bytes; k += part) {
+            std::memcpy(&wanted[lane * stride + bytes - part - k], &in[lane * stride + k], part);
+          }
+        }
+        EXPECT_EQ(program.values<uint8_t>(out, in.size()), wanted) << n << " " << stride;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sealane::ptx

@@ -10,6 +10,9 @@
 
 namespace sealane::emu {
 
+constexpr int kCoreClockKhz = 1980000;  // what device code's clocks count
+constexpr int kMemoryClockKhz = 2619000;
+
 // `index` counts the machine's GPUs, whichever of them a process sees.
 inline std::array<uint8_t, 16> uuid_of(int index) {
   std::array<uint8_t, 16> out;

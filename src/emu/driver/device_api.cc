@@ -42,7 +42,7 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
       return 32;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-      return 1980000;
+      return kCoreClockKhz;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
       return 512;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
@@ -50,7 +50,7 @@ int attribute_of(const Gpu& gpu, int attribute) {
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return gpu.index + 1;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-      return 2619000;
+      return kMemoryClockKhz;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       return 5120;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:

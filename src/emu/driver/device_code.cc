@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "emu/config/identity.h"
 #include "emu/driver/launch.h"
 #include "emu/driver/objects.h"
 #include "ptx/decode/decode.h"
@@ -57,6 +58,11 @@ class ContextDevice : public ptx::Device {
   }
   bool cancelled() override { return context_.over(); }
   uint64_t now_ns() override { return static_cast<uint64_t>(device_ns_of(clock_ns())); }
+  uint64_t clock() override {
+    const uint64_t ns = ptx::Device::clock();
+    constexpr uint64_t kPerUs = kCoreClockKhz / 1000;
+    return ns / 1000 * kPerUs + ns % 1000 * kPerUs / 1000;
+  }
 
  private:
   Driver& driver_;

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "emu/config/identity.h"
 #include "emu/nvml/answer.h"
 
 using namespace sealane::emu;
@@ -13,8 +14,8 @@ using namespace sealane::emu::nvml;
 
 namespace {
 
-constexpr unsigned kGraphicsMhz = 1980;  // the driver's CLOCK_RATE and MEMORY_CLOCK_RATE
-constexpr unsigned kMemoryMhz = 2619;
+constexpr unsigned kGraphicsMhz = kCoreClockKhz / 1000;
+constexpr unsigned kMemoryMhz = kMemoryClockKhz / 1000;
 constexpr int kBrandNvidia = 14;
 constexpr unsigned kArchitectureHopper = 9;
 constexpr unsigned kNoInstance = 0xffffffff;

@@ -44,9 +44,12 @@ Status FunctionDecoder::arithmetic(Op op, unsigned operands) {
   key.round = take_round();
   key.ftz = take("ftz");
   key.saturate = take("sat");
+  key.relu = (op == Op::min || op == Op::max) && take("relu");
   take_any({"approx", "full"});
   key.type = take_type();
   if (key.type == Type::none) return refuse("it has no type");
+  const bool clips = key.type == Type::s32 || key.type == Type::s16x2;
+  if (key.relu && !clips) return refuse("'.relu' is not supported");
   if (Status taken = all_taken(); !taken) return taken;
   if (Status enough = need(operands + 1, operands + 1); !enough) return enough;
   Instr in = fresh();
@@ -109,7 +112,7 @@ Status FunctionDecoder::multiply() {
 
 Status FunctionDecoder::min_max(bool maximum) {
   const bool nan = take("NaN");
-  if (take("xorsign") || take("relu")) return refuse("not supported");
+  if (take("xorsign")) return refuse("not supported");
   return arithmetic(maximum ? (nan ? Op::max_nan : Op::max) : (nan ? Op::min_nan : Op::min), 2);
 }
 
@@ -372,6 +375,25 @@ Status FunctionDecoder::dot() {
   key.from = take_type();
   const auto word = [](Type t) { return t == Type::s32 || t == Type::u32; };
   if (!word(key.type) || !word(key.from)) return refuse("no such operation");
+  if (Status taken = all_taken(); !taken) return taken;
+  if (Status enough = need(4, 4); !enough) return enough;
+  Instr in = fresh();
+  int32_t* const to[] = {&in.a, &in.b, &in.c};
+  for (size_t i = 0; i < 3; ++i) {
+    if (Status read = set(*to[i], source(at_->operands[i + 1], Type::b32)); !read) return read;
+  }
+  if (Status read = set(in.d, destination(at_->operands[0], 4)); !read) return read;
+  return emit_op(key, in);
+}
+
+// vabsdiff4.dtype.atype.btype[.add] d, a, b, c: of all four bytes.
+Status FunctionDecoder::bytes_apart() {
+  OpKey key{take("add") ? Op::vabsdiff4_add : Op::vabsdiff4};
+  const Type result = take_type();
+  key.type = take_type();
+  const Type second = take_type();
+  const auto word = [](Type t) { return t == Type::s32 || t == Type::u32; };
+  if (!word(result) || !word(key.type) || second != key.type) return refuse("no such operation");
   if (Status taken = all_taken(); !taken) return taken;
   if (Status enough = need(4, 4); !enough) return enough;
   Instr in = fresh();

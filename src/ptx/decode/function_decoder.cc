@@ -407,6 +407,8 @@ Status FunctionDecoder::statement() {
       {"prmt", [](D& d) { return d.permute(); }},
       {"dp4a", [](D& d) { return d.dot(); }},
       {"dp2a", [](D& d) { return d.dot(); }},
+      {"fns", [](D& d) { return d.arithmetic(Op::fns, 3); }},
+      {"vabsdiff4", [](D& d) { return d.bytes_apart(); }},
       {"setp", [](D& d) { return d.compare(); }},
       {"set", [](D& d) { return d.compare(); }},
       {"selp", [](D& d) { return d.select(); }},

@@ -87,6 +87,7 @@ class FunctionDecoder {
   Status bits();
   Status permute();
   Status dot();
+  Status bytes_apart();
   Status test();
   Status math(Op op);
   Status min_max(bool maximum);
@@ -96,6 +97,7 @@ class FunctionDecoder {
   Status load();
   Status store();
   Status atomic(bool reduce);
+  Status atomic_vector(Instr in, Type type);
   Status convert_address();
   Status is_space();
   Status fence();

@@ -200,6 +200,7 @@ Status FunctionDecoder::atomic(bool reduces) {
     in.mode = static_cast<uint8_t>(op);
     known = true;
   }
+  const bool vector = take("v2") || take("v4") || take("v8");
   const Type type = take_type();
   if (Status taken = all_taken(); !taken) return taken;
   const auto op = static_cast<AtomicOp>(in.mode);
@@ -220,6 +221,7 @@ Status FunctionDecoder::atomic(bool reduces) {
   in.count = static_cast<uint16_t>(type);
   in.run = op_atomic;
   in.signs = reduces;
+  if (vector) return atomic_vector(in, type);
   if (Status read = set(in.b, source(at_->operands[1 + skipped], type)); !read) return read;
   in.c = in.b;
   if (op == AtomicOp::cas) {
@@ -230,6 +232,41 @@ Status FunctionDecoder::atomic(bool reduces) {
   }
   if (Status read = address(at_->operands[skipped], in); !read) return read;
   emit(in);
+  return {};
+}
+
+// Each element is an atomic of its own; sources are read before a destination is written.
+Status FunctionDecoder::atomic_vector(Instr in, Type type) {
+  const bool reduces = in.signs;
+  const Operand& sources = at_->operands[reduces ? 1 : 2];
+  const size_t count = at_->has("v2") ? 2 : at_->has("v4") ? 4 : 8;
+  const auto fits = [&](const Operand& one) {
+    return one.kind == Operand::Kind::vector && one.parts.size() == count;
+  };
+  if (!is_float(type) || type == Type::f64 || count * bytes_of(type) > 16 || !fits(sources) ||
+      !(reduces || fits(at_->operands[0]))) {
+    return refuse("no such operation");
+  }
+  if (Status read = address(at_->operands[reduces ? 0 : 1], in); !read) return read;
+  const int64_t first = in.imm;
+  std::vector<int32_t> olds;
+  for (size_t k = 0; k < count; ++k) {
+    in.imm = first + static_cast<int64_t>(k * in.bytes);
+    if (Status read = set(in.b, source(sources.parts[k], type)); !read) return read;
+    in.c = in.b;
+    in.d = scratch(4);
+    olds.push_back(in.d);
+    emit(in);
+  }
+  for (size_t k = 0; k < count && !reduces; ++k) {
+    Instr move = fresh();
+    move.a = olds[k];
+    const Operand& d = at_->operands[0].parts[k];
+    if (Status read = set(move.d, destination(d, in.bytes)); !read) return read;
+    if (Status made = emit_op({Op::mov, in.bytes == 2 ? Type::b16 : Type::b32}, move); !made) {
+      return made;
+    }
+  }
   return {};
 }
 
@@ -275,7 +312,8 @@ Status FunctionDecoder::is_space() {
 }
 
 Status FunctionDecoder::fence() {
-  take_any({"sc", "acq_rel", "acquire", "release", "cta", "gpu", "sys", "gl", "cluster", "level"});
+  take_any({"sc", "acq_rel", "acquire", "release", "cta", "gpu", "sys", "gl", "cluster", "level",
+            "proxy", "async", "alias", "mbarrier_init"});
   if (Status taken = all_taken(); !taken) return taken;
   return plain(op_fence);
 }

@@ -253,9 +253,10 @@ Result<uint64_t> FunctionDecoder::symbol(const Operand& operand, Space& space) {
 }
 
 Status FunctionDecoder::special(const Operand& operand, int32_t d, unsigned bytes) {
+  if (bytes != 2 && bytes != 4 && bytes != 8) return refuse("a register has another width");
   if (operand.name == "WARP_SZ") {
     Instr in = fresh();
-    const OpKey key{Op::mov, bytes == 8 ? Type::b64 : Type::b32};
+    const OpKey key{Op::mov, bytes == 8 ? Type::b64 : bytes == 4 ? Type::b32 : Type::b16};
     in.d = d;
     in.a = draft_.constant(kLanes, bytes);
     return emit_op(key, in);

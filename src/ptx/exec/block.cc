@@ -179,12 +179,18 @@ Block::Outcome Block::run() {
       const uint64_t before = w.lane_instructions;
       const WarpState state = run_warp(w);
       if (state == WarpState::failed || grid->failed()) return Outcome::ended;
-      ran = ran || w.lane_instructions != before;
-      if (state == WarpState::turn_over) all_spun = all_spun && w.spun;
+      const bool moved = w.lane_instructions != before;
+      ran = ran || moved;
+      if (state == WarpState::turn_over)
+        all_spun = all_spun && w.spun;
+      else if (moved)  // as far as a barrier: it waits for this block, not for others
+        all_spun = false;
       if (state != WarpState::ended) continue;
       all_spun = false;
       --live_warps;
-      for (unsigned id = 0; id < std::size(barriers); ++id) complete(id);
+      for (unsigned id = 0; id < std::size(barriers); ++id) {
+        if (barriers[id].used) complete(id);
+      }
     }
     if (live_warps == 0) return Outcome::ended;
     if (!ran) {

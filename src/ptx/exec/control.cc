@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 
 #include "ptx/exec/builtins.h"
@@ -90,10 +89,6 @@ uint64_t uniform_value(const Warp& w, Special which) {
   const auto of = [&](Special first, const uint32_t* values) {
     return values[n - static_cast<unsigned>(first)];
   };
-  using std::chrono::steady_clock;
-  const auto clock = [] {
-    return static_cast<uint64_t>(steady_clock::now().time_since_epoch().count());
-  };
   switch (which) {
     case Special::ntid_x:
     case Special::ntid_y:
@@ -119,9 +114,9 @@ uint64_t uniform_value(const Warp& w, Special which) {
       return w.grid->id;
     case Special::clock:
     case Special::clock64:
-      return clock();
+      return w.grid->device->clock();
     case Special::clock_hi:
-      return clock() >> 32;
+      return w.grid->device->clock() >> 32;
     case Special::globaltimer:
     case Special::globaltimer_lo:
       return w.grid->device->now_ns();
@@ -170,21 +165,29 @@ bool differs_by_lane(Special which) {
          (which >= Special::lanemask_eq && which <= Special::lanemask_gt);
 }
 
-void put(Warp& w, int32_t d, unsigned bytes, unsigned lane, uint64_t value) {
-  std::memcpy(w.to<uint8_t>(d) + size_t{lane} * bytes, &value, bytes);
+template <typename T>
+void put_special(Warp& w, const Instr& in, uint32_t mask, Special which) {
+  T* d = w.to<T>(in.d);
+  if (!differs_by_lane(which)) return broadcast(d, uniform_value(w, which), mask);
+  for (unsigned i = 0; i < kLanes; ++i) {
+    if ((mask >> i & 1) != 0) d[i] = static_cast<T>(lane_value(w, which, i));
+  }
 }
 
 }  // namespace
 
 Flow op_special(Warp& w, const Instr& in, uint32_t mask) {
   const auto which = static_cast<Special>(in.mode);
-  const bool by_lane = differs_by_lane(which);
-  const uint64_t value = by_lane ? 0 : uniform_value(w, which);
   if (which >= Special::clock && which <= Special::globaltimer_hi) note_spin(w);
-  for (uint32_t left = mask; left != 0; left &= left - 1) {
-    const auto i = static_cast<unsigned>(std::countr_zero(left));
-    put(w, in.d, in.d_bytes, i, by_lane ? lane_value(w, which, i) : value);
-  }
+  const bool row = which <= Special::tid_z && mask == kAllLanes && in.d_bytes == 4;
+  if (row)
+    std::memcpy(w.to<uint32_t>(in.d), w.thread_index[in.mode], sizeof w.thread_index[0]);
+  else if (in.d_bytes == 8)
+    put_special<uint64_t>(w, in, mask, which);
+  else if (in.d_bytes == 4)
+    put_special<uint32_t>(w, in, mask, which);
+  else
+    put_special<uint16_t>(w, in, mask, which);
   return Flow::next;
 }
 

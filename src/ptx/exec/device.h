@@ -6,6 +6,7 @@
 // Implementations are safe from any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -31,6 +32,10 @@ class Device {
   // True: nobody waits for the grid any more; it ends at the next occasion.
   virtual bool cancelled() = 0;
   virtual uint64_t now_ns() = 0;  // %globaltimer
+  // %clock64. Goes on while a kernel runs, whatever time now_ns() tells.
+  virtual uint64_t clock() {
+    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
 };
 
 }  // namespace sealane::ptx

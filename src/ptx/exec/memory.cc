@@ -77,6 +77,26 @@ SEALANE_UNWATCHED void load_row(T* d, const uint8_t* from, uint32_t mask, unsign
   }
 }
 
+// All lanes' vectors, one behind the other in memory, and one register for each part: the host
+// does it with shuffles where it has them.
+template <typename T, unsigned Parts>
+SEALANE_UNWATCHED void split_vectors(T* const* d, const uint8_t* memory) {
+  T row[kLanes * Parts];
+  std::memcpy(row, memory, sizeof row);
+  for (unsigned k = 0; k < Parts; ++k) {
+    for (unsigned i = 0; i < kLanes; ++i) d[k][i] = row[i * Parts + k];
+  }
+}
+
+template <typename T, unsigned Parts>
+SEALANE_UNWATCHED void join_vectors(uint8_t* memory, const T* const* a) {
+  T row[kLanes * Parts];
+  for (unsigned k = 0; k < Parts; ++k) {
+    for (unsigned i = 0; i < kLanes; ++i) row[i * Parts + k] = a[k][i];
+  }
+  std::memcpy(memory, row, sizeof row);
+}
+
 // One element of every lane; lane i's is at memory + (i - first) * stride.
 SEALANE_UNWATCHED void load_strided(Warp& w, const Instr& in, int32_t d, const uint8_t* memory,
                                     uint32_t mask, unsigned first, uint32_t stride) {
@@ -97,11 +117,6 @@ SEALANE_UNWATCHED void load_strided(Warp& w, const Instr& in, int32_t d, const u
   }
 }
 
-template <typename T>
-void broadcast(T* d, uint64_t bits, uint32_t mask) {
-  const T value = static_cast<T>(bits);
-  for (unsigned i = 0; i < kLanes; ++i) d[i] = (mask >> i & 1) != 0 ? value : d[i];
-}
 SEALANE_UNWATCHED void load_same(Warp& w, const Instr& in, int32_t d, const uint8_t* memory,
                                  uint32_t mask) {
   const uint64_t bits = read_element(memory, in.bytes, in.signs);
@@ -125,6 +140,40 @@ SEALANE_UNWATCHED void store_strided(Warp& w, const Instr& in, int32_t a, uint8_
 
 int32_t part(const Warp& w, const Instr& in, unsigned k) {
   return in.count > 1 ? static_cast<int32_t>(w.kernel->lists[in.list + k]) : in.d;
+}
+
+template <typename T, unsigned Parts>
+void load_vector_row(Warp& w, const Instr& in, const uint8_t* memory) {
+  T* d[Parts];
+  for (unsigned k = 0; k < Parts; ++k) d[k] = w.to<T>(part(w, in, k));
+  split_vectors<T, Parts>(d, memory);
+}
+
+template <typename T, unsigned Parts>
+void store_vector_row(Warp& w, const Instr& in, uint8_t* memory) {
+  const T* a[Parts];
+  for (unsigned k = 0; k < Parts; ++k) a[k] = w.from<T>(part(w, in, k));
+  join_vectors<T, Parts>(memory, a);
+}
+
+// What a row of whole vectors needs, nullptr: go by elements.
+using LoadRow = void (*)(Warp&, const Instr&, const uint8_t*);
+using StoreRow = void (*)(Warp&, const Instr&, uint8_t*);
+
+LoadRow row_loader(const Instr& in, uint32_t mask) {
+  if (mask != kAllLanes || in.bytes != in.d_bytes) return nullptr;
+  if (in.bytes == 4 && in.count == 4) return load_vector_row<uint32_t, 4>;
+  if (in.bytes == 4 && in.count == 2) return load_vector_row<uint32_t, 2>;
+  if (in.bytes == 8 && in.count == 2) return load_vector_row<uint64_t, 2>;
+  return nullptr;
+}
+
+StoreRow row_storer(const Instr& in, uint32_t mask) {
+  if (mask != kAllLanes || in.bytes != in.d_bytes) return nullptr;
+  if (in.bytes == 4 && in.count == 4) return store_vector_row<uint32_t, 4>;
+  if (in.bytes == 4 && in.count == 2) return store_vector_row<uint32_t, 2>;
+  if (in.bytes == 8 && in.count == 2) return store_vector_row<uint64_t, 2>;
+  return nullptr;
 }
 
 // The space all lanes mean, and their addresses within it, if a generic access has one.
@@ -354,6 +403,10 @@ SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
   }
   if (in_one_piece(in, bytes)) return load_vectors(w, in, p, space, mask);
   if (const uint8_t* memory = together(w, p, space, bytes)) {
+    if (const LoadRow load = p.row ? row_loader(in, mask) : nullptr; load != nullptr) {
+      load(w, in, memory);
+      return Flow::next;
+    }
     for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
       if (p.same)
         load_same(w, in, part(w, in, k), memory, mask);
@@ -399,6 +452,10 @@ SEALANE_UNWATCHED Flow op_store(Warp& w, const Instr& in, uint32_t mask) {
   if (in_one_piece(in, bytes)) return store_vectors(w, in, p, space, mask);
   uint8_t* memory = p.row ? together(w, p, space, bytes) : nullptr;
   if (memory != nullptr && space != Space::constant) {
+    if (const StoreRow store = row_storer(in, mask); store != nullptr) {
+      store(w, in, memory);
+      return Flow::next;
+    }
     for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
       store_strided(w, in, part(w, in, k), memory, mask, p.first, bytes);
     }
@@ -448,6 +505,12 @@ Flow op_local_address(Warp& w, const Instr& in, uint32_t mask) {
 namespace {
 template <typename Fn>
 Flow map_addresses(Warp& w, const Instr& in, uint32_t mask, Fn fn) {
+  if (mask == kAllLanes && in.a_bytes == 8 && in.d_bytes == 8) {
+    const uint64_t* a = w.from<uint64_t>(in.a);
+    uint64_t* d = w.to<uint64_t>(in.d);
+    for (unsigned i = 0; i < kLanes; ++i) d[i] = fn(a[i]);
+    return Flow::next;
+  }
   for (uint32_t left = mask; left != 0; left &= left - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(left));
     const uint64_t from = in.a_bytes == 8 ? w.from<uint64_t>(in.a)[i] : w.from<uint32_t>(in.a)[i];

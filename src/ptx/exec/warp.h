@@ -91,4 +91,15 @@ struct Warp {
   }
 };
 
+// One value for the lanes of a mask.
+template <typename T>
+void broadcast(T* d, uint64_t bits, uint32_t mask) {
+  const T value = static_cast<T>(bits);
+  if (mask == kAllLanes) {
+    for (unsigned i = 0; i < kLanes; ++i) d[i] = value;
+  } else {
+    for (unsigned i = 0; i < kLanes; ++i) d[i] = (mask >> i & 1) != 0 ? value : d[i];
+  }
+}
+
 }  // namespace sealane::ptx

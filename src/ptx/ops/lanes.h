@@ -96,6 +96,9 @@ enum class Op : uint8_t {
   dp4a,
   dp2a_lo,
   dp2a_hi,
+  fns,
+  vabsdiff4,
+  vabsdiff4_add,
 };
 
 enum class Round : uint8_t { none, rn, rz, rm, rp, rni, rzi, rmi, rpi, rna };

@@ -216,11 +216,21 @@ class BodyParser {
     return instruction(std::move(made));
   }
 
+  // What is wrong with an operand, said of its instruction: it may be one with operands of a kind
+  // of its own.
+  static Error error_in(const Statement& made, std::string_view what) {
+    std::string name(made.opcode);
+    for (const std::string_view modifier : made.modifiers) name += concat(".", modifier);
+    const size_t line_ends = what.find(": ");
+    if (line_ends != std::string_view::npos) what.remove_prefix(line_ends + 2);
+    return text_error(made.line, concat(printable(name, 120), ": ", what));
+  }
+
   Status instruction(Statement made) {
     while (lexer_.peek().kind == TokenKind::dot_word) made.modifiers.push_back(lexer_.take().text);
     while (!lexer_.accept(';')) {
       Operand one;
-      if (Status read = operand(one, 0); !read) return read;
+      if (Status read = operand(one, 0); !read) return error_in(made, read.error().message);
       made.operands.push_back(std::move(one));
       if (made.operands.size() > 64) return unexpected("';'");
       if (!lexer_.accept(',') && !lexer_.peek().is(';')) return unexpected("',' or ';'");
