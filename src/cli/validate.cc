@@ -68,8 +68,8 @@ void add_validate(CLI::App& root, Invocation& invocation) {
   add_draws(*command, flags->draws);
   add_output(*command, "--json", flags->json, "Write the result to FILE, - is stdout");
   command->footer(
-      "How the points are chosen, and what they rest on: docs/validation.md, which also says how\n"
-      "to send us measurements (--blind).");
+      "How the points are chosen, and what they rest on: docs/validation.md, which\n"
+      "also says how to send us measurements (--blind).");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return validate(*flags); }; });
 }
