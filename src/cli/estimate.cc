@@ -15,12 +15,15 @@
 
 #include "base/byte_count.h"
 #include "cli/command.h"
+#include "cli/estimate_costs.h"
 #include "cli/estimate_flags.h"
 #include "cli/estimate_report.h"
 #include "cli/estimate_why.h"
 #include "cli/progress.h"
 #include "cli/suggest.h"
+#include "estimate/fleet.h"
 #include "estimate/timeline.h"
+#include "platform/writer.h"
 #include "report/output.h"
 #include "workload/nsys.h"
 #include "workload/trace.h"
@@ -58,6 +61,7 @@ Status check_outputs(const EstimateFlags& flags) {
   std::vector<report::NamedFile> outputs;
   if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
   if (!flags.trace.empty()) outputs.push_back({"--trace", flags.trace});
+  if (!flags.save_platform.empty()) outputs.push_back({"--save-platform", flags.save_platform});
   return report::check_outputs(outputs, inputs_of(flags));
 }
 
@@ -72,6 +76,11 @@ Status write(const EstimateFlags& flags, const std::string& text, const nlohmann
   }
   if (flags.trace.empty()) return {};
   return report::write_file(flags.trace, trace);
+}
+
+Status save_platform(const EstimateFlags& flags, const Platform& platform) {
+  if (flags.save_platform.empty()) return {};
+  return report::write_file(flags.save_platform, platform_text(platform));
 }
 
 // --- serving and traces
@@ -93,6 +102,7 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
       std::min(sealing_cores(plan.platform), flags.workers > 0 ? flags.workers : kWorkers);
   plan.seed = flags.serving.seed;
   plan.draws = flags.draws;
+  plan.parts = true;
   if (!flags.slots.empty()) {
     const auto bytes = parse_byte_count(flags.slots, kSlotsMost);
     if (!bytes) return usage_error("--slots: " + bytes.error().message);
@@ -104,13 +114,23 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
 
 Status report_serving(const EstimateFlags& flags, const EstimateSubject& subject,
                       const estimate::ServingPlan& plan,
-                      const std::vector<estimate::ServingRow>& rows, const Why* why) {
+                      const std::vector<estimate::ServingRow>& rows, const Why* why,
+                      const estimate::Fleet* fleet = nullptr) {
   std::string text = serving_text(subject, plan.platform, rows);
   nlohmann::json json = serving_json(subject, plan.platform, rows);
+  if (flags.prices.given()) {
+    text += price_text(subject, flags.prices, rows);
+    json["prices"] = price_json(subject, flags.prices, rows);
+  }
+  if (fleet != nullptr) {
+    text += fleet_text(*fleet, plan.platform);
+    json["fleet"] = fleet_json(*fleet);
+  }
   if (why != nullptr) {
     text += why_text(*why);
     json["rests_on"] = why_json(*why);
   }
+  if (Status status = save_platform(flags, plan.platform); !status) return status;
   return write(flags, text, json, flags.trace.empty() ? "" : estimate::chrome_trace(rows));
 }
 
@@ -133,6 +153,18 @@ Result<std::optional<Why>> find_why(const EstimateFlags& flags, const std::vecto
   if (!found) return found.error();
   why.leanings = *std::move(found);
   return std::optional<Why>(std::move(why));
+}
+
+// With --fleet.
+Result<std::optional<estimate::Fleet>> find_fleet(const EstimateFlags& flags,
+                                                  const estimate::ServingPlan& plan,
+                                                  const estimate::MakeFeed& make) {
+  if (!flags.fleet) return std::optional<estimate::Fleet>{};
+  const Progress progress;
+  progress.show("simulating fewer and more cores for each GPU");
+  auto fleet = estimate_fleet(plan, make, estimate::kFleetGoalPct);
+  if (!fleet) return fleet.error();
+  return std::optional<estimate::Fleet>(*std::move(fleet));
 }
 
 Status estimate_workload(EstimateFlags& flags) {
@@ -179,15 +211,19 @@ Status estimate_workload(EstimateFlags& flags) {
                                 plan->seed,
                                 given_flags(flags),
                                 model->bytes()};
-  const bool host_work = serving->flags.find("host-us") != std::string_view::npos;
   const auto unknowns = serving_unknowns(
-      *plan, flags.serving, host_work,
+      *plan, flags.serving, serving->flags,
       [&](const Platform& where, const workload::ServingOptions& options) {
         return *workload::make_serving(*serving, *model, estimate::roofline_of(where), options);
       });
   const auto why = find_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns);
   if (!why) return why.error();
-  return report_serving(flags, subject, *plan, *rows, *why ? &**why : nullptr);
+  const auto fleet = find_fleet(
+      flags, *plan,
+      [&](const Platform& where, const estimate::Draw& draw) { return *make(where, draw); });
+  if (!fleet) return fleet.error();
+  return report_serving(flags, subject, *plan, *rows, *why ? &**why : nullptr,
+                        *fleet ? &**fleet : nullptr);
 }
 
 Result<workload::Program> load(const std::string& path) {
@@ -200,6 +236,7 @@ Status estimate_traces(const EstimateFlags& flags) {
   if (flags.traces.size() > 1 && (!flags.json.empty() || !flags.trace.empty())) {
     return usage_error("--json and --trace take one trace at a time");
   }
+  if (flags.fleet) return usage_error("--fleet means nothing to a trace");
   std::vector<workload::Program> programs;
   for (const std::string& path : flags.traces) {
     auto program = load(path);
@@ -237,6 +274,7 @@ Status estimate_training(EstimateFlags& flags) {
   if (Status status = only_flags(flags, kDdp, ddp_flags()); !status) return status;
   if (Status status = complete_ddp(flags); !status) return status;
   if (!flags.trace.empty()) return usage_error("--trace means nothing to 'ddp'");
+  if (flags.fleet) return usage_error("--fleet means nothing to 'ddp', which shows 1 to 1024 GPUs");
   const auto known = estimate::ddp_policies(flags.ddp.fabric);
   const std::vector<std::string> all(known.begin(), known.end());
   const auto policies = choose_policies(flags.policies, all, all);
@@ -275,10 +313,15 @@ Status estimate_training(EstimateFlags& flags) {
   std::string text = nccl ? nccl_text(subject, *platform, flags.ddp, *rows, needs, scaling)
                           : ddp_text(subject, *platform, flags.ddp, *rows, needs);
   nlohmann::json json = ddp_json(subject, *platform, flags.ddp, batch, *rows, needs, scaling);
+  if (flags.prices.given()) {
+    text += ddp_price_text(flags.prices, flags.ddp, *rows);
+    json["prices"] = ddp_price_json(flags.prices, flags.ddp, *rows);
+  }
   if (*why) {
     text += why_text(**why);
     json["rests_on"] = why_json(**why);
   }
+  if (Status status = save_platform(flags, *platform); !status) return status;
   return write(flags, text, json, "");
 }
 
@@ -312,6 +355,7 @@ void add_estimate(CLI::App& root, Invocation& invocation) {
       "  sealane estimate --list\n"
       "  sealane estimate --workload flexgen --model opt-66b --platform h100-sxm\n"
       "  sealane estimate --workload vllm --model opt-30b --samples 4 --json vllm.json\n"
+      "  sealane estimate --workload decode --graphs none --platform b200-tdx --fleet\n"
       "  sealane estimate --workload ddp --model gpt2-xl --gpus 64\n"
       "  sealane estimate --workload ddp --fabric nccl --machines 128 --why\n"
       "  sealane estimate runs/training    Nsight CSV: runs/training_cuda_*_trace.csv\n"

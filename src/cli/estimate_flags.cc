@@ -83,6 +83,16 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
   declare.count("concurrency", to.concurrency, "decode: sequences at a time [16]", 100'000);
   declare.number("host-us", to.host_us, "The engine's own work for each step [1000]", 0, 10'000'000,
                  "US");
+  declare.option("graphs", flags.graphs, "decode: how a step is launched [full]",
+                 "none|piecewise|full");
+  declare.number("kernels-per-layer", to.kernels_per_layer,
+                 "decode: launched one by one without graphs [10]", 1, 1'000, "N");
+  declare.number("dispatch-us", to.dispatch_us, "decode: the framework's work before a launch [9]",
+                 0, 100'000, "US");
+  declare
+      .option("step-copies", to.step_copies,
+              "decode: small copies in of every step, and one out; 0: none [5]", "N")
+      ->check(whole_number(0, 10'000));
   declare.count("prefix", to.prefix, "kv-restore: tokens brought back [4096]", 10'000'000);
   declare.number("read-gb-per-s", to.read_gb_per_s, "load: of the file; 0: it is in memory [0]", 0,
                  1'000, "GB/S");
@@ -140,6 +150,16 @@ void declare(CLI::App& command, EstimateFlags& flags) {
   command.add_option("--seed", flags.serving.seed, "Of everything random [1]")->type_name("N");
   add_draws(command, flags.draws);
   command.add_flag("--why", flags.why, "Show which numbers the result rests on most");
+  command.add_flag("--fleet", flags.fleet,
+                   "Show the loss by cores for each GPU, where GPUs share the host");
+  for (const auto& [name, to, help] :
+       {std::tuple("--gpu-price", &flags.prices.gpu_per_hour, "Of a GPU for an hour"),
+        std::tuple("--core-price", &flags.prices.core_per_hour,
+                   "Of a core for an hour: what a unit of work costs is shown")}) {
+    command.add_option(name, *to, help)->type_name("P")->check(real_number(0, 1'000'000));
+  }
+  add_output(command, "--save-platform", flags.save_platform,
+             "Write the platform, 'local' above all, as a file to keep");
   add_output(command, "--json", flags.json, "Write the result to FILE, - is stdout");
   add_output(command, "--trace", flags.trace,
              "Write a Chrome trace (Perfetto) of the end of the run");
@@ -209,6 +229,14 @@ Status complete_serving(EstimateFlags& flags) {
     }
     flags.serving.swap_unit = static_cast<SwapUnit>(found - units.begin());
   }
+  if (flags.graphs.empty()) return {};
+  const std::vector<std::string> graphs{"none", "piecewise", "full"};
+  const auto found = std::find(graphs.begin(), graphs.end(), flags.graphs);
+  if (found == graphs.end()) {
+    return usage_error(
+        fmt::format("--graphs: unknown '{}'{}", flags.graphs, did_you_mean(flags.graphs, graphs)));
+  }
+  flags.serving.graphs = static_cast<workload::Graphs>(found - graphs.begin());
   return {};
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "estimate/ddp.h"
+#include "estimate/price.h"
 #include "estimate/serving.h"
 #include "platform/platform.h"
 #include "workload/serving/serving.h"
@@ -33,10 +34,14 @@ struct EstimateFlags {
   bool list = false;
   uint32_t draws = estimate::kDraws;
   bool why = false;
+  bool fleet = false;
+  estimate::Prices prices;
+  std::string save_platform;
 
   workload::ServingOptions serving;
   std::string lengths;
   std::string swap_unit;
+  std::string graphs;
 
   estimate::DdpOptions ddp;
   std::string bucket;

@@ -128,6 +128,26 @@ json ddp_row_json(const estimate::DdpRow& row, double samples) {
   return to;
 }
 
+// Where each loss goes, once it is one.
+std::string parts_text(std::span<const estimate::ServingRow> rows) {
+  Table table({{"of the loss, points", Align::left}, {"launches"}, {"copies"}, {"waiting"}});
+  bool any = false;
+  for (const auto& row : rows) {
+    if (!row.parts || row.policy == "off") continue;
+    any = true;
+    table.add_row({row.policy, fmt::format("{:.1f}", row.parts->launches),
+                   fmt::format("{:.1f}", row.parts->copies),
+                   fmt::format("{:.1f}", row.parts->waiting)});
+  }
+  if (!any) return {};
+  return "\n" + table.text() +
+         wrapped(
+             "Launches: what CC adds to launches, other calls and kernels, which no policy takes "
+             "away. Copies: sealing and tolls. Waiting: what is lost even if both cost nothing, "
+             "because callers block and copies take turns.",
+             0);
+}
+
 }  // namespace
 
 std::string serving_text(const EstimateSubject& subject, const Platform& platform,
@@ -173,7 +193,7 @@ std::string serving_text(const EstimateSubject& subject, const Platform& platfor
     table.add_row(cells);
   }
   return headline(subject, platform) + table.text() + (ranges ? kRangeNote : "") +
-         below_nothing(rows);
+         below_nothing(rows) + parts_text(rows);
 }
 
 json serving_json(const EstimateSubject& subject, const Platform& platform,
@@ -201,6 +221,11 @@ json serving_json(const EstimateSubject& subject, const Platform& platform,
     }
     if (row.latency_p50_ms) to["latency_p50_ms"] = *row.latency_p50_ms;
     if (row.latency_p99_ms) to["latency_p99_ms"] = *row.latency_p99_ms;
+    if (row.parts) {
+      to["loss_parts"] = {{"launches", row.parts->launches},
+                          {"copies", row.parts->copies},
+                          {"waiting", row.parts->waiting}};
+    }
     if (!row.timeline.empty()) to["timeline"] = timeline_json(row.timeline);
   }
   result["policy_order"] = std::move(order);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The platform `local`: this machine's cores, memory, sealing and copy rates, measured now, with
-// the GPU and link of h100-tdx, which nobody can measure here.
+// The platform `local`: this machine's cores, memory and its bandwidth, the rates of every engine
+// that runs here and of copies, measured now, with the GPU and link of h100-tdx, which nobody can
+// measure here.
 #pragma once
 
 #include "base/result.h"

@@ -12,6 +12,7 @@
 #include "cli/draws_option.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
+#include "cli/validate_blind.h"
 #include "cli/validate_report.h"
 #include "estimate/validation.h"
 #include "report/output.h"
@@ -21,11 +22,16 @@ namespace {
 
 struct Flags {
   std::string data;
+  std::string blind;
   std::string json;
   uint32_t draws = estimate::kDraws;
 };
 
 Status validate(const Flags& flags) {
+  if (!flags.blind.empty()) {
+    if (!flags.data.empty()) return usage_error("--data means nothing to --blind");
+    return validate_blind({flags.blind, flags.json, flags.draws});
+  }
   if (!flags.json.empty()) {
     if (Status status = report::check_writable(flags.json); !status) return status;
   }
@@ -55,9 +61,15 @@ void add_validate(CLI::App& root, Invocation& invocation) {
       ->add_option("--data", flags->data,
                    "Directory whose nsys/ has pairs NAME-off, NAME-on of Nsight CSV exports")
       ->type_name("DIR");
+  command
+      ->add_option("--blind", flags->blind,
+                   "Directory with manifest.toml and measured.csv: foretold first, then compared")
+      ->type_name("DIR");
   add_draws(*command, flags->draws);
   add_output(*command, "--json", flags->json, "Write the result to FILE, - is stdout");
-  command->footer("How the points are chosen, and what they rest on: docs/validation.md.");
+  command->footer(
+      "How the points are chosen, and what they rest on: docs/validation.md, which\n"
+      "also says how to send us measurements (--blind).");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return validate(*flags); }; });
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -136,7 +137,15 @@ double median(const std::vector<double>& sorted) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-std::string score_text(const std::vector<Score>& scores) {
+size_t sources_of(const estimate::Validation& validation) {
+  std::set<std::string> sources;
+  for (const Check& check : validation.checks) {
+    if (check.is_number()) sources.insert(check.source);
+  }
+  return sources.size();
+}
+
+std::string score_text(const std::vector<Score>& scores, size_t sources, const std::string& truth) {
   Table table({{"of those that set no parameter", Align::left},
                {"points"},
                {"median"},
@@ -153,14 +162,19 @@ std::string score_text(const std::vector<Score>& scores) {
                                                       static_cast<double>(score.ranged))
                                     : "-"});
   }
+  const Score& all = scores.back();
   return table.text() +
-         wrapped(
-             fmt::format("Median and worst error are of the published number. {} more set a "
-                         "parameter. An interval says what the platforms' numbers leave open, so "
-                         "where fewer than four out of five lie inside, the model leaves "
-                         "something out: trust it there no further than the worst error.",
-                         scores.back().calibrated),
-             0);
+         wrapped(fmt::format(
+                     "{} numbers from {} source{}; {} of them, {:.0f} %, set no parameter and are "
+                     "counted. Median and worst error are of the {} number. An interval "
+                     "says what the platforms' numbers leave open, so "
+                     "where fewer than four out of five lie inside, the model leaves "
+                     "something out: trust it there no further than the worst error.",
+                     all.points + all.calibrated, sources, sources == 1 ? "" : "s", all.points,
+                     100.0 * static_cast<double>(all.points) /
+                         static_cast<double>(std::max<size_t>(1, all.points + all.calibrated)),
+                     truth),
+                 0);
 }
 
 // Each note once, with the rows it is about.
@@ -173,7 +187,8 @@ std::string notes_text(const estimate::Validation& validation) {
     if (found == notes.end()) found = notes.insert(found, {check.note, {}});
     found->second.push_back(check.what);
   }
-  std::string text = "What a comparison assumes:\n";
+  if (notes.empty() && validation.notes.empty()) return {};
+  std::string text = notes.empty() ? "\n" : "\nWhat a comparison assumes:\n";
   for (const auto& [note, rows] : notes) {
     const std::string more =
         rows.size() > 1 ? fmt::format(" (and {} more)", rows.size() - 1) : std::string();
@@ -185,18 +200,18 @@ std::string notes_text(const estimate::Validation& validation) {
 
 }  // namespace
 
-std::string validation_text(const estimate::Validation& validation) {
-  Table table(
-      {{"what", Align::left}, {"published"}, {"model"}, {"80 %"}, {"error"}, {"", Align::left}});
+std::string validation_text(const estimate::Validation& validation, const std::string& title,
+                            const std::string& truth) {
+  Table table({{"what", Align::left}, {truth}, {"model"}, {"80 %"}, {"error"}, {"", Align::left}});
   std::string group;
   for (const Check& check : validation.checks) {
     if (check.group != group && !group.empty()) table.add_rule();
     group = check.group;
     add_row(table, check);
   }
-  return "PUBLISHED measurements next to SIMULATED ones\n\n" + table.text() +
+  return title + "\n\n" + table.text() +
          "'c': it set a parameter, so it is no evidence. '*': outside the interval.\n\n" +
-         score_text(scores_of(validation)) + "\n" + notes_text(validation);
+         score_text(scores_of(validation), sources_of(validation), truth) + notes_text(validation);
 }
 
 json validation_json(const estimate::Validation& validation) {
@@ -229,6 +244,7 @@ json validation_json(const estimate::Validation& validation) {
   return {{"kind", "validation"},
           {"checks", std::move(checks)},
           {"scores", std::move(scores)},
+          {"sources", sources_of(validation)},
           {"notes", validation.notes}};
 }
 

@@ -12,7 +12,11 @@
 
 namespace sealane::cli {
 
-std::string validation_text(const estimate::Validation& validation);
+constexpr const char* kPublishedTitle = "PUBLISHED measurements next to SIMULATED ones";
+
+std::string validation_text(const estimate::Validation& validation,
+                            const std::string& title = kPublishedTitle,
+                            const std::string& truth = "published");
 nlohmann::json validation_json(const estimate::Validation& validation);
 
 }  // namespace sealane::cli

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <future>
 
 #include "platform/spread.h"
@@ -122,11 +123,36 @@ Result<std::vector<ServingRow>> run_once(const ServingPlan& plan, const Draw& dr
   return rows;
 }
 
+// The same once more with launches, then with copies too, as they are without CC.
+template <typename Run>
+Status add_parts(std::vector<ServingRow>& rows, const ServingPlan& plan, Run& run) {
+  ServingPlan other = plan;
+  other.timeline_spans = 0;
+  other.platform = with_open_launches(plan.platform);
+  const auto launched = run_once(other, {}, run);
+  if (!launched) return launched.error();
+  other.platform = with_open_copies(other.platform);
+  const auto copied = run_once(other, {}, run);
+  if (!copied) return copied.error();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double without_launches = (*launched)[i].loss_pct;
+    const double without_both = (*copied)[i].loss_pct;
+    rows[i].parts = LossParts{.launches = rows[i].loss_pct - without_launches,
+                              .copies = without_launches - without_both,
+                              .waiting = without_both};
+  }
+  return {};
+}
+
 // One after the other: each is as many simulations as there are policies.
 template <typename Run>
 Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
   auto rows = run_once(plan, {}, run);
-  if (!rows || plan.draws == 0) return rows;
+  if (!rows) return rows;
+  if (plan.parts) {
+    if (Status status = add_parts(*rows, plan, run); !status) return status.error();
+  }
+  if (plan.draws == 0) return rows;
   std::vector<std::vector<ServingRow>> all;
   ServingPlan other = plan;
   other.timeline_spans = 0;
@@ -168,11 +194,37 @@ workload::Roofline roofline_of(const Platform& platform) {
           .host_bytes = platform.host.memory_bytes};
 }
 
+std::span<const AssumedOption> assumed_options() {
+  using workload::ServingOptions;
+  static constexpr std::array<AssumedOption, 3> kAll{
+      {{"host-us", workload::kHostUs, 1.0, &ServingOptions::host_us},
+       {"kernels-per-layer", workload::kKernelsPerLayer, 0.3, &ServingOptions::kernels_per_layer},
+       {"dispatch-us", workload::kDispatchUs, 1.24, &ServingOptions::dispatch_us}}};
+  return kAll;
+}
+
 workload::ServingOptions drawn(const workload::ServingOptions& options, const Draw& draw) {
   workload::ServingOptions result = options;
-  if (draw.count == 0 || options.host_us) return result;
-  const double spread = usual_spread(Knowledge::assumed);
-  result.host_us = workload::kHostUs * drawn_factor("host_us", spread, draw.index, draw.count);
+  if (draw.count == 0) return result;
+  for (const AssumedOption& each : assumed_options()) {
+    if (options.*each.option) continue;
+    const std::string name(each.flag);
+    result.*each.option = each.value * drawn_factor(name, each.spread, draw.index, draw.count);
+  }
+  return result;
+}
+
+workload::Program drawn(const workload::Program& program, const Draw& draw) {
+  workload::Program result = program;
+  if (draw.count == 0) return result;
+  const double times = drawn_factor("recorded run", kRunSpread, draw.index, draw.count);
+  const auto scale = [&](Duration& time) {
+    time = Duration(std::llround(static_cast<double>(time.count()) * times));
+  };
+  for (workload::Operation& operation : result) {
+    scale(operation.think);
+    if (auto* launch = std::get_if<workload::Launch>(&operation.action)) scale(launch->run_time);
+  }
   return result;
 }
 
@@ -189,8 +241,9 @@ Result<std::vector<ServingRow>> estimate_serving(const ServingPlan& plan, const 
 
 Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
                                                  const workload::Program& program) {
-  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup, const Draw&) {
-    return row_of(policy, sim::simulate(program, setup));
+  return run_all(plan, [&](const Policy& policy, const sim::Setup& setup, const Draw& draw) {
+    if (draw.count == 0) return row_of(policy, sim::simulate(program, setup));
+    return row_of(policy, sim::simulate(drawn(program, draw), setup));
   });
 }
 

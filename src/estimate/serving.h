@@ -18,6 +18,7 @@
 #include "core/budget.h"
 #include "core/policy.h"
 #include "estimate/interval.h"
+#include "estimate/loss_parts.h"
 #include "estimate/rests_on.h"
 #include "platform/platform.h"
 #include "sim/sim.h"
@@ -48,6 +49,7 @@ struct ServingRow {
   std::optional<double> latency_p50_ms;
   std::optional<double> latency_p99_ms;
   std::vector<sim::Span> timeline;
+  std::optional<LossParts> parts;  // of loss_pct, if they were asked for
 
   // Four out of five (interval.h); all zero if nothing was drawn.
   Interval throughput_range;
@@ -64,10 +66,26 @@ struct ServingPlan {
   uint64_t seed = 1;
   size_t timeline_spans = 0;
   uint32_t draws = 0;  // of platforms; 0: predictions without their uncertainty
+  bool parts = false;  // say where each loss goes: two more runs
 };
+
+// What a workload takes for granted if nobody gives it, and how far it may be off: engines need
+// from half a millisecond to several of the host for a step.
+struct AssumedOption {
+  std::string_view flag;  // without dashes
+  double value = 0;
+  double spread = 0;
+  std::optional<double> workload::ServingOptions::*option = nullptr;
+};
+std::span<const AssumedOption> assumed_options();
 
 // Options as they may be: what was not given and is only assumed varies like a platform's numbers.
 workload::ServingOptions drawn(const workload::ServingOptions& options, const Draw& draw);
+
+// A recorded run is one of many that might have been: its host and kernel times vary by so much
+// from run to run, profiler included.
+constexpr double kRunSpread = 0.10;
+workload::Program drawn(const workload::Program& program, const Draw& draw);
 
 // `make` gives every policy a program of its own, as it runs on that platform and in that draw. An
 // internal error if the simulator finds a broken promise, which would be a bug of ours.
@@ -77,12 +95,13 @@ Result<std::vector<ServingRow>> estimate_program(const ServingPlan& plan,
                                                  const workload::Program& program);
 
 // What the losses, or of a program the slowdowns, rest on, `off` first (rests_on.h). `options` are
-// those that `make` takes; host work that they do not give is among it, if `host_work`.
+// those that `make` takes, and `read` the flags that the workload reads: what is assumed of them
+// and was not given is among it.
 using MakeWith = std::function<std::unique_ptr<workload::Feed>(const Platform&,
                                                                const workload::ServingOptions&)>;
 std::vector<Unknown> serving_unknowns(const ServingPlan& plan,
-                                      const workload::ServingOptions& options, bool host_work,
-                                      const MakeWith& make);
+                                      const workload::ServingOptions& options,
+                                      std::string_view read, const MakeWith& make);
 std::vector<Unknown> program_unknowns(const ServingPlan& plan, const workload::Program& program);
 
 }  // namespace sealane::estimate

@@ -126,6 +126,85 @@ TEST(ServingEstimate, AStepThatWasMeasuredIsTakenAsItIs) {
   }
 }
 
+// Launches, copies and waiting are all there is, and each is where it belongs.
+TEST(ServingEstimate, ALossIsLaunchesCopiesAndWaiting) {
+  const auto parts_of = [](workload::Graphs graphs, const char* policy) {
+    ServingPlan plan;
+    plan.platform = *find_platform("b200-tdx");
+    plan.policies = {*find_serving_policy(policy)};
+    plan.parts = true;
+    workload::ServingOptions options;
+    options.steps = 40;
+    options.step_ms = 1;  // so short that the host is never far ahead
+    options.graphs = graphs;
+    const auto rows = estimate_serving(plan, [&](const Platform& where, const Draw&) {
+      return *workload::make_serving(*workload::find_serving("decode"),
+                                     *workload::find_model("llama-3-8b"), roofline_of(where),
+                                     options);
+    });
+    EXPECT_TRUE(rows);
+    const ServingRow& row = rows->back();
+    EXPECT_TRUE(row.parts);
+    EXPECT_NEAR(row.parts->launches + row.parts->copies + row.parts->waiting, row.loss_pct, 1e-9);
+    return *row.parts;
+  };
+  const LossParts graph = parts_of(workload::Graphs::full, "stock");
+  const LossParts eager = parts_of(workload::Graphs::none, "stock");
+  const LossParts pieces = parts_of(workload::Graphs::piecewise, "stock");
+  EXPECT_GT(eager.launches, 30);
+  EXPECT_LT(graph.launches, 5);
+  EXPECT_GT(pieces.launches, graph.launches);
+  EXPECT_LT(pieces.launches, eager.launches);
+  EXPECT_GT(graph.waiting, graph.launches) << "a host that cannot work ahead waits";
+  // Callers that do not block do not wait, and launches are still there.
+  const LossParts ours = parts_of(workload::Graphs::none, "sealane");
+  EXPECT_LT(ours.waiting, 2);
+  EXPECT_GT(ours.launches, 30);
+}
+
+// A device that encrypts its own link: nothing is sealed in software, and nothing is left for us.
+TEST(ServingEstimate, WhereNothingIsSealedInSoftwareWeStepAside) {
+  workload::ServingOptions options;
+  options.steps = 1;
+  options.batch = 4;
+  Rows rows = serve("flexgen", "opt-13b", options, "b200-tdisp");
+  EXPECT_LT(rows["stock"].loss_pct, 4);
+  EXPECT_EQ(rows["sealane"].throughput, rows["stock"].throughput);
+  EXPECT_EQ(rows["sealane"].worker_cores, 0);
+}
+
+// A CPU without AVX512 seals slower, and both AMD hosts slower than the copies they serve.
+TEST(ServingEstimate, AmdHostsSealAsTheyWereMeasured) {
+  workload::ServingOptions options;
+  options.steps = 1;
+  options.batch = 4;
+  Rows milan = serve("flexgen", "opt-13b", options, "h100-milan", 1);
+  Rows genoa = serve("flexgen", "opt-13b", options, "h100-genoa", 1);
+  EXPECT_GT(milan["stock"].loss_pct, 60);
+  EXPECT_LT(milan["sealane"].loss_pct, milan["stock"].loss_pct);
+  EXPECT_GT(genoa["sealane"].throughput, milan["sealane"].throughput);
+}
+
+// A recorded run is one of many: its own times are not surer than they are.
+TEST(ServingEstimate, ARecordedRunIsDrawnToo) {
+  workload::Program program(1);
+  program[0].think = Duration{1'000'000};
+  program[0].action = workload::Launch{workload::StreamId{1}, Duration{2'000'000}};
+  double least = 1e9;
+  double most = 0;
+  for (uint32_t i = 0; i < kDraws; ++i) {
+    const workload::Program other = drawn(program, {i, kDraws});
+    const auto think = static_cast<double>(other[0].think.count()) / 1e6;
+    EXPECT_NEAR(static_cast<double>(std::get<workload::Launch>(other[0].action).run_time.count()),
+                2e6 * think, 2);
+    least = std::min(least, think);
+    most = std::max(most, think);
+  }
+  EXPECT_LT(least, 0.92);
+  EXPECT_GT(most, 1.08);
+  EXPECT_EQ(drawn(program, {}), program);
+}
+
 // What is assumed varies, what is given does not.
 TEST(ServingEstimate, HostWorkThatNobodyGaveIsDrawn) {
   workload::ServingOptions options;

@@ -15,6 +15,7 @@ ServingPlan once(const ServingPlan& plan, const Platform& platform) {
   ServingPlan result = plan;
   result.platform = platform;
   result.draws = 0;
+  result.parts = false;
   result.timeline_spans = 0;
   return result;
 }
@@ -29,21 +30,23 @@ Values values_of(const Result<std::vector<ServingRow>>& rows, double ServingRow:
 }  // namespace
 
 std::vector<Unknown> serving_unknowns(const ServingPlan& plan,
-                                      const workload::ServingOptions& options, bool host_work,
-                                      const MakeWith& make) {
+                                      const workload::ServingOptions& options,
+                                      std::string_view read, const MakeWith& make) {
   const auto losses = [plan, make](const Platform& where, const workload::ServingOptions& with) {
     const auto feed = [&](const Platform& at, const Draw&) { return make(at, with); };
     return values_of(estimate_serving(once(plan, where), feed), &ServingRow::loss_pct);
   };
   std::vector<Unknown> unknowns =
       unknowns_of(plan.platform, [=](const Platform& where) { return losses(where, options); });
-  if (!host_work || options.host_us) return unknowns;
-  const double spread = usual_spread(Knowledge::assumed);
-  unknowns.push_back({"--host-us", Knowledge::assumed, spread, [=](int direction) {
-                        workload::ServingOptions with = options;
-                        with.host_us = workload::kHostUs * std::pow(1 + spread, direction);
-                        return losses(plan.platform, with);
-                      }});
+  for (const AssumedOption& each : assumed_options()) {
+    if (read.find(each.flag) == std::string_view::npos || options.*each.option) continue;
+    unknowns.push_back(
+        {"--" + std::string(each.flag), Knowledge::assumed, each.spread, [=](int direction) {
+           workload::ServingOptions with = options;
+           with.*each.option = each.value * std::pow(1 + each.spread, direction);
+           return losses(plan.platform, with);
+         }});
+  }
   return unknowns;
 }
 

@@ -17,7 +17,8 @@ namespace sealane::estimate {
 // Where they were recorded.
 inline constexpr const char* kTracedPlatform = "h100-nvl-tdx";
 
-// Every pair NAME-off, NAME-on in `data`/nsys, on that platform.
-Result<std::vector<Check>> check_traces(const std::string& data, const Platform& platform);
+// Every pair NAME-off, NAME-on in `data`/nsys, on that platform and in that draw.
+Result<std::vector<Check>> check_traces(const std::string& data, const Platform& platform,
+                                        const Draw& draw = {});
 
 }  // namespace sealane::estimate

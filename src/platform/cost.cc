@@ -134,13 +134,15 @@ Duration launch_time(const Gpu& gpu, bool cc) {
   return from_us(cc ? gpu.launch_cc_us : gpu.launch_off_us);
 }
 
-Duration record_surcharge(const Gpu& gpu, bool cc) {
-  return launch_time(gpu, cc) - launch_time(gpu, false);
+Duration call_surcharge(const Gpu& gpu, bool cc) {
+  return cc ? from_us(gpu.call_cc_us) : Duration{0};
 }
 
 Duration queue_time(const Gpu& gpu, bool cc) {
   return from_us(cc ? gpu.queue_cc_us : gpu.queue_off_us);
 }
+
+Duration queue_gap(const Gpu& gpu) { return queue_time(gpu, false); }
 
 Duration kernel_time(const Gpu& gpu, bool cc, Duration open_time) {
   if (!cc) return open_time;

@@ -63,10 +63,13 @@ Duration guard_check_time(const GuardCosts& guard, uint64_t bytes);
 Duration digest_time(const GuardCosts& guard, uint64_t bytes);
 
 Duration launch_time(const Gpu& gpu, bool cc);
-// An event is recorded by handing work to the device, as a kernel is launched: with CC the call
-// takes as much longer as a launch does.
-Duration record_surcharge(const Gpu& gpu, bool cc);
+// What CC adds to a call that hands something to the device and neither copies nor launches: an
+// event that is made or recorded, device memory that is allocated or freed.
+Duration call_surcharge(const Gpu& gpu, bool cc);
+// A kernel starts so long after its launch has returned, if the device is idle. One that waits
+// behind another follows it after queue_gap(), with CC as without: it has been handed over already.
 Duration queue_time(const Gpu& gpu, bool cc);
+Duration queue_gap(const Gpu& gpu);
 Duration kernel_time(const Gpu& gpu, bool cc, Duration open_time);
 
 }  // namespace sealane

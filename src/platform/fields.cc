@@ -62,6 +62,7 @@ std::vector<Field> fields_of(Platform& p) {
                  {"gpu.launch_cc_us", microseconds(p.gpu.launch_cc_us)},
                  {"gpu.queue_off_us", microseconds(p.gpu.queue_off_us)},
                  {"gpu.queue_cc_us", microseconds(p.gpu.queue_cc_us)},
+                 {"gpu.call_cc_us", microseconds(p.gpu.call_cc_us)},
                  {"gpu.kernel_slowdown", fraction(p.gpu.kernel_slowdown)},
                  {"gpu.device_copy_off_us", microseconds(p.gpu.device_copy_off_us)},
                  {"gpu.device_copy_cc_us", microseconds(p.gpu.device_copy_cc_us)},

@@ -75,6 +75,7 @@ struct Gpu {
   double launch_cc_us = 0;
   double queue_off_us = 0;  // from the launch to the start on an idle device
   double queue_cc_us = 0;
+  double call_cc_us = 0;          // what CC adds to other calls that hand something to the device
   double kernel_slowdown = 0;     // added to the run time of a kernel with CC, as a fraction
   double device_copy_off_us = 0;  // device to device, fixed part
   double device_copy_cc_us = 0;

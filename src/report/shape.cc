@@ -149,6 +149,7 @@ std::string estimate_problem(const json& run) {
                                          {"model", Want::text, kOptional},
                                          {"platform", Want::text},
                                          {"options", Want::object, kOptional},
+                                         {"fleet", Want::object, kOptional},
                                          {"policies", Want::object}});
   if (!problem.empty()) return problem;
   const json& policies = run["policies"];
@@ -163,6 +164,12 @@ std::string estimate_problem(const json& run) {
     return known ? "" : "must be one of the policies";
   });
   if (!problem.empty()) return problem;
+  if (run.contains("fleet")) {
+    problem = problem_in_list(run["fleet"], "points", [](const json& point) {
+      return problem_in(point, {{"cores_per_gpu", Want::positive}, {"loss_pct", Want::object}});
+    });
+    if (!problem.empty()) return concat("fleet: ", problem);
+  }
   for (const char* list : {"scaling", "parameters"}) {
     problem = problem_in_list(run, list, [](const json& each) { return problem_in(each, {}); });
     if (!problem.empty()) return problem;

@@ -35,13 +35,29 @@ bool DriverPath::in_cache(const Range& host) {
   return recent;
 }
 
+Duration DriverPath::call_time(ItemKind kind) const {
+  const bool cc = world_.setup.policy.confidential;
+  if (kind == ItemKind::kernel) return launch_time(platform_.gpu, cc);
+  const bool records = kind == ItemKind::record;
+  return kCallTime + (records ? call_surcharge(platform_.gpu, cc) : Duration{0});
+}
+
+// A kernel is on its way for a while after its launch has returned; the gap that a kernel always
+// leaves is part of its run time.
+Instant DriverPath::handed_over(ItemKind kind) const {
+  if (kind != ItemKind::kernel) return world_.now();
+  const bool cc = world_.setup.policy.confidential;
+  return world_.now() + launch_time(platform_.gpu, cc) + queue_time(platform_.gpu, cc) -
+         queue_gap(platform_.gpu);
+}
+
 Duration DriverPath::call(const ProgramCall& call) {
   world_.device.submit({.kind = call.kind,
                         .stream = call.stream,
                         .call = call.call,
                         .record = call.record,
                         .run_time = call.run_time,
-                        .not_before = world_.now(),
+                        .not_before = handed_over(call.kind),
                         .word = call.flag,
                         .work = call.work,
                         .host = call.host});
@@ -49,10 +65,7 @@ Duration DriverPath::call(const ProgramCall& call) {
     if (events_.size() <= call.event) events_.resize(call.event + 1);
     events_[call.event] = {call.stream, world_.device.submitted(call.stream)};
   }
-  const bool cc = world_.setup.policy.confidential;
-  if (call.kind == ItemKind::kernel) return launch_time(platform_.gpu, cc);
-  return kCallTime +
-         (call.kind == ItemKind::record ? record_surcharge(platform_.gpu, cc) : Duration{0});
+  return call_time(call.kind);
 }
 
 Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t thread) {
@@ -60,8 +73,11 @@ Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t th
   copies_[copy.call] = {copy, context};
   const Path& path =
       copy.direction == Direction::to_device ? platform_.to_device : platform_.to_host;
-  if (!world_.setup.policy.confidential) {
-    const Duration run = open_copy_time(path, host_memory(copy.memory), copy.host.bytes);
+  if (!drains()) {
+    const Duration run =
+        world_.setup.policy.confidential
+            ? stock_copy_time(platform_, path, host_memory(copy.memory), copy.host.bytes)
+            : open_copy_time(path, host_memory(copy.memory), copy.host.bytes);
     world_.device.submit({.kind = ItemKind::copy,
                           .stream = copy.stream,
                           .call = copy.call,
@@ -78,8 +94,12 @@ Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t th
   return Duration{0};
 }
 
+bool DriverPath::drains() const {
+  return world_.setup.policy.confidential && platform_.cc.copies_block;
+}
+
 bool DriverPath::blocks(const ProgramCopy& copy) const {
-  return world_.setup.policy.confidential || copy.sync || copy.memory != MemoryKind::pinned;
+  return drains() || copy.sync || copy.memory != MemoryKind::pinned;
 }
 
 void DriverPath::start(CallId call, uint32_t thread) {

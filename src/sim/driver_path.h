@@ -48,6 +48,9 @@ class DriverPath {
     uint64_t place = 0;
   };
 
+  bool drains() const;  // a copy waits for all before it, and its caller for the copy
+  Duration call_time(ItemKind kind) const;
+  Instant handed_over(ItemKind kind) const;
   void start(CallId call, uint32_t thread);
   bool in_cache(const Range& host);
   void arrive(const ProgramCopy& copy);

@@ -252,7 +252,7 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
             return launch({.kind = ItemKind::kernel,
                            .stream = stream,
                            .call = call,
-                           .run_time = kernel_time(gpu, cc, asked.run_time) + queue_time(gpu, cc)},
+                           .run_time = kernel_time(gpu, cc, asked.run_time) + queue_gap(gpu)},
                           id);
           },
           [&](const workload::CopyOnDevice& asked) {
@@ -332,9 +332,19 @@ Machine::Progress Machine::perform(uint32_t id, const workload::Operation& opera
             return Progress::done;
           },
           [&](const workload::CaptureStream& asked) { return capture(id, asked); },
+          [&](const workload::CreateEvent&) { return charge_call(id); },
+          [&](const workload::AllocateDevice&) { return charge_call(id); },
+          [&](const workload::FreeDevice&) { return charge_call(id); },
           [&](const auto&) { return Progress::done; },
       },
       operation.action);
+}
+
+// A call that reaches the device and leaves nothing in a stream.
+Machine::Progress Machine::charge_call(uint32_t id) {
+  const Setup& setup = world_.setup;
+  threads_[id].cost += call_surcharge(setup.platform.gpu, setup.policy.confidential);
+  return Progress::done;
 }
 
 Machine::Progress Machine::launch(const ProgramCall& call, uint32_t id) {

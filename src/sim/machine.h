@@ -50,6 +50,7 @@ class Machine final : public Threads {
   void write_more(Thread& thread);
   void finish_call(uint32_t thread);
   Progress perform(uint32_t thread, const workload::Operation& operation);
+  Progress charge_call(uint32_t thread);
   Progress copy(uint32_t thread, const workload::Copy& copy);
   Progress copy_batch(uint32_t thread, uint32_t count);
   ProgramCopy program_copy(uint32_t thread, const workload::Copy& copy);

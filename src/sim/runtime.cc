@@ -345,6 +345,10 @@ void Runtime::start_whole(CopyThreadId id, Crosser& crosser) {
     world_.log("thread {} carries copy {}", id, known.copy.call);
   }
   const Duration work = world_.crowded(whole_time(crossing, direction), threads_of_ours());
+  // The thread that carries, and its helpers as long as they seal.
+  const auto helping = static_cast<int64_t>(helpers());
+  world_.counters.workers_busy +=
+      work + fast_aead_time(ours_.host, crossing.bytes) * helping / (helping + 1);
   const Instant link = world_.device.transfer(
       direction, world_.now() + toll_time(path(direction), HostMemory::pinned),
       link_time(path(direction), crossing.bytes));

@@ -117,7 +117,7 @@ struct Counters {
   uint64_t faults = 0;
   uint64_t sealed_bytes = 0;     // asked for by the program, both directions
   uint64_t sealed_messages = 0;  // as the driver counts: at most 1 MiB each
-  Duration workers_busy{0};      // all workers together
+  Duration workers_busy{0};      // workers and threads that carry copies, all together
 
   void add(const Counters& other);
   double hit_rate() const;  // of bulk copies to the device; 1 if there were none

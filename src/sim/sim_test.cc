@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "platform/cost.h"
 #include "platform/reader.h"
 #include "sim/memory.h"
 #include "workload/patterns.h"
@@ -33,6 +34,108 @@ SimOptions seeds(Mode mode, uint64_t count) {
   options.platform_name = "h100-nvl-tdx";
   options.compare_stock = false;
   return options;
+}
+
+// --- what launches cost
+
+workload::Program launches(int count, Duration each) {
+  using namespace workload;
+  Program program;
+  const auto call = [&](Action action) {
+    Operation operation;
+    operation.action = std::move(action);
+    program.push_back(std::move(operation));
+  };
+  call(CreateContext{ContextId{1}});
+  call(CreateStream{StreamId{1}, ContextId{1}, StreamKind::non_blocking});
+  for (int i = 0; i < count; ++i) call(Launch{StreamId{1}, each});
+  call(SyncStream{StreamId{1}});
+  return program;
+}
+
+Duration time_of(const workload::Program& program, const Platform& where, const char* policy) {
+  Setup setup;
+  setup.platform = where;
+  setup.policy = *find_policy(policy);
+  const Outcome outcome = simulate(program, setup);
+  EXPECT_FALSE(outcome.violation);
+  return outcome.elapsed;
+}
+
+// A kernel that waits behind another has been handed over meanwhile: CC does not show.
+TEST(Launches, QueuedKernelsFollowEachOtherAsFastWithCc) {
+  Platform where = platform();
+  where.gpu.kernel_slowdown = 0;
+  constexpr Duration kEach{100'000};
+  constexpr int kCount = 50;
+  const Duration off = time_of(launches(kCount, kEach), where, "off");
+  const Duration on = time_of(launches(kCount, kEach), where, "stock");
+  const Duration first = launch_time(where.gpu, true) - launch_time(where.gpu, false) +
+                         queue_time(where.gpu, true) - queue_time(where.gpu, false);
+  EXPECT_EQ(on - off, first) << "more than the first launch is slower";
+}
+
+// One that finds the device idle starts when its launch is over and it has arrived.
+TEST(Launches, ALoneKernelWaitsForItsLaunchAndItsWay) {
+  const Platform where = platform();
+  for (const bool cc : {false, true}) {
+    const Duration none = time_of(launches(0, {}), where, cc ? "stock" : "off");
+    const Duration one = time_of(launches(1, Duration{10'000}), where, cc ? "stock" : "off");
+    EXPECT_EQ(one - none, launch_time(where.gpu, cc) + queue_time(where.gpu, cc) +
+                              kernel_time(where.gpu, cc, Duration{10'000}))
+        << cc;
+  }
+}
+
+// Short kernels wait for the host, and the host takes longer with CC.
+TEST(Launches, ShortKernelsAreAsSlowAsTheirLaunches) {
+  const Platform where = platform();
+  constexpr int kCount = 1000;
+  const auto off = time_of(launches(kCount, Duration{1'000}), where, "off");
+  const auto on = time_of(launches(kCount, Duration{1'000}), where, "stock");
+  EXPECT_NEAR(static_cast<double>(on.count()) / static_cast<double>(off.count()),
+              where.gpu.launch_cc_us / where.gpu.launch_off_us, 0.02);
+}
+
+TEST(Launches, OtherCallsThatReachTheDeviceAreChargedWithCcOnly) {
+  const Platform where = platform();
+  using namespace workload;
+  Program program = launches(0, {});
+  Operation operation;
+  operation.action = CreateEvent{EventId{1}};
+  program.push_back(operation);
+  operation.action = RecordEvent{EventId{1}, StreamId{1}};
+  program.push_back(operation);
+  operation.action = AllocateDevice{ContextId{1}, 0x1000, 4096};
+  program.push_back(operation);
+  operation.action = FreeDevice{0x1000};
+  program.push_back(operation);
+  const auto off = time_of(program, where, "off");
+  EXPECT_EQ(time_of(program, where, "stock") - off, 4 * call_surcharge(where.gpu, true));
+}
+
+// Cores that seal are paid for, also those that seal only when a copy is asked for.
+TEST(Sim, EveryCoreThatSealsIsCounted) {
+  using namespace workload;
+  Program program = launches(0, {});
+  constexpr uint64_t kBytes = 64 << 20;
+  Operation operation;
+  operation.action = AllocateHost{{0x7f0000000000, kBytes}, MemoryKind::pinned};
+  program.push_back(operation);
+  operation.action = workload::Copy{StreamId{1}, Direction::to_device, {0x7f0000000000, kBytes},
+                                    0x300000000, MemoryKind::pinned,   CallKind::async};
+  program.push_back(operation);
+  operation.action = SyncStream{StreamId{1}};
+  program.push_back(operation);
+  sim::Setup setup;
+  setup.platform = platform();
+  setup.policy = *find_policy("parallel");
+  const Duration one_core = fast_aead_time(setup.platform.host, kBytes);
+  const Duration busy = simulate(program, setup).counters.workers_busy;
+  EXPECT_GE(busy, one_core) << "bytes were sealed by nobody";
+  EXPECT_LE(busy, 3 * one_core);
+  setup.policy = *find_policy("stock");
+  EXPECT_EQ(simulate(program, setup).counters.workers_busy, Duration{0});
 }
 
 class Modes : public ::testing::TestWithParam<Mode> {};

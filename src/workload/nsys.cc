@@ -322,6 +322,16 @@ class ProgramWriter {
       if (created_.insert(event).second) add(CreateEvent{event});
       add(RecordEvent{event, any_stream()});
       thread.recorded = event;
+    } else if (contains(name, "EventCreate")) {
+      any_stream();
+      add_call(CreateEvent{EventId{kEvents + ++more_events_}});
+    } else if (contains(name, "cudaMalloc") && !contains(name, "Host")) {
+      any_stream();
+      allocated_.push_back(kAllocations + kAllocationBytes * ++allocations_);
+      add_call(AllocateDevice{ContextId{last_context_}, allocated_.back(), kAllocationBytes});
+    } else if (contains(name, "cudaFree") && !contains(name, "Host") && !allocated_.empty()) {
+      add_call(FreeDevice{allocated_.back()});
+      allocated_.pop_back();
     } else if (contains(name, "EventSynchronize") && thread.recorded) {
       add(SyncEvent{*thread.recorded});
     } else if (contains(name, "Synchronize")) {
@@ -340,6 +350,12 @@ class ProgramWriter {
     operation.action = std::move(action);
     thread.free = std::max(thread.free, current_->start + current_->length);
     program_.push_back(std::move(operation));
+  }
+
+  // It takes what it took, and what CC adds.
+  void add_call(Action action) {
+    add(std::move(action));
+    program_.back().think += current_->length;
   }
 
   StreamId stream_of(const Done& done) {
@@ -362,6 +378,8 @@ class ProgramWriter {
 
   using Same = std::tuple<Direction, MemoryKind, uint64_t>;
   static constexpr uint64_t kDevice = 0x3'0000'0000;
+  static constexpr uint64_t kAllocations = 0x8'0000'0000;  // their sizes are not in the exports
+  static constexpr uint64_t kAllocationBytes = 4096;
   static constexpr uint32_t kEvents = 1024;
 
   const std::vector<Call>& calls_;
@@ -377,6 +395,9 @@ class ProgramWriter {
   std::set<EventId> created_;
   uint64_t next_host_ = 0x7f00'0000'0000;
   uint32_t next_event_ = 0;
+  uint32_t more_events_ = 0;  // that were made: which are recorded is not in the exports
+  uint64_t allocations_ = 0;
+  std::vector<uint64_t> allocated_;
   uint32_t last_stream_ = 0;
   uint32_t last_context_ = 0;
 };

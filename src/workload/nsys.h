@@ -8,7 +8,8 @@
 //
 // Columns are found by name, units are read from the header. The program begins with the first copy
 // or launch: what is before it is start-up. Host time between the calls becomes think time, calls
-// that neither copy nor launch nor wait keep the time they took.
+// that neither copy nor launch nor wait keep the time they took; of those, CC makes the ones slower
+// that make an event or allocate or free device memory.
 //
 // What the exports do not say is guessed: there are no addresses, so copies of the same size,
 // direction and kind of memory share a buffer, the n-th since the last launch the n-th buffer; and

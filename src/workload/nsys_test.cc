@@ -74,6 +74,35 @@ TEST(Nsys, BecomesAProgram) {
   for (const Operation& operation : *program) EXPECT_TRUE(checker.check(operation));
 }
 
+// With CC these calls take longer, so the program has them; without, they take what they took.
+TEST(Nsys, CallsThatReachTheDeviceAreCalls) {
+  const auto program = parse(
+      "Start (ns),Duration (ns),Name,CorrID,Tid\n"
+      "100,50,cudaMalloc,1,7\n"
+      "1000,100,cudaMemcpy,2,7\n"
+      "1200,9000,cudaLaunchKernel,3,7\n"
+      "10300,20,cudaEventCreate,4,7\n"
+      "10400,30,cudaMalloc,5,7\n"
+      "10500,40,cudaMallocHost,6,7\n"
+      "10600,50,cudaFree,8,7\n"
+      "10700,60,cudaFree,9,7\n"
+      "10800,10,cudaDeviceSynchronize,10,7\n",
+      kGpu);
+  ASSERT_TRUE(program) << program.error().message;
+  std::string text;
+  for (size_t i = 4; i < program->size(); ++i) {
+    const Operation& operation = (*program)[i];
+    text += to_text(operation.action) + " +" + std::to_string(operation.think.count()) + "\n";
+  }
+  EXPECT_EQ(text,
+            "create event e1025 +120\n"
+            "alloc device c1 0x800001000 4096 +110\n"
+            "free device 0x800001000 +220\n"  // the pinned allocation's time is in it
+            "sync context c1 +150\n");        // and here that of a free of something older
+  ProgramChecker checker;
+  for (const Operation& operation : *program) EXPECT_TRUE(checker.check(operation));
+}
+
 TEST(Nsys, UnitsComeFromTheHeader) {
   const std::string api =
       changed(changed(kApi, "Start (ns)", "Start (us)"), "Duration (ns)", "Duration (us)");

@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "GB of host memory, the platform has"},
         WrongUse{"platform_key",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
-                 "x.toml:80: unknown key 'gpu.speed_of_light'",
+                 "x.toml:81: unknown key 'gpu.speed_of_light'",
                  {{"x.toml", shipped_platform() + "speed_of_light = [1, \"x\"]\n"}}},
         WrongUse{"platform_lacks",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
@@ -162,6 +162,17 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{"too_few_draws",
                  {"estimate", "--workload", "ddp", "--draws", "3"},
                  "'3' is neither 0 nor a number from 9 to 1000"},
+        WrongUse{"graphs",
+                 {"estimate", "--workload", "decode", "--graphs", "ful"},
+                 "--graphs: unknown 'ful'; did you mean 'full'?"},
+        WrongUse{"fleet_of_ddp", {"estimate", "--workload", "ddp", "--fleet"}, "--fleet means"},
+        WrongUse{"price", {"estimate", "--workload", "decode", "--gpu-price", "-1"}, "--gpu-price"},
+        WrongUse{"blind_without_manifest",
+                 {"validate", "--blind", "/nonexistent"},
+                 "/nonexistent/manifest.toml"},
+        WrongUse{"blind_and_data",
+                 {"validate", "--blind", "/nonexistent", "--data", "x"},
+                 "--data means nothing to --blind"},
         WrongUse{"validate_data", {"validate", "--data", "/nonexistent"}, "no NAME-off_cuda"}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -189,6 +200,64 @@ TEST(CliEstimate, JsonHasWhatProgramsNeed) {
     }
   }
   EXPECT_GT(json["policies"]["stock"]["loss_pct"], json["policies"]["sealane"]["loss_pct"]);
+}
+
+// Cores that seal have a price, and GPU time that is won has one.
+TEST(CliEstimate, PricesSayWhetherCoresArePaidBack) {
+  const std::vector<std::string> words{
+      "estimate",     "--workload", "flexgen",     "--model", "opt-13b",      "--steps", "1",
+      "--draws",      "0",          "--gpu-price", "4",       "--core-price", "0.05",    "--policy",
+      "stock,sealane"};
+  const ProgramResult shown = sealane(words);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("price of a million tokens"), std::string::npos) << shown.out;
+  std::vector<std::string> more = words;
+  more.insert(more.end(), {"--json", "-"});
+  const auto json = nlohmann::json::parse(sealane(more).out);
+  const auto& prices = json["prices"]["policies"];
+  const double off = prices["off"]["gpus"];
+  EXPECT_NEAR(off, 4.0 / 3600 * 1e6 / json["policies"]["off"]["throughput"].get<double>(), 1e-9);
+  EXPECT_EQ(prices["off"]["cores"], 0);
+  EXPECT_GT(prices["sealane"]["cores"], 0);
+  EXPECT_LT(prices["sealane"]["gpus"].get<double>() + prices["sealane"]["cores"].get<double>(),
+            prices["stock"]["gpus"].get<double>());
+  const ProgramResult step =
+      sealane({"estimate", "--workload", "ddp", "--gpu-price", "4", "--core-price", "0.05"});
+  EXPECT_NE(step.out.find("price of a step"), std::string::npos) << step.out;
+}
+
+TEST(CliEstimate, AFleetSaysHowManyCoresAreEnough) {
+  const Directory directory;
+  const std::string file = directory / "fleet.json";
+  const ProgramResult shown =
+      sealane({"estimate", "--workload", "decode", "--steps", "10", "--draws", "0", "--fleet",
+               "--policy", "stock,sealane", "--platform", "h100-tdx", "--json", file});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("cores per GPU"), std::string::npos) << shown.out;
+  std::istringstream lines(shown.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  std::ifstream in(file);
+  const auto json = nlohmann::json::parse(in);
+  EXPECT_GT(json["fleet"]["points"].size(), 4u);
+  EXPECT_EQ(json["fleet"]["points"][0]["cores_per_gpu"], 1);
+  const std::string page = directory / "page.html";
+  EXPECT_EQ(sealane({"report", file, "-o", page}).exit_code, 0);
+}
+
+// What was measured once need not be measured again.
+TEST(CliEstimate, APlatformCanBeKept) {
+  const Directory directory;
+  const std::string file = directory / "kept.toml";
+  const std::vector<std::string> words{"estimate", "--workload", "decode", "--steps", "5",
+                                       "--draws",  "0",          "--json", "-",       "--platform"};
+  std::vector<std::string> first = words;
+  first.insert(first.end(), {"b200-tdx", "--save-platform", file});
+  std::vector<std::string> again = words;
+  again.push_back(file);
+  const auto before = nlohmann::json::parse(sealane(first).out);
+  const ProgramResult result = sealane(again);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["policies"], before["policies"]);
 }
 
 TEST(CliEstimate, TraceOpensInPerfetto) {

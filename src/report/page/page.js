@@ -202,6 +202,22 @@
     at.append(keys);
   }
 
+  // --- GPUs that share a host
+  const fleets = of(run => run.kind === 'estimate' && run.fleet?.points?.length);
+  if (fleets.length) {
+    const at = section('How many cores a GPU needs', 'simulated',
+      'GPUs of one host share its cores and the bandwidth of its memory. Loss of throughput by the cores that each GPU has, the program’s own among them.');
+    const grid = make('div', {class: 'grid'});
+    at.append(grid);
+    for (const {run} of fleets) {
+      const names = order(run).filter(name => name !== 'off');
+      chart(grid, `${run.workload} ${run.model ?? ''}: loss by cores for each GPU`, lines(names.map(name => ({
+        label: name, name, data: run.fleet.points.map(point => ({x: point.cores_per_gpu, y: point.loss_pct[name]}))})), 'cores for each GPU', 'loss, %',
+        {tick: String, y: {min: 0}}),
+        run.platform + (run.fleet.cores_enough ? `; ${run.fleet.cores_enough} are enough for a loss of ${run.fleet.goal_pct} %` : `; no number keeps the loss at ${run.fleet.goal_pct} %`));
+    }
+  }
+
   // --- training
   const training = of(run => run.kind === 'estimate' && run.workload === 'ddp');
   if (training.length) {

@@ -5,6 +5,9 @@
 // tokens of every step. The engine works one step ahead, as SGLang and vLLM do: while the device
 // computes a step, the host prepares the next and reads the tokens of the one before. Copies that
 // block take that away.
+//
+// A step is one graph, or as many launches as it has kernels, or something between: what one more
+// launch costs the host, it costs once for each of them.
 
 #include <cmath>
 
@@ -13,19 +16,33 @@
 namespace sealane::workload {
 namespace {
 
+// The launches of a step.
+uint64_t launches_of(const Model& model, Graphs graphs, double kernels_per_layer) {
+  constexpr uint64_t kOutsideLayers = 10;         // embedding, output matrix, sampling
+  constexpr uint64_t kOutsideGraphsPerLayer = 2;  // the cache is written, attention
+  if (graphs == Graphs::full) return 1;
+  if (graphs == Graphs::piecewise) return model.layers * (1 + kOutsideGraphsPerLayer) + 1;
+  const auto layers = static_cast<double>(model.layers);
+  return static_cast<uint64_t>(std::llround(layers * kernels_per_layer)) + kOutsideLayers;
+}
+
+struct Shape {
+  uint64_t concurrency = 0;
+  uint64_t prompt = 0;
+  uint64_t steps = 0;
+  uint64_t copies = 0;    // to the device in a step
+  uint64_t launches = 0;  // in a step
+  Duration host_time{0};
+  Duration dispatch{0};                 // before a launch; of a graph it is in the host's time
+  std::optional<Duration> step_time{};  // if it was measured
+};
+
 class Decode final : public Engine {
  public:
   static constexpr uint64_t kWarmUp = 5;  // steps
 
-  Decode(const Model& model, const Roofline& gpu, uint64_t concurrency, uint64_t prompt,
-         uint64_t steps, Duration host_time, std::optional<Duration> step_time)
-      : model_(model),
-        gpu_(gpu),
-        concurrency_(concurrency),
-        prompt_(prompt),
-        steps_(steps),
-        host_time_(host_time),
-        step_time_(step_time) {}
+  Decode(const Model& model, const Roofline& gpu, const Shape& shape)
+      : model_(model), gpu_(gpu), shape_(shape) {}
 
  private:
   void set_up() override {
@@ -34,27 +51,27 @@ class Decode final : public Engine {
     for (int i = 0; i < 2; ++i) {
       const Range host = host_memory(control);
       control_[i] = ControlCopies(host, device_memory(control));
-      tokens_[i] = host_memory(8 * concurrency_);
+      tokens_[i] = host_memory(8 * shape_.concurrency);
     }
-    tokens_on_device_ = device_memory(8 * concurrency_);
+    tokens_on_device_ = device_memory(8 * shape_.concurrency);
   }
 
   bool step(Instant now) override {
     if (done_ == kWarmUp) began_ = now;
-    if (done_ == kWarmUp + steps_) {
+    if (done_ == kWarmUp + shape_.steps) {
       achieved_.time = now - began_;
-      achieved_.units = static_cast<double>(steps_ * concurrency_);
+      achieved_.units = static_cast<double>(shape_.steps * shape_.concurrency);
       return false;
     }
     const uint32_t turn = done_ % 2;
-    think(host_time_);
-    control_[turn].each(concurrency_, [&](const Range& host, uint64_t device) {
+    think(shape_.host_time);
+    const auto send = [&](const Range& host, uint64_t device) {
       call(WriteHost{host});
       copy_in(kCompute, host, device);
-    });
-    const Batch batch = Batch::decode(concurrency_, concurrency_ * (prompt_ + done_));
-    launch(step_time_ ? *step_time_ : step_time(model_, gpu_, batch));
-    copy_out(kCompute, tokens_[turn], tokens_on_device_);
+    };
+    control_[turn].each(shape_.concurrency, send, shape_.copies);
+    compute();
+    if (shape_.copies > 0) copy_out(kCompute, tokens_[turn], tokens_on_device_);
     call(RecordEvent{kUsed[turn], kCompute});
     if (done_ > 0) {
       call(SyncEvent{kUsed[1 - turn]});
@@ -64,13 +81,22 @@ class Decode final : public Engine {
     return true;
   }
 
+  // Every launch is given the same share of the step.
+  void compute() {
+    const uint64_t context = shape_.concurrency * (shape_.prompt + done_);
+    const Duration step = shape_.step_time
+                              ? *shape_.step_time
+                              : step_time(model_, gpu_, Batch::decode(shape_.concurrency, context));
+    const auto launches = static_cast<int64_t>(shape_.launches);
+    for (int64_t i = 0; i < launches; ++i) {
+      if (launches > 1) think(std::max(Duration{0}, shape_.dispatch - kThink));
+      launch(step * (i + 1) / launches - step * i / launches);
+    }
+  }
+
   Model model_;
   Roofline gpu_;
-  uint64_t concurrency_;
-  uint64_t prompt_;
-  uint64_t steps_;
-  Duration host_time_;
-  std::optional<Duration> step_time_;  // if it was measured
+  Shape shape_;
   ControlCopies control_[2];
   Range tokens_[2];
   uint64_t tokens_on_device_ = 0;
@@ -82,18 +108,23 @@ class Decode final : public Engine {
 
 Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gpu,
                                           const ServingOptions& options) {
-  const uint64_t concurrency = options.concurrency.value_or(16);
-  const uint64_t prompt = options.prompt.value_or(256);
-  const uint64_t steps = options.steps.value_or(400);
-  const uint64_t kv = concurrency * (prompt + steps + Decode::kWarmUp) * model.kv_bytes_per_token();
-  if (Status fits = must_fit_gpu("the model with its KV cache", model.bytes() + kv, gpu); !fits) {
+  const Graphs graphs = options.graphs.value_or(Graphs::full);
+  const double kernels = options.kernels_per_layer.value_or(kKernelsPerLayer);
+  const auto from_us = [](double us) { return Duration(std::llround(us * 1e3)); };
+  Shape shape{.concurrency = options.concurrency.value_or(16),
+              .prompt = options.prompt.value_or(256),
+              .steps = options.steps.value_or(400),
+              .copies = options.step_copies.value_or(ControlCopies::kCopies),
+              .launches = launches_of(model, graphs, kernels),
+              .host_time = from_us(options.host_us.value_or(kHostUs)),
+              .dispatch = from_us(options.dispatch_us.value_or(kDispatchUs))};
+  if (options.step_ms) shape.step_time = from_us(1e3 * *options.step_ms);
+  const uint64_t tokens = shape.concurrency * (shape.prompt + shape.steps + Decode::kWarmUp);
+  const uint64_t bytes = model.bytes() + tokens * model.kv_bytes_per_token();
+  if (Status fits = must_fit_gpu("the model with its KV cache", bytes, gpu); !fits) {
     return fits.error();
   }
-  const Duration host(std::llround(options.host_us.value_or(kHostUs) * 1e3));
-  std::optional<Duration> step;
-  if (options.step_ms) step = Duration(std::llround(*options.step_ms * 1e6));
-  return std::unique_ptr<Feed>(
-      std::make_unique<Decode>(model, gpu, concurrency, prompt, steps, host, step));
+  return std::unique_ptr<Feed>(std::make_unique<Decode>(model, gpu, shape));
 }
 
 }  // namespace sealane::workload

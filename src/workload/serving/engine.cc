@@ -11,8 +11,7 @@
 namespace sealane::workload {
 namespace {
 
-constexpr Duration kThink{3'000};  // an engine's own work before any call
-constexpr uint32_t kEvents = 64;   // of follow(), in turns: far more than are waited for at a time
+constexpr uint32_t kEvents = 64;  // of follow(), in turns: far more than are waited for at a time
 constexpr uint32_t kFirstEvent = 3;
 constexpr uint64_t kPage = 4096;
 

@@ -26,6 +26,7 @@ class Engine : public Feed {
   static constexpr StreamId kOut{3};  // copies to the host
   // One event for each of two buffers that are used in turns.
   static constexpr EventId kUsed[2] = {EventId{1}, EventId{2}};
+  static constexpr Duration kThink{3'000};  // an engine's own work before any call
 
   virtual void set_up() = 0;
   // Writes one step. Called when the one before has returned; false at the end.
@@ -73,10 +74,11 @@ class ControlCopies {
   ControlCopies(const Range& host, uint64_t device) : host_(host), device_(device) {}
 
   template <typename Send>
-  void each(uint64_t sequences, Send send) {
+  void each(uint64_t sequences, Send send, uint64_t copies = kCopies) {
     const uint64_t bytes = std::min(kRegionBytes, std::max<uint64_t>(64, 8 * sequences));
-    for (uint32_t i = 0; i < kCopies; ++i) {
-      send(Range{host_.address + i * kRegionBytes, bytes}, device_ + i * kRegionBytes);
+    for (uint64_t i = 0; i < copies; ++i) {
+      const uint64_t region = i % kCopies * kRegionBytes;
+      send(Range{host_.address + region, bytes}, device_ + region);
     }
   }
 

@@ -5,6 +5,8 @@
 // layer, the rest of the prompt is computed, and a short answer is generated. The latency is that
 // of the first token.
 
+#include <cmath>
+
 #include "base/random.h"
 #include "workload/serving/engine.h"
 
@@ -16,13 +18,14 @@ constexpr uint64_t kPrefixes = 32;  // in the cache
 class KvRestore final : public Engine {
  public:
   KvRestore(const Model& model, const Roofline& gpu, uint64_t prefix, uint64_t prompt,
-            uint64_t generate, uint64_t steps, uint64_t seed)
+            uint64_t generate, uint64_t steps, Duration host_time, uint64_t seed)
       : model_(model),
         gpu_(gpu),
         prefix_(prefix),
         prompt_(prompt),
         generate_(generate),
         steps_(steps),
+        host_time_(host_time),
         random_(seed) {}
 
  private:
@@ -57,6 +60,7 @@ class KvRestore final : public Engine {
   }
 
   void restore() {
+    think(host_time_);  // the request is looked at, its prefix found
     // Some prefixes are asked for far more often than others.
     const double skewed = random_.real() * random_.real();
     const Range& prefix = cache_[static_cast<size_t>(skewed * static_cast<double>(kPrefixes))];
@@ -72,6 +76,7 @@ class KvRestore final : public Engine {
   }
 
   void token(const Batch& work) {
+    think(host_time_);
     control_.each(1, [&](const Range& host, uint64_t device) {
       call(WriteHost{host});
       copy_in(kCompute, host, device);
@@ -89,6 +94,7 @@ class KvRestore final : public Engine {
   uint64_t prompt_;
   uint64_t generate_;
   uint64_t steps_;
+  Duration host_time_;
   SeededRandom random_;
   std::vector<Range> cache_;
   uint64_t kv_on_device_ = 0;
@@ -112,7 +118,8 @@ Result<std::unique_ptr<Feed>> make_kv_restore(const Model& model, const Roofline
   }
   return std::unique_ptr<Feed>(std::make_unique<KvRestore>(
       model, gpu, prefix, options.prompt.value_or(64), options.generate.value_or(16),
-      options.steps.value_or(60), options.seed));
+      options.steps.value_or(60), Duration(std::llround(options.host_us.value_or(kHostUs) * 1e3)),
+      options.seed));
 }
 
 }  // namespace sealane::workload

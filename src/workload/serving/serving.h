@@ -37,7 +37,19 @@ enum class SwapUnit : uint8_t {
   request,  // one copy
 };
 
-constexpr double kHostUs = 1'000;  // assumed: what nobody says of host_us
+// How the kernels of a step reach the device.
+enum class Graphs : uint8_t {
+  none,       // one launch for each kernel
+  piecewise,  // attention by launches, what is between two of them as a graph
+  full,       // the step is one graph
+};
+
+// What nobody says of host_us, kernels_per_layer and dispatch_us is assumed. A layer's kernels are
+// two norms, four products, rotation, cache, attention and an activation. From a call of PyTorch to
+// its kernel pass 5 to 25 us: their geometric mean, less 2 us of the driver's launch.
+constexpr double kHostUs = 1'000;
+constexpr double kKernelsPerLayer = 10;
+constexpr double kDispatchUs = 9;
 
 struct ServingOptions {
   uint64_t seed = 1;
@@ -56,7 +68,11 @@ struct ServingOptions {
   std::optional<double> offload_gb;
   std::optional<double> step_ms;  // of the device: without offload; decode: instead of a roofline's
   std::optional<uint64_t> concurrency;
-  std::optional<double> host_us;        // the engine's own work between two steps
+  std::optional<double> host_us;  // the engine's own work between two steps
+  std::optional<Graphs> graphs;
+  std::optional<double> kernels_per_layer;
+  std::optional<double> dispatch_us;    // the framework's work before each launch
+  std::optional<uint64_t> step_copies;  // small ones to the device, and one back; 0: none at all
   std::optional<uint64_t> prefix;       // tokens restored for each request
   std::optional<double> read_gb_per_s;  // from where the model is loaded; 0: it is in memory
 };

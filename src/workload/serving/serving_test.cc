@@ -100,6 +100,42 @@ TEST(Serving, OneSeedIsOneProgram) {
   EXPECT_NE(run(**make_serving(vllm, model, kGpu, short_run(8))).program, first);
 }
 
+// The same work in one launch, in some, or in one for each kernel.
+TEST(Serving, AStepIsLaunchedAsTold) {
+  const Model& model = *find_model("llama-3-8b");
+  const auto launches = [&](Graphs graphs) {
+    ServingOptions options = short_run(1);
+    options.graphs = graphs;
+    options.step_ms = 2;
+    std::pair<uint64_t, Duration> result{0, Duration{0}};
+    auto feed = make_serving(*find_serving("decode"), model, kGpu, options);
+    for (const Operation& operation : run(**feed).program) {
+      const auto* launch = std::get_if<Launch>(&operation.action);
+      if (launch == nullptr) continue;
+      ++result.first;
+      result.second += launch->run_time;
+    }
+    return result;
+  };
+  constexpr uint64_t kSteps = 7;  // two, after five to warm up
+  const auto full = launches(Graphs::full);
+  EXPECT_EQ(full.first, kSteps);
+  EXPECT_EQ(launches(Graphs::piecewise).first, kSteps * (3 * model.layers + 1));
+  EXPECT_EQ(launches(Graphs::none).first, kSteps * (10 * model.layers + 10));
+  for (const Graphs graphs : {Graphs::piecewise, Graphs::none}) {
+    EXPECT_EQ(launches(graphs).second, full.second) << "another amount of work";
+  }
+}
+
+TEST(Serving, AStepWithoutCopiesHasNone) {
+  ServingOptions options = short_run(1);
+  options.step_copies = 0;
+  auto feed = make_serving(*find_serving("decode"), *find_model("llama-3-8b"), kGpu, options);
+  for (const Operation& operation : run(**feed).program) {
+    EXPECT_EQ(std::get_if<Copy>(&operation.action), nullptr);
+  }
+}
+
 // Whatever is swapped out comes back, as the same ranges, before it is swapped out again.
 TEST(Serving, VllmBringsBackWhatItSwappedOut) {
   auto feed = make_serving(*find_serving("vllm"), *find_model("opt-30b"), kGpu, short_run(3));

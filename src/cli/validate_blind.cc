@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/validate_blind.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <openssl/evp.h>
+
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include "base/text.h"
+#include "cli/progress.h"
+#include "cli/validate_report.h"
+#include "estimate/blind.h"
+#include "report/output.h"
+#include "sealane_commit.h"
+#include "sealane_version.h"
+
+namespace sealane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return usage_error(path + ": cannot be read");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::string sha256(const std::string& content) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int bytes = 0;
+  EVP_Digest(content.data(), content.size(), digest.data(), &bytes, EVP_sha256(), nullptr);
+  std::string text;
+  for (unsigned int i = 0; i < bytes; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min);
+}
+
+// What was foretold before stands.
+Status commit(const std::string& path, const std::string& predictions) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return report::write_file(path, predictions);
+  const auto before = read_whole(path);
+  if (!before) return before.error();
+  if (*before == predictions) return {};
+  return usage_error(path +
+                     ": other predictions are there, from another program or another manifest; "
+                     "move them away to foretell anew");
+}
+
+struct Digests {
+  std::string manifest;
+  std::string predictions;
+  std::string measured;
+};
+
+std::string signed_off(const estimate::Blind& blind, const Digests& digests) {
+  return fmt::format(
+      "\nsender       {}\nplatform     {}\nprogram      sealane {} (commit {})\ncompared     {}\n"
+      "manifest     sha256 {}\npredictions  sha256 {}\nmeasured     sha256 {}\n",
+      visible(blind.sender), visible(blind.platform.name), SEALANE_VERSION, SEALANE_COMMIT, today(),
+      digests.manifest, digests.predictions, digests.measured);
+}
+
+Result<std::vector<estimate::Foretold>> predict(const estimate::Blind& blind, uint32_t draws) {
+  const Progress progress;
+  return foretell(blind, draws,
+                  [&](const std::string& name) { progress.show("foretelling " + name); });
+}
+
+}  // namespace
+
+Status validate_blind(const BlindFlags& flags) {
+  const fs::path directory(flags.directory);
+  const std::string committed = (directory / "predictions.csv").string();
+  const std::string verdict = (directory / "verdict.txt").string();
+  const auto blind = estimate::read_blind(flags.directory);
+  if (!blind) return blind.error();
+  std::vector<report::NamedFile> outputs{{"predictions", committed}, {"verdict", verdict}};
+  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
+  if (Status status = report::check_outputs(outputs, {blind->manifest, blind->measured}); !status) {
+    return status;
+  }
+  const auto foretold = predict(*blind, flags.draws);
+  if (!foretold) return foretold.error();
+  const std::string predictions = estimate::foretold_csv(*foretold);
+  if (Status status = commit(committed, predictions); !status) return status;
+
+  // Not before here.
+  std::error_code failed;
+  if (!fs::exists(blind->measured, failed)) {
+    return report::write_file(
+        "-", fmt::format("SIMULATED: {} predictions are in {}\n{} is not there: put it there and "
+                         "run this again\n",
+                         foretold->size(), visible(committed), visible(blind->measured)));
+  }
+  const auto measured = read_whole(blind->measured);
+  const auto manifest = read_whole(blind->manifest);
+  if (!measured) return measured.error();
+  if (!manifest) return manifest.error();
+  std::istringstream values(*measured);
+  const auto validation = compare(*blind, *foretold, values);
+  if (!validation) return validation.error();
+  const Digests digests{sha256(*manifest), sha256(predictions), sha256(*measured)};
+  const std::string text =
+      validation_text(*validation, "MEASURED by others, next to what was SIMULATED before",
+                      "measured") +
+      signed_off(*blind, digests);
+  if (Status status = report::write_file(verdict, text); !status) return status;
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", text); !status) return status;
+  }
+  if (flags.json.empty()) return {};
+  nlohmann::json json = validation_json(*validation);
+  json["sender"] = blind->sender;
+  json["sha256"] = {{"manifest", digests.manifest},
+                    {"predictions", digests.predictions},
+                    {"measured", digests.measured}};
+  return report::write_json(flags.json, json);
+}
+
+}  // namespace sealane::cli

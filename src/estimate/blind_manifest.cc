@@ -1,0 +1,346 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads a manifest. It is somebody else's file: whatever is unknown or out of place is refused with
+// file and line, and of the folder only what the manifest names as input is opened.
+
+#include <fmt/core.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <variant>
+
+#include "estimate/blind.h"
+#include "estimate/serving.h"
+#include "platform/reader.h"
+#include "workload/nsys.h"
+#include "workload/trace.h"
+
+namespace sealane::estimate {
+namespace {
+
+namespace fs = std::filesystem;
+using workload::ServingOptions;
+
+constexpr size_t kRunsMost = 10'000;
+constexpr uint64_t kCopyBytesMost = uint64_t{1} << 40;
+
+struct OptionName {
+  std::string_view name;
+  std::variant<std::optional<uint64_t> ServingOptions::*, std::optional<double> ServingOptions::*>
+      to;
+};
+const std::array kOptions{
+    OptionName{"batch", &ServingOptions::batch},
+    OptionName{"gpu-batches", &ServingOptions::gpu_batches},
+    OptionName{"prompt", &ServingOptions::prompt},
+    OptionName{"generate", &ServingOptions::generate},
+    OptionName{"steps", &ServingOptions::steps},
+    OptionName{"weights-on-gpu", &ServingOptions::weights_on_gpu},
+    OptionName{"kv-on-gpu", &ServingOptions::kv_on_gpu},
+    OptionName{"rate", &ServingOptions::rate},
+    OptionName{"minutes", &ServingOptions::minutes},
+    OptionName{"samples", &ServingOptions::samples},
+    OptionName{"offload-gb", &ServingOptions::offload_gb},
+    OptionName{"step-ms", &ServingOptions::step_ms},
+    OptionName{"concurrency", &ServingOptions::concurrency},
+    OptionName{"host-us", &ServingOptions::host_us},
+    OptionName{"kernels-per-layer", &ServingOptions::kernels_per_layer},
+    OptionName{"dispatch-us", &ServingOptions::dispatch_us},
+    OptionName{"step-copies", &ServingOptions::step_copies},
+    OptionName{"prefix", &ServingOptions::prefix},
+    OptionName{"read-gb-per-s", &ServingOptions::read_gb_per_s},
+};
+
+struct MetricName {
+  std::string_view name;
+  Metric metric;
+};
+constexpr std::array kMetrics{
+    MetricName{"loss", Metric::loss},           MetricName{"slowdown", Metric::slowdown},
+    MetricName{"time", Metric::time},           MetricName{"throughput", Metric::throughput},
+    MetricName{"copy-time", Metric::copy_time}, MetricName{"copy-rate", Metric::copy_rate}};
+
+// "decode" is one of "concurrency prompt steps", "con" is not.
+bool is_among(std::string_view word, std::string_view words) {
+  return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos;
+}
+
+class ManifestReader {
+ public:
+  explicit ManifestReader(const fs::path& directory)
+      : directory_(directory), file_((directory / "manifest.toml").string()) {}
+
+  Result<Blind> read(const toml::table& root) {
+    blind_.manifest = file_;
+    std::string platform;
+    std::string measured = "measured.csv";
+    const toml::array* runs = nullptr;
+    for (const auto& [key, node] : root) {
+      Status status;
+      if (key == "sender") {
+        status = text(node, "sender", blind_.sender);
+      } else if (key == "platform") {
+        status = text(node, "platform", platform);
+      } else if (key == "measured") {
+        status = text(node, "measured", measured);
+      } else if (key == "run" && node.is_array_of_tables()) {
+        runs = node.as_array();
+      } else {
+        status = error(node, fmt::format("unknown key '{}'", key.str()));
+      }
+      if (!status) return status.error();
+    }
+    if (blind_.sender.empty()) return missing("sender");
+    if (platform.empty()) return missing("platform");
+    if (runs == nullptr || runs->empty()) return missing("[[run]]");
+    if (runs->size() > kRunsMost) return error(*runs, "more runs than anybody checks");
+    blind_.measured = (directory_ / measured).string();
+    auto found =
+        find_platform(platform.ends_with(".toml") ? (directory_ / platform).string() : platform);
+    if (!found) return found.error();
+    blind_.platform = *std::move(found);
+    for (const toml::node& run : *runs) {
+      if (Status status = read_run(*run.as_table()); !status) return status.error();
+    }
+    return std::move(blind_);
+  }
+
+ private:
+  Status read_run(const toml::table& table) {
+    BlindRun run;
+    options_ = nullptr;
+    for (const auto& [key, node] : table) {
+      if (Status status = field(run, std::string(key.str()), node); !status) return status;
+    }
+    if (run.name.empty()) return error(table, "a run without a name");
+    if (!names_.insert(run.name).second) {
+      return error(table, fmt::format("two runs are called '{}'", run.name));
+    }
+    const int kinds =
+        (run.serving != nullptr ? 1 : 0) + (run.program ? 1 : 0) + (run.copy_bytes > 0 ? 1 : 0);
+    if (kinds != 1) {
+      return error(table, fmt::format("{}: give one of workload, trace and copy-bytes", run.name));
+    }
+    if (Status status = fit_metric(run, table); !status) return status;
+    if (Status status = read_options(run, table); !status) return status;
+    blind_.runs.push_back(std::move(run));
+    return {};
+  }
+
+  Status field(BlindRun& run, const std::string& key, const toml::node& node) {
+    if (key == "name") return name(node, run.name);
+    if (key == "workload") return workload_name(node, run);
+    if (key == "model") return model_name(node, run);
+    if (key == "trace") return trace(node, run);
+    if (key == "policy") return policy(node, run);
+    if (key == "measures") return metric(node, run);
+    if (key == "direction") return direction(node, run);
+    if (key == "memory") return memory(node, run);
+    if (key == "copy-bytes") return whole(node, key, kCopyBytesMost, run.copy_bytes);
+    if (key == "workers") {
+      uint64_t workers = 0;
+      if (Status status = whole(node, key, 1'024, workers); !status) return status;
+      run.workers = static_cast<uint32_t>(workers);
+      return {};
+    }
+    if (key == "options" && node.is_table()) {
+      options_ = node.as_table();
+      return {};
+    }
+    return error(node, fmt::format("unknown key '{}'", key));
+  }
+
+  // A name is a field of a CSV file.
+  Status name(const toml::node& node, std::string& to) {
+    if (Status status = text(node, "name", to); !status) return status;
+    if (to.find_first_of(",\"") == std::string::npos) return {};
+    return error(node, "name: without commas and quotes");
+  }
+
+  Status workload_name(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "workload", name); !status) return status;
+    run.serving = workload::find_serving(name);
+    if (run.serving != nullptr) return {};
+    return error(node, fmt::format("unknown workload '{}'", name));
+  }
+
+  Status model_name(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "model", name); !status) return status;
+    run.model = workload::find_model(name);
+    if (run.model != nullptr) return {};
+    return error(node, fmt::format("unknown model '{}'", name));
+  }
+
+  Status trace(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "trace", name); !status) return status;
+    const std::string path = (directory_ / name).string();
+    auto program = workload::is_nsys(path) ? workload::load_nsys(path) : workload::load_trace(path);
+    if (!program) return program.error();
+    run.program = *std::move(program);
+    return {};
+  }
+
+  Status policy(const toml::node& node, BlindRun& run) {
+    if (Status status = text(node, "policy", run.policy); !status) return status;
+    if (find_serving_policy(run.policy) != nullptr) return {};
+    return error(node, fmt::format("unknown policy '{}'", run.policy));
+  }
+
+  Status metric(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "measures", name); !status) return status;
+    const auto* found = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                     [&](const MetricName& each) { return each.name == name; });
+    if (found == kMetrics.end()) return error(node, fmt::format("unknown measure '{}'", name));
+    run.metric = found->metric;
+    return {};
+  }
+
+  Status direction(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "direction", name); !status) return status;
+    if (name != "to-device" && name != "to-host") {
+      return error(node, "direction: to-device or to-host");
+    }
+    run.direction = name == "to-device" ? Direction::to_device : Direction::to_host;
+    return {};
+  }
+
+  Status memory(const toml::node& node, BlindRun& run) {
+    std::string name;
+    if (Status status = text(node, "memory", name); !status) return status;
+    if (name != "pinned" && name != "pageable") return error(node, "memory: pinned or pageable");
+    run.memory = name == "pinned" ? HostMemory::pinned : HostMemory::pageable;
+    return {};
+  }
+
+  // What a run of that kind has.
+  Status fit_metric(BlindRun& run, const toml::table& table) const {
+    const bool of_copy = run.metric == Metric::copy_time || run.metric == Metric::copy_rate;
+    const bool right =
+        run.copy_bytes > 0
+            ? of_copy && (run.policy == "off" || run.policy == "stock")
+            : !of_copy && (run.metric != Metric::throughput || run.serving != nullptr);
+    if (right) return {};
+    return error(table, fmt::format("{}: copies have copy-time or copy-rate, under off or stock; "
+                                    "workloads loss, slowdown, time or throughput; traces loss, "
+                                    "slowdown or time",
+                                    run.name));
+  }
+
+  Status read_options(BlindRun& run, const toml::table& table) {
+    if (run.serving == nullptr) {
+      if (options_ == nullptr && run.model == nullptr) return {};
+      return error(table, fmt::format("{}: model and options are for workloads", run.name));
+    }
+    if (run.model == nullptr) run.model = workload::find_model(run.serving->model);
+    if (options_ == nullptr) return {};
+    for (const auto& [key, node] : *options_) {
+      const std::string name(key.str());
+      if (!is_among(name, run.serving->flags)) {
+        return error(node, fmt::format("{} means nothing to '{}', which reads: {}", name,
+                                       run.serving->name, run.serving->flags));
+      }
+      if (Status status = option(run.options, name, node); !status) return status;
+    }
+    return {};
+  }
+
+  Status option(ServingOptions& options, const std::string& key, const toml::node& node) const {
+    for (const OptionName& each : kOptions) {
+      if (each.name != key) continue;
+      const auto value = node.value<double>();
+      constexpr double kMost = 1e9;
+      if (!node.is_number() || !value || !std::isfinite(*value) || *value < 0 || *value > kMost) {
+        return error(node, fmt::format("{}: must be a number from 0 to {}", key, kMost));
+      }
+      if (const auto* real = std::get_if<1>(&each.to)) {
+        options.** real = *value;
+        return {};
+      }
+      if (*value != std::floor(*value) || (*value == 0 && key != "step-copies")) {
+        return error(node, fmt::format("{}: must be a whole number, at least 1", key));
+      }
+      options.*std::get<0>(each.to) = static_cast<uint64_t>(*value);
+      return {};
+    }
+    return word(options, key, node);
+  }
+
+  Status word(ServingOptions& options, const std::string& key, const toml::node& node) const {
+    std::string value;
+    if (Status status = text(node, key, value); !status) return status;
+    using workload::Graphs;
+    using workload::Lengths;
+    using workload::SwapUnit;
+    if (key == "lengths" && value == "alpaca") options.lengths = Lengths::alpaca;
+    if (key == "lengths" && value == "sharegpt") options.lengths = Lengths::sharegpt;
+    if (key == "swap-unit" && value == "block") options.swap_unit = SwapUnit::block;
+    if (key == "swap-unit" && value == "layer") options.swap_unit = SwapUnit::layer;
+    if (key == "swap-unit" && value == "request") options.swap_unit = SwapUnit::request;
+    if (key == "graphs" && value == "none") options.graphs = Graphs::none;
+    if (key == "graphs" && value == "piecewise") options.graphs = Graphs::piecewise;
+    if (key == "graphs" && value == "full") options.graphs = Graphs::full;
+    const bool known = (key == "lengths" && options.lengths) ||
+                       (key == "swap-unit" && options.swap_unit) ||
+                       (key == "graphs" && options.graphs);
+    if (known) return {};
+    return error(node, fmt::format("{}: unknown '{}'", key, value));
+  }
+
+  Status text(const toml::node& node, std::string_view key, std::string& to) const {
+    const auto* found = node.as_string();
+    if (found == nullptr || found->get().empty() ||
+        std::any_of(found->get().begin(), found->get().end(),
+                    [](char c) { return static_cast<unsigned char>(c) < ' '; })) {
+      return error(node, fmt::format("{}: must be a line of text in quotes", key));
+    }
+    to = found->get();
+    return {};
+  }
+
+  Status whole(const toml::node& node, const std::string& key, uint64_t most, uint64_t& to) const {
+    const auto* found = node.as_integer();
+    if (found == nullptr || found->get() < 1 || static_cast<uint64_t>(found->get()) > most) {
+      return error(node, fmt::format("{}: must be a whole number from 1 to {}", key, most));
+    }
+    to = static_cast<uint64_t>(found->get());
+    return {};
+  }
+
+  Error error(const toml::node& node, const std::string& what) const {
+    return usage_error(fmt::format("{}:{}: {}", file_, node.source().begin.line, what));
+  }
+  Error missing(std::string_view key) const {
+    return usage_error(fmt::format("{}:1: missing {}", file_, key));
+  }
+
+  fs::path directory_;
+  std::string file_;
+  Blind blind_;
+  const toml::table* options_ = nullptr;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Result<Blind> read_blind(const std::string& directory) {
+  const std::string file = (fs::path(directory) / "manifest.toml").string();
+  try {
+    return ManifestReader(directory).read(toml::parse_file(file));
+  } catch (const toml::parse_error& error) {
+    std::string what(error.description());
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    return usage_error(fmt::format("{}:{}: {}", file, error.source().begin.line, what));
+  }
+}
+
+}  // namespace sealane::estimate

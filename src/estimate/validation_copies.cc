@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "estimate/validation_copies.h"
+
+#include <fmt/core.h>
+
+#include "base/bytes.h"
+#include "platform/cost.h"
+
+namespace sealane::estimate {
+namespace {
+
+constexpr const char* kFirst = "ISPASS'25 artifact";
+constexpr const char* kSecond = "ISPASS'26 artifact";
+constexpr const char* kBlackwell = "arXiv 2608.26575";
+
+struct Point {
+  uint64_t bytes;
+  double published;
+  bool calibrated;  // it set a toll, a latency or a rate
+};
+
+// Points of one machine, direction and kind of memory.
+struct Series {
+  const char* platform;
+  bool to_device;
+  HostMemory memory;
+  bool cc;
+  const char* source;
+  bool rates;  // GB/s instead of us
+  std::vector<Point> points;
+};
+
+// Six sizes, of which the first and the last set the parameters.
+std::vector<Point> six(const std::vector<double>& values) {
+  const std::vector<uint64_t> sizes{64_KiB, 256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB};
+  std::vector<Point> points;
+  for (size_t i = 0; i < values.size(); ++i) {
+    points.push_back({sizes[i], values[i], i == 0 || i + 1 == values.size()});
+  }
+  return points;
+}
+
+std::vector<Series> pinned_series() {
+  constexpr HostMemory kPinned = HostMemory::pinned;
+  return {{"h100-nvl-tdx",
+           true,
+           kPinned,
+           true,
+           kFirst,
+           false,
+           {{64, 21.9, true},
+            {4_KiB, 24.0, false},
+            {64_KiB, 52.3, true},
+            {1_MiB, 399, false},
+            {32_MiB, 11'079, true}}},
+          {"h100-nvl-tdx",
+           false,
+           kPinned,
+           true,
+           kFirst,
+           false,
+           {{64, 21.5, true},
+            {4_KiB, 23.1, false},
+            {64_KiB, 45.8, true},
+            {1_MiB, 382, false},
+            {32_MiB, 11'255, true}}},
+          {"h100-tdx", true, kPinned, true, kSecond, true, six({2.1, 5.7, 8.0, 9.3, 10.1, 10.3})},
+          {"h100-tdx", false, kPinned, true, kSecond, true, six({2.6, 5.7, 7.8, 9.5, 10.7, 10.7})},
+          {"h100-sev", true, kPinned, true, kSecond, true, six({1.9, 3.0, 3.6, 4.0, 4.2, 4.25})},
+          {"h100-sev", false, kPinned, true, kSecond, true, six({1.9, 3.0, 3.6, 4.1, 4.2, 4.3})},
+          {"b200-tdx",
+           true,
+           kPinned,
+           true,
+           kBlackwell,
+           true,
+           {{1_MiB, 7.2, false}, {16_MiB, 9.5, true}, {64_MiB, 9.5, true}}}};
+}
+
+std::vector<Series> pageable_series() {
+  constexpr HostMemory kPageable = HostMemory::pageable;
+  return {{"h100-nvl-tdx",
+           true,
+           kPageable,
+           true,
+           kFirst,
+           false,
+           {{4_KiB, 46.9, false},
+            {64_KiB, 95.6, false},
+            {1_MiB, 443, false},
+            {4_MiB, 1'607, false},
+            {32_MiB, 12'267, true}}},
+          {"h100-nvl-tdx",
+           false,
+           kPageable,
+           true,
+           kFirst,
+           false,
+           {{4_KiB, 50.5, false},
+            {64_KiB, 83.9, false},
+            {1_MiB, 482, false},
+            {4_MiB, 1'638, false},
+            {32_MiB, 12'650, true}}}};
+}
+
+// A loss is against these.
+std::vector<Series> open_series() {
+  constexpr HostMemory kPinned = HostMemory::pinned;
+  return {{"h100-nvl-tdx",
+           true,
+           kPinned,
+           false,
+           kFirst,
+           false,
+           {{4_KiB, 2.08, false}, {64_KiB, 3.51, false}, {1_MiB, 26.3, false}}},
+          {"h100-nvl-tdx",
+           false,
+           kPinned,
+           false,
+           kFirst,
+           false,
+           {{4_KiB, 1.89, false}, {64_KiB, 3.0, false}, {1_MiB, 26.7, false}}},
+          {"h100-nvl-tdx",
+           true,
+           HostMemory::pageable,
+           false,
+           kFirst,
+           false,
+           {{64_KiB, 21.1, false}, {1_MiB, 112, false}, {4_MiB, 416, false}}},
+          {"h100-tdx",
+           true,
+           kPinned,
+           false,
+           kSecond,
+           true,
+           {{256_KiB, 25.6, false}, {1_MiB, 44.8, false}, {16_MiB, 54.6, false}}},
+          {"h100-tdx",
+           false,
+           kPinned,
+           false,
+           kSecond,
+           true,
+           {{256_KiB, 40.3, false}, {1_MiB, 49.2, false}, {16_MiB, 55.2, false}}},
+          {"h100-sev",
+           true,
+           kPinned,
+           false,
+           kSecond,
+           true,
+           {{256_KiB, 22.2, false}, {1_MiB, 21.8, false}, {16_MiB, 27.9, false}}},
+          {"h100-sev",
+           false,
+           kPinned,
+           false,
+           kSecond,
+           true,
+           {{256_KiB, 26.0, false}, {1_MiB, 27.5, false}, {4_MiB, 28.1, false}}}};
+}
+
+std::string size_text(uint64_t bytes) {
+  if (bytes >= 1_MiB) return fmt::format("{} MiB", bytes / 1_MiB);
+  if (bytes >= 1_KiB) return fmt::format("{} KiB", bytes / 1_KiB);
+  return fmt::format("{} B", bytes);
+}
+
+Check check_point(const Platform& platform, const Series& series, const Point& point) {
+  const Path& path = series.to_device ? platform.to_device : platform.to_host;
+  const Duration time = series.cc ? stock_copy_time(platform, path, series.memory, point.bytes)
+                                  : open_copy_time(path, series.memory, point.bytes);
+  const double us = static_cast<double>(time.count()) / 1e3;
+  const bool pinned = series.memory == HostMemory::pinned;
+  return {.group = series.cc ? "copies" : "copies, CC off",
+          .what = fmt::format("{} {}, {}{}", series.platform,
+                              series.to_device ? "to device" : "to host", pinned ? "" : "pageable ",
+                              size_text(point.bytes)),
+          .unit = series.rates ? "GB/s" : "us",
+          .published_low = point.published,
+          .published_high = point.published,
+          .predicted = series.rates ? static_cast<double>(point.bytes) / us / 1e3 : us,
+          .calibrated = point.calibrated,
+          .source = series.source};
+}
+
+// Rates with CC on as a share of those with CC off.
+Check check_share(const Platform& platform, const char* what, const Path& path, double published) {
+  constexpr uint64_t kBytes = 64_MiB;
+  const Duration off = open_copy_time(path, HostMemory::pinned, kBytes);
+  const Duration on = stock_copy_time(platform, path, HostMemory::pinned, kBytes);
+  return {.group = "copies",
+          .what = what,
+          .unit = "x",
+          .published_low = published,
+          .published_high = published,
+          .predicted = static_cast<double>(off.count()) / static_cast<double>(on.count()),
+          .source = "arXiv 2606.23969",
+          .note = "another GPU (B200), whose link is assumed; size assumed: 64 MiB"};
+}
+
+}  // namespace
+
+Result<std::vector<Check>> check_copies(const PlatformOf& platform_of) {
+  std::vector<Check> checks;
+  const auto add = [&](const std::vector<Series>& all) -> Status {
+    for (const Series& series : all) {
+      const auto platform = platform_of(series.platform);
+      if (!platform) return platform.error();
+      for (const Point& point : series.points) {
+        checks.push_back(check_point(*platform, series, point));
+      }
+    }
+    return {};
+  };
+  for (const auto& series : {pinned_series(), pageable_series()}) {
+    if (Status status = add(series); !status) return status.error();
+  }
+  const auto blackwell = platform_of("b200-tdx");
+  if (!blackwell) return blackwell.error();
+  checks.push_back(
+      check_share(*blackwell, "B300 to device, of CC off", blackwell->to_device, 0.203));
+  checks.push_back(check_share(*blackwell, "B300 to host, of CC off", blackwell->to_host, 0.211));
+  if (Status status = add(open_series()); !status) return status.error();
+  return checks;
+}
+
+}  // namespace sealane::estimate
