@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The checks a reviewer should not have to make by hand. Usage: check.sh [CHECK]...
-# Checks are format, tidy, asan, tsan, fuzz, and by hand (they take long) packages, torch and reproducible. Each can
-# be run alone; the first that fails ends the run with one line.
+# Checks are format, tidy, asan, tsan, fuzz, and by hand (they take long) packages, image, torch and reproducible.
+# Each can be run alone; the first that fails ends the run with one line.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -137,6 +137,12 @@ check_packages() {
   fi
   tests/package/elsewhere.sh $place || fail packages "tests/package/elsewhere.sh $place"
   tests/package/debian.sh $place || { [ $? = 77 ] || fail packages "tests/package/debian.sh $place"; }
+}
+
+# The OCI image of those packages, made and used.
+check_image() {
+  tools/image.sh build-packages || { [ $? = 77 ] && return; fail image "tools/image.sh build-packages"; }
+  tests/package/image.sh build-packages || fail image "tests/package/image.sh build-packages"
 }
 
 # Two builds, one hash: what `make packages` makes, and the same made from nothing, without a compiler cache, at another
