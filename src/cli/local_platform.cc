@@ -164,7 +164,7 @@ Result<Platform> measure_local_platform() {
   if (!memory) return memory.error();
   set(local, "host.memory_gb_per_s", local.host.memory_gb_per_s, *memory,
       source + ": all cores copying at once");
-  local.host.memory_bytes = available_memory_bytes();
+  local.host.memory_bytes = bench::available_memory_bytes();
   set(local, "host.memory_bytes", fmt::format("{}", local.host.memory_bytes),
       "what could be used without swapping, " + today());
   return local;
