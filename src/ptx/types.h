@@ -38,6 +38,7 @@ enum class Type : uint8_t {
   e5m2x2,
   f32,
   f64,
+  f32x2,
 };
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };

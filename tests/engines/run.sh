@@ -14,5 +14,7 @@ if ! "$python" -c '' 2>/dev/null; then
 fi
 cd "$(dirname "$0")"
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=2 ENGINES_CC="$cc" ENGINES_GPUS="$gpus"
+# What torch.compile made may be used again.
+export TORCHINDUCTOR_CACHE_DIR="$build/engines/cache/inductor" TRITON_CACHE_DIR="$build/engines/cache/triton"
 exec "$build/bin/sealane" run --emulate --cc "$cc" --gpus "$gpus" --memory 2G --compute-capability 12.0 "$@" -- \
   "$python" -W ignore "$test"

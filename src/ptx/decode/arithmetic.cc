@@ -4,6 +4,7 @@
 // Arithmetic: from mnemonics and modifiers to operations over lanes.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "ptx/decode/function_decoder.h"
@@ -18,7 +19,8 @@ Type bits_of_width(unsigned bytes) {
 uint16_t cost_of(Op op, Type type) {
   if (op == Op::mov || op == Op::selp || op == Op::setp || op == Op::cvt) return 0;
   const uint16_t each = op == Op::fma || op == Op::mad_lo || op == Op::mad_wide ? 2 : 1;
-  return type == Type::f16x2 || type == Type::bf16x2 ? static_cast<uint16_t>(2 * each) : each;
+  const bool pair = type == Type::f16x2 || type == Type::bf16x2 || type == Type::f32x2;
+  return pair ? static_cast<uint16_t>(2 * each) : each;
 }
 
 bool half(Type type) { return type >= Type::f16 && type <= Type::bf16x2; }
@@ -113,7 +115,28 @@ Status FunctionDecoder::multiply() {
 Status FunctionDecoder::min_max(bool maximum) {
   const bool nan = take("NaN");
   if (take("xorsign")) return refuse("not supported");
-  return arithmetic(maximum ? (nan ? Op::max_nan : Op::max) : (nan ? Op::min_nan : Op::min), 2);
+  const Op op = maximum ? (nan ? Op::max_nan : Op::max) : (nan ? Op::min_nan : Op::min);
+  return at_->operands.size() == 4 ? extreme_of_three(op) : arithmetic(op, 2);
+}
+
+// Of two first, then of that and the third; the one that d would overwrite is not left for then.
+Status FunctionDecoder::extreme_of_three(Op op) {
+  OpKey key{op};
+  key.ftz = take("ftz");
+  key.type = take_type();
+  if (key.type != Type::f32) return refuse("no such operation");
+  if (Status taken = all_taken(); !taken) return taken;
+  Instr in = fresh();
+  int32_t third = 0;
+  if (Status read = set(in.a, source(at_->operands[1], key.type)); !read) return read;
+  if (Status read = set(in.b, source(at_->operands[2], key.type)); !read) return read;
+  if (Status read = set(third, source(at_->operands[3], key.type)); !read) return read;
+  if (Status read = set(in.d, destination(at_->operands[0], 4)); !read) return read;
+  if (third == in.d) std::swap(third, in.b);
+  if (Status emitted = emit_op(key, in); !emitted) return emitted;
+  in.a = in.d;
+  in.b = third;
+  return emit_op(key, in);
 }
 
 Status FunctionDecoder::math(Op op) {

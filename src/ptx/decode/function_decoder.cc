@@ -455,8 +455,10 @@ Status FunctionDecoder::statement() {
     return all_taken();
   }
   // No effect that a program could see, or none at all; whatever modifiers they have.
-  if (name == "prefetch" || name == "prefetchu" || name == "applypriority" || name == "discard" ||
-      name == "setmaxnreg" || name == "griddepcontrol" || name == "pmevent") {
+  // Hints about caches among them: a cache policy is only ever given to hints.
+  if (name == "createpolicy" || name == "prefetch" || name == "prefetchu" ||
+      name == "applypriority" || name == "discard" || name == "setmaxnreg" ||
+      name == "griddepcontrol" || name == "pmevent") {
     return plain(op_nothing);
   }
   Handler simple = nullptr;

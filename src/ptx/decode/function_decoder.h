@@ -91,6 +91,7 @@ class FunctionDecoder {
   Status test();
   Status math(Op op);
   Status min_max(bool maximum);
+  Status extreme_of_three(Op op);
   Status branch();
   Status branch_table();
   Status call();

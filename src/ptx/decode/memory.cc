@@ -69,8 +69,9 @@ Status FunctionDecoder::load() {
   if (at_->opcode == "ldu") take("ldu");
   take_space(in.space);
   const Type type = take_type();
+  const unsigned operands = take("L2::cache_hint") ? 3 : 2;  // the policy comes last
   if (Status taken = all_taken(); !taken) return taken;
-  if (Status enough = need(2, 2); !enough) return enough;
+  if (Status enough = need(operands, operands); !enough) return enough;
   const Operand& d = without_braces(at_->operands[0]);
   const unsigned count = vector_count(d);
   const unsigned vector = at_->has("v2") ? 2 : at_->has("v4") ? 4 : at_->has("v8") ? 8 : 1;
@@ -140,8 +141,9 @@ Status FunctionDecoder::store() {
   const bool orders = at_->has("release");
   take_space(in.space);
   const Type type = take_type();
+  const unsigned operands = take("L2::cache_hint") ? 3 : 2;
   if (Status taken = all_taken(); !taken) return taken;
-  if (Status enough = need(2, 2); !enough) return enough;
+  if (Status enough = need(operands, operands); !enough) return enough;
   const Operand& a = without_braces(at_->operands[1]);
   const unsigned count = vector_count(a);
   const unsigned vector = at_->has("v2") ? 2 : at_->has("v4") ? 4 : at_->has("v8") ? 8 : 1;

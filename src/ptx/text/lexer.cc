@@ -149,7 +149,7 @@ Type type_named(std::string_view name) {
   static constexpr std::string_view kNames[] = {
       "",      "pred", "b8",     "b16",  "b32",    "b64",    "b128",  "u8",    "u16",
       "u32",   "u64",  "s8",     "s16",  "s32",    "s64",    "u16x2", "s16x2", "f16",
-      "f16x2", "bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2", "f32",   "f64"};
+      "f16x2", "bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2", "f32",   "f64",   "f32x2"};
   for (unsigned i = 1; i < std::size(kNames); ++i) {
     if (kNames[i] == name) return static_cast<Type>(i);
   }
@@ -157,8 +157,8 @@ Type type_named(std::string_view name) {
 }
 
 unsigned bytes_of(Type type) {
-  static constexpr uint8_t kBytes[] = {0, 4, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2,
-                                       4, 8, 4, 4, 2, 4, 2,  4, 4, 2, 2, 4, 8};
+  static constexpr uint8_t kBytes[] = {0, 4, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4,
+                                       8, 4, 4, 2, 4, 2, 4,  4, 2, 2, 4, 8, 8};
   return kBytes[static_cast<unsigned>(type)];
 }
 
