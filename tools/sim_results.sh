@@ -6,6 +6,8 @@
 #   tools/sim_results.sh steps > docs/results/sim-steps.txt    what each step from stock to sealane buys; 10 s
 #   tools/sim_results.sh hits  > docs/results/sim-hits.txt     how often copies are foreseen; 10 s
 #   tools/sim_results.sh stock > docs/results/sim-stock.txt    the worst time against stock; a minute
+#   tools/sim_results.sh seeds > docs/results/sim-seeds.txt    0..20000 of each mode, three policies; an hour of one core
+# SEALANE_LAST_SEED=N says where `seeds` ends (20000).
 # SEALANE_BIN names the program (build/bin/sealane); predict_bench is beside it.
 set -eu
 # shellcheck source=tools/results_header.sh
@@ -28,6 +30,21 @@ worst() {
       END { printf row, policy, platform, mode, seeds, ops, violations, ratio, at }'
 }
 
+events='%-10s %-12s %7s %6s %12s %13s %11s %9s\n'
+# count POLICY LAST_SEED OPS MODE: one line
+count() {
+  begin=$(date +%s)
+  "$bin" sim --alone --policy "$1" --seeds "0..$2" --ops "$3" --mode "$4" 2>/dev/null |
+    awk -v row="$events" -v policy="$1" -v seeds="$(($2 + 1))" -v ops="$3" -v mode="$4" -v begin="$begin" '
+      $1 == "operations" { operations = $2 }
+      $1 == "events" { events = $2 }
+      $1 == "violations" { violations = $2 }
+      END {
+        "date +%s" | getline now
+        printf row, policy, mode, seeds, ops, operations, events, violations, now - begin
+      }'
+}
+
 what=${1:-}
 results_header "The simulator, SIMULATED by tools/sim_results.sh $what" "$bin"
 case $what in
@@ -48,8 +65,20 @@ case $what in
       worst speculate 59 2000 h100-tdx $mode
     done
     ;;
+  seeds)
+    last=${SEALANE_LAST_SEED:-20000}
+    echo
+    echo "\$ build/bin/sealane sim --alone --policy POLICY --mode MODE --seeds 0..SEEDS-1 --ops OPS"
+    # shellcheck disable=SC2059
+    printf "$events" policy mode seeds ops operations events violations seconds
+    for policy in parallel sealane speculate; do
+      for mode in swarm serve adversarial; do
+        count $policy "$last" 2000 $mode
+      done
+    done
+    ;;
   *)
-    echo "usage: tools/sim_results.sh steps|hits|stock" >&2
+    echo "usage: tools/sim_results.sh steps|hits|stock|seeds" >&2
     exit 2
     ;;
 esac

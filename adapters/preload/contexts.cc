@@ -34,7 +34,7 @@ template <typename End>
 CUresult end_context(CUcontext context, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
-  runtime->drain();
+  runtime->drain(handle(context));
   forget_launch_times();
   const CUresult result =
       told(serve::EventKind::call, "cuCtxDestroy", nullptr, end, [&](serve::Event& event) {
@@ -86,7 +86,7 @@ CUresult end_primary(CUdevice device, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
   const CUcontext before = primary_context(device);
-  runtime->drain();
+  runtime->drain(handle(before));
   forget_launch_times();
   const CUresult result = end();
   if (before != nullptr && primary_context(device) == nullptr)

@@ -6,7 +6,7 @@
 
 #include "sim/sim.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -41,6 +41,7 @@ struct Flags {
   std::string policy = "speculate";
   std::string platform;  // empty: the first, or for tables every one
   std::string broken;
+  bool alone = false;
   bool hits = false;
   bool steps = false;
   std::string json;
@@ -117,10 +118,12 @@ Result<sim::SimOptions> plan(const Flags& flags) {
   if (!flags.broken.empty() && !sim::break_rule(rules, flags.broken)) {
     const auto names = sim::rule_names();
     return usage_error(fmt::format(
-        "--break: unknown rule '{}'{}", flags.broken,
-        did_you_mean(flags.broken, std::vector<std::string>(names.begin(), names.end()))));
+        "--break: unknown rule '{}'{}; there are {}", flags.broken,
+        did_you_mean(flags.broken, std::vector<std::string>(names.begin(), names.end())),
+        fmt::join(names, ", ")));
   }
   options.break_rule = flags.broken;
+  options.compare_stock = !flags.alone;
 
   options.platform_name = flags.platform.empty() ? kFirstPlatform : flags.platform;
   auto platform = find_platform(options.platform_name);
@@ -150,6 +153,7 @@ std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outc
                       options.policy, options.platform_name);
   if (!options.break_rule.empty()) row("rule turned off", options.break_rule);
   row("operations", fmt::format("{}", outcome.ops));
+  row("events", fmt::format("{}", counters.events));
   row("violations", fmt::format("{}", outcome.violations.size()));
   row("hit rate",
       fmt::format("{:.1f} % of {} bulk copies", 100 * counters.hit_rate(), counters.bulk_requests));
@@ -226,14 +230,17 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       ->type_name("P");
   command
       ->add_option("--break", flags->broken,
-                   "Turn one safety rule off: iv-once, stale, order, verify-before-use, budget, "
-                   "rotation, gate. The simulator must notice")
+                   "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
+                   "iv-once and others; a wrong name lists all. The simulator must notice")
       ->type_name("RULE");
+  command->add_flag("--alone", flags->alone,
+                    "Do not run each program under stock too, for comparison: a third of the time");
   auto* hits = command->add_flag("--hits", flags->hits,
                                  "No seeds: how often the copies of each pattern are foreseen");
   auto* steps = command->add_flag(
       "--steps", flags->steps, "No seeds: what each step from stock to sealane buys, per pattern");
-  for (const char* name : {"--seed", "--seeds", "--ops", "--mode", "--policy", "--break"}) {
+  for (const char* name :
+       {"--seed", "--seeds", "--ops", "--mode", "--policy", "--break", "--alone"}) {
     hits->excludes(command->get_option(name));
     steps->excludes(command->get_option(name));
   }

@@ -30,6 +30,7 @@ struct SafetyRules {
   SEALANE_RULE(read_at_turn);
   SEALANE_RULE(verify_before_use);
   SEALANE_RULE(run_behind_forgery);
+  SEALANE_RULE(fail_first);
   SEALANE_RULE(deliver_after_failure);
   SEALANE_RULE(wipe);
   SEALANE_RULE(message_match);

@@ -114,7 +114,7 @@ bool has_files_that_may_write() {
 }  // namespace
 
 bool UnseenWriters::look(Instant now) {
-  seen_ = seen_ || has_files_that_may_write() || has_rings() || has_pinned_memory();
+  if (!seen_ && (has_files_that_may_write() || has_rings() || has_pinned_memory())) seen_ = true;
   looked_ = true;
   when_ = now;
   return seen_;
@@ -123,12 +123,12 @@ bool UnseenWriters::look(Instant now) {
 bool UnseenWriters::possible() {
   const std::lock_guard lock(mutex_);
   const Instant now = SteadyClock().now();
-  return seen_ || (looked_ && now - when_ < kInterval) ? seen_ : look(now);
+  return seen_ || (looked_ && now - when_ < kInterval) ? seen() : look(now);
 }
 
 bool UnseenWriters::possible_since(Instant when) {
   const std::lock_guard lock(mutex_);
-  return seen_ || (looked_ && when_ > when) ? seen_ : look(SteadyClock().now());
+  return seen_ || (looked_ && when_ > when) ? seen() : look(SteadyClock().now());
 }
 
 }  // namespace sealane

@@ -16,6 +16,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "base/time.h"
@@ -28,12 +29,13 @@ class UnseenWriters {
 
   bool possible();                    // as of some kInterval ago, or later
   bool possible_since(Instant when);  // as of then, or later
+  bool seen() const { return seen_.load(std::memory_order_relaxed); }  // by whoever has asked
 
  private:
   bool look(Instant now);
 
   std::mutex mutex_;
-  bool seen_ = false;
+  std::atomic<bool> seen_{false};
   bool looked_ = false;
   Instant when_{};
 };

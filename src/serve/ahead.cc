@@ -237,8 +237,7 @@ void Ahead::end(const Turn& turn, bool succeeded) {
     if (publication_) drop_published(false);
     if (stopped_) return;
     reconcile();
-    learn_message_size();
-    pump();
+    learn_message_size();  // what follows is begun when the lane has looked for its next copy
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include "serve/ahead_door.h"
 
+#include <new>
+
 namespace sealane::serve {
 
 // Of what goes to the device it must see all or nothing.
@@ -17,8 +19,14 @@ bool AheadDoor::handle_asked(CopyId copy, const CopyCall& call, HostSide side, I
     flight = ahead_.request_out(call.host);
   }
   if (!flight) return false;
-  flights_[copy] = {*flight, inward};
-  if (inward) inward_[*flight] = copy;
+  try {
+    flights_[copy] = {*flight, inward};
+    if (inward) inward_[*flight] = copy;
+  } catch (const std::bad_alloc&) {
+    flights_.erase(copy);
+    ahead_.stop();
+    return false;
+  }
   return true;
 }
 

@@ -51,6 +51,14 @@ CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& unde
       proxy_(driver, options.carrier.direction),
       crossing_(driver, options.carrier.direction) {
   if (options.ahead != nullptr) door_.emplace(*options.ahead);
+  copies_.reserve(CopyList::kMax);
+  parts_.reserve(CopyList::kMax);
+  ended_.reserve(CopyList::kMax);
+  endings_.reserve(Copies::kEndingsMax);
+  events_.reserve(Copies::kToldMax);
+  at_turn_.reserve(Copies::kToldMax);
+  sources_.reserve(Copies::kToldMax);
+  leases_.reserve(std::max(kLeasesMax, Copies::kToldMax));
 }
 
 Code CopyThread::probe(uint64_t device_address) {
@@ -89,8 +97,9 @@ void CopyThread::wake(std::span<const CopyId> copies) {
   // There was no thread to be had: from then on callers do the copy thread's work.
   if (door_) door_->ahead().stop();  // it must see all or nothing
   const auto over = [&] {
-    return std::none_of(copies.begin(), copies.end(),
-                        [&](CopyId copy) { return under_way_.copies.under_way(copy); });
+    return std::none_of(copies.begin(), copies.end(), [&](CopyId copy) {
+      return under_way_.copies.under_way(copy) && under_way_.copies.thread_of(copy) == id_;
+    });
   };
   for (;;) {
     const std::lock_guard alone(carrying_);
@@ -339,18 +348,17 @@ void CopyThread::end(Lock& lock, Code code) {
     lock.lock();
   }
   copies.handle_ended(id_, now());
-  std::vector<StreamPointer> streams;  // they may end with their last copy, without the lock
-  for (const CopyId copy : handed_.copies) {
+  for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock
     if (copies.under_way(copy)) continue;
     const auto held = under_way_.held.find(copy);
-    streams.push_back(std::move(held->second.stream));
+    ended_.push_back(std::move(held->second.stream));
     under_way_.held.erase(held);
   }
   leases_.clear();
   take_forgotten(under_way_, leases_);
   under_way_.changed.notify_all();
   lock.unlock();
-  streams.clear();
+  ended_.clear();
   leases_.clear();
   lock.lock();
 }
@@ -389,7 +397,10 @@ void CopyThread::open_gate(const OpenGate& gate) {
     if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
   }
   const std::lock_guard lock(stream.gates_mutex);
-  while (!gates.tickets.empty() && gates.tickets.front().first <= gate.value) {
+  const auto reached = [&](uint32_t value) {  // as the driver compares words: past the last one
+    return static_cast<int32_t>(gate.value - value) >= 0;
+  };
+  while (!gates.tickets.empty() && reached(gates.tickets.front().first)) {
     gates.tickets.front().second->finish();
     gates.tickets.pop_front();
   }

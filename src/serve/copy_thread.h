@@ -16,6 +16,8 @@
 // queries, host functions and waits across streams mean what they always mean, and nothing is
 // deferred or replayed in the host, so every call of the program returns its own error code.
 //
+// Memory: the copy thread asks for none. What it fills has room for the most there can be.
+//
 // Threads: wake() from any thread. The copy thread starts with the first copy and sleeps when
 // there is none; while copies wait for work of the GPU it looks every kPoll.
 #pragma once
@@ -81,7 +83,8 @@ class CopyThread {
   bool take_word(GateWord& out);  // false: no device memory
   void give_word(const GateWord& word);
 
-  // There is something for it. Returns when its thread knows; without one, when all of it is done.
+  // There is something for it among these. Returns when its thread knows; without one, when all of
+  // it is done.
   void wake(std::span<const CopyId> copies);
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
@@ -137,6 +140,7 @@ class CopyThread {
   std::vector<std::shared_ptr<const EventLease>> leases_;
   std::vector<CopyId> at_turn_;
   std::vector<Range> sources_;
+  std::vector<StreamPointer> ended_;
 
   std::mutex carrying_;  // among callers that do the copy thread's work
   std::condition_variable asked_;

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "core/copy/copy_list.h"
 #include "core/copy/gathering.h"
 #include "serve/gpu_driver.h"
 
@@ -34,7 +35,9 @@ class Crossing {
  public:
   static constexpr uint64_t kBytesMax = CrossingCosts().bytes_max;
 
-  Crossing(GpuDriver& driver, Direction direction) : driver_(driver), direction_(direction) {}
+  Crossing(GpuDriver& driver, Direction direction) : driver_(driver), direction_(direction) {
+    moves_.reserve(CopyList::kMax);
+  }
 
   // Is the memory there that these copies need?
   bool ready(const CopyContext& lane, const Gathering& group);

@@ -44,8 +44,13 @@ void GuardBook::arm(Entry& entry, bool by_pages) {
         if (armed && check(*other, other->range)) other->broken.store(true);
       }
     }
-    const bool armed = by_pages && guards_ && !unseen_.possible() && guards_->arm(entry.range);
-    entry.armed_at = SteadyClock().now();
+    bool armed = by_pages && guards_ && !unseen_.possible() && guards_->arm(entry.range);
+    // Who could write unseen may have come before the guard: he is looked for once it is there, by
+    // this worker and not in the request. Who pins pages later faults on them, and the guard sees.
+    if (armed && unseen_.possible_since(SteadyClock().now())) {
+      static_cast<void>(guards_->disarm(entry.range));
+      armed = false;
+    }
     entry.state.store(armed ? Entry::State::pages : Entry::State::digest);
   });
 }
@@ -56,8 +61,7 @@ std::vector<GuardBook::Pointer> GuardBook::find_pages(const Range& range) {
 }
 
 bool GuardBook::check(Entry& entry, const Range& part) {
-  // Who could write unseen may have come before the guard: he is looked for after it.
-  if (entry.broken.load() || unseen_.possible_since(entry.armed_at)) return true;
+  if (entry.broken.load() || unseen_.seen()) return true;
   const auto written = guards_->written(part);
   return !written || *written;  // who cannot tell must assume it
 }

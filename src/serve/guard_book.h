@@ -32,7 +32,6 @@ class GuardBook {
     explicit Entry(const Range& guarded) : range(guarded) {}
     const Range range;
     std::once_flag once;
-    Instant armed_at{};  // set before `state`
     std::atomic<State> state{State::waiting};
     std::atomic<bool> told{false};    // the core knows how it is guarded
     std::atomic<bool> broken{false};  // seen written before somebody else armed a shared page

@@ -10,7 +10,9 @@
 #include "serve/runtime.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <new>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -80,11 +82,12 @@ Runtime::Runtime(GpuDriver& driver)
 
 // This is somebody else's process: nothing is thrown into it.
 Route Runtime::copy_together(std::span<const CopyAsked> batch) {
+  Call call;
+  call.asked = batch;
   try {
-    Call call;
-    call.asked = batch;
     return offer(call);
   } catch (const std::exception& problem) {
+    give_back_all(call);
     step_aside(problem.what());
     return Route::passed_aside;
   }
@@ -208,10 +211,7 @@ Route Runtime::put(Call& call) {
     tell_touched(*call.stream);
     under_way_.copies.handle_copies(call.calls, call.plan, SteadyClock().now());
     if (call.plan.verdict != CopyVerdict::carried) return route_of(call.plan.verdict);
-    for (size_t i = 0; i < call.held.size(); ++i) {
-      under_way_.held[call.plan.copies[i]] = std::move(call.held[i]);
-    }
-    call.held.clear();
+    if (!hold(call)) return Route::passed;
   }
   for (; call.plan.done < call.plan.steps.size(); ++call.plan.done) {
     if (perform(call, call.plan.steps[call.plan.done]) == kSuccess) continue;
@@ -221,6 +221,23 @@ Route Runtime::put(Call& call) {
   await_unread(call);
   let_go(call);
   return Route::carried;
+}
+
+// With the lock held: what the machine cannot know of the copies. False: there is no memory for it,
+// and as nothing of the call is in the stream yet, the machine forgets it.
+bool Runtime::hold(Call& call) {
+  size_t kept = 0;
+  try {
+    for (; kept < call.held.size(); ++kept) {
+      under_way_.held.emplace(call.plan.copies[kept], call.held[kept]);
+    }
+  } catch (const std::bad_alloc&) {
+    for (size_t i = 0; i < kept; ++i) under_way_.held.erase(call.plan.copies[i]);
+    under_way_.copies.handle_refused(call.plan, SteadyClock().now());
+    return false;
+  }
+  call.held.clear();
+  return true;
 }
 
 // A hook notes what goes into a stream in a word; the machine learns of it when it matters.
@@ -278,22 +295,18 @@ Code Runtime::put_gate(const Call& call, const PutGate& gate) {
 
 // Some step could not be done: what has no gate is not ours, the rest goes.
 void Runtime::refuse(Call& call) {
-  std::vector<CopyId> carried;
   {
     const std::lock_guard lock(under_way_.mutex);
     under_way_.copies.handle_refused(call.plan, SteadyClock().now());
     for (const CopyId copy : call.plan.copies) {
-      if (under_way_.copies.under_way(copy)) {
-        carried.push_back(copy);
-        continue;
-      }
+      if (under_way_.copies.under_way(copy)) continue;
       const auto held = under_way_.held.find(copy);
       call.held.push_back(std::move(held->second));
       under_way_.held.erase(held);
     }
     under_way_.changed.notify_all();
   }
-  wake(carried);
+  wake(call.plan.copies);
 }
 
 // --- 3. theirs
@@ -308,19 +321,18 @@ void Runtime::let_go(const Call& call) {
 
 // A copy thread may have begun, or even be done, with copies of its own accord.
 void Runtime::wake(std::span<const CopyId> copies) {
-  std::vector<std::pair<CopyThread*, std::vector<CopyId>>> threads;
+  std::array<CopyThread*, kThreadsPerDevice> threads{};  // all of one device
   {
     const std::lock_guard lock(under_way_.mutex);
     for (const CopyId copy : copies) {
       if (!under_way_.copies.under_way(copy)) continue;
-      CopyThread* const thread = threads_[under_way_.copies.thread_of(copy)].get();
-      auto of = std::find_if(threads.begin(), threads.end(),
-                             [&](const auto& entry) { return entry.first == thread; });
-      if (of == threads.end()) of = threads.insert(of, {thread, {}});
-      of->second.push_back(copy);
+      const CopyThreadId id = under_way_.copies.thread_of(copy);
+      threads[CopyThreads::place_of(id)] = threads_[id].get();
     }
   }
-  for (const auto& [thread, of] : threads) thread->wake(of);
+  for (CopyThread* const thread : threads) {
+    if (thread != nullptr) thread->wake(copies);
+  }
 }
 
 // --- what copy threads have done here

@@ -94,8 +94,10 @@ class Runtime final : private CopyThreadOwner {
   // May a host function that was put into a stream of the context run?
   bool may_run(ContextHandle context);
 
-  // Wait until nothing of ours is under way: at all, or on this memory.
+  // Wait until nothing of ours is under way: at all, in this context, or on this memory. Of other
+  // contexts nobody is waited for: what holds their streams may be the caller's to end.
   void drain();
+  void drain(ContextHandle context);
   void drain(Range host_or_device);
 
   // Gives our contexts' places back: the program wants one. True if there was something to give.
@@ -138,6 +140,7 @@ class Runtime final : private CopyThreadOwner {
   void await_unread(const Call& call);
   void tell_touched(Stream& stream);
   Route put(Call& call);
+  bool hold(Call& call);
   Code perform(const Call& call, const CallStep& step);
   Code record(const Call& call, const RecordEvent& record);
   Code put_gate(const Call& call, const PutGate& gate);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
+#include <new>
 
 #include "base/log.h"
 #include "os/thread.h"
@@ -57,6 +58,12 @@ class Failing {
 void Runtime::drain() {
   std::unique_lock lock(under_way_.mutex);
   under_way_.changed.wait(lock, [&] { return under_way_.copies.idle(); });
+}
+
+void Runtime::drain(ContextHandle context) {
+  const auto key = reinterpret_cast<uint64_t>(context);
+  std::unique_lock lock(under_way_.mutex);
+  under_way_.changed.wait(lock, [&] { return under_way_.copies.idle(key); });
 }
 
 // Those who seal ahead go last: a copy that has just arrived is what they would begin with.
@@ -122,7 +129,13 @@ bool Runtime::give_up_contexts() {
 // failed, but one of ours. So the driver is made to fail the program's before the gate opens. It is
 // known to every call by then, and copies behind it are refused, whether that succeeds or not.
 void Runtime::fail_context(ContextHandle context, uint64_t device_address) {
-  Failing::run(std::make_shared<Failing>(driver_, context, device_address));
+  std::shared_ptr<Failing> failing;
+  try {
+    failing = std::make_shared<Failing>(driver_, context, device_address);
+  } catch (const std::bad_alloc&) {  // then on this one
+    driver_.fail_context(context, device_address);
+  }
+  if (failing) Failing::run(failing);
 }
 
 void Runtime::step_aside(const char* why) {

@@ -89,6 +89,7 @@ void Runtime::forget_stream(StreamHandle handle) {
     streams_.erase(found);
   }
   std::vector<std::shared_ptr<const EventLease>> leases;  // let go without the lock
+  leases.reserve(kLeasesMax);
   const std::lock_guard lock(under_way_.mutex);
   under_way_.copies.handle_stream_gone(gone->key);
   take_forgotten(under_way_, leases);
@@ -103,6 +104,7 @@ void Runtime::forget_context(ContextHandle context) {
   host_memory_.remove_if([&](const auto& entry) { return entry.what.context == context; });
   {
     std::vector<std::shared_ptr<const EventLease>> leases;
+    leases.reserve(kLeasesMax);
     const std::lock_guard lock(under_way_.mutex);
     under_way_.copies.handle_context_gone(reinterpret_cast<uint64_t>(context));
     take_forgotten(under_way_, leases);

@@ -177,6 +177,18 @@ TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {
   driver_.await(stream_);
 }
 
+// What holds a stream of another context may be the very thread that ends this one.
+TEST_F(RuntimeTest, DrainingAContextDoesNotWaitForOthers) {
+  driver_.obstruct(stream_);
+  ASSERT_EQ(in(0, 64), Route::carried);
+  const size_t before = driver_.copies();
+  runtime_->drain(reinterpret_cast<ContextHandle>(uintptr_t{78}));
+  EXPECT_EQ(driver_.copies(), before) << "it is held still";
+  driver_.lift();
+  runtime_->drain(FakeDriver::program());
+  EXPECT_EQ(driver_.copies(), before + 1);
+}
+
 TEST_F(RuntimeTest, DrainingWaitsForTheMemoryInQuestion) {
   EXPECT_EQ(in(0, 100), Route::carried);
   runtime_->drain({address(host_ + 50), 10});

@@ -105,13 +105,16 @@ struct UnderWay {
   uint64_t legacy_epoch = 0;  // of the legacy stream's work, as far as the machine knows
 };
 
-// The events nobody asks for any more, with the lock held; they are to be let go without it.
+constexpr size_t kLeasesMax = 64;
+
+// Events nobody asks for any more, with the lock held; they are to be let go without it. As many as
+// `out` has room for: a copy thread must not need memory.
 inline void take_forgotten(UnderWay& under_way,
                            std::vector<std::shared_ptr<const EventLease>>& out) {
-  std::vector<EventKey> gone;
-  under_way.copies.forgotten(gone);
-  for (const EventKey event : gone) {
-    const auto lease = under_way.events.find(event);
+  while (out.size() < out.capacity()) {
+    const auto event = under_way.copies.forgotten();
+    if (!event) return;
+    const auto lease = under_way.events.find(*event);
     if (lease == under_way.events.end()) continue;
     out.push_back(std::move(lease->second));
     under_way.events.erase(lease);

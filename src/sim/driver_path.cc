@@ -143,7 +143,7 @@ void DriverPath::arrive(const ProgramCopy& copy) {
   if (copy.direction == Direction::to_device) return;
   world_.memory.write(copy.host);
   world_.cpu_writes(copy.host);
-  world_.oracle.host_written_by(copy.call, copy.host);
+  world_.oracle.host_written(copy.host);
   world_.oracle.opened(copy.call);
 }
 

@@ -146,7 +146,10 @@ void Machine::handle(const SimEvent& event) {
 void Machine::step(uint32_t id) {
   Thread& thread = threads_[id];
   if (thread.next == thread.operations.size() && feed_ != nullptr) write_more(thread);
-  if (thread.next == thread.operations.size() || world_.error) {
+  const bool over = thread.next == thread.operations.size();
+  if (!over) enter_context(thread, program_[thread.operations[thread.next]].action);
+  if (over || failed(thread.context)) {
+    raise_flags(id);
     thread.next = thread.operations.size();
     --running_;
     ++world_.asleep;
@@ -209,13 +212,49 @@ void Machine::wake(uint32_t id) {
   finish_call(id);
 }
 
-void Machine::wake_all() {
-  for (uint32_t id = 0; id < threads_.size(); ++id) wake(id);
+void Machine::wake_all(uint32_t context) {
+  for (uint32_t id = 0; id < threads_.size(); ++id) {
+    if (threads_[id].context == context) wake(id);
+  }
+}
+
+void Machine::enter_context(Thread& thread, const workload::Action& action) {
+  std::visit(
+      [&](const auto& asked) {
+        if constexpr (requires { asked.context; }) {
+          thread.context = static_cast<uint32_t>(asked.context);
+        } else if constexpr (requires { asked.stream; }) {
+          const auto found = contexts_.find(asked.stream);
+          if (found != contexts_.end()) thread.context = found->second;
+        }
+      },
+      action);
+}
+
+// Every call of the program in it returns an error.
+bool Machine::failed(uint32_t context) const {
+  return world_.device.failed(context) || runtime_->failed(context);
+}
+
+void Machine::crash(uint32_t context) {
+  world_.log("work of the program fails context {}", context);
+  if (!world_.error) world_.error = "work of the program failed";
+  ++world_.counters.faults;
+  world_.oracle.stops(context);
+  world_.device.fail(context);
+  wake_all(context);
+}
+
+bool Machine::drained(uint32_t context) const {
+  for (uint32_t stream = 0; stream < world_.device.streams(); ++stream) {
+    if (world_.device.context(stream) == context && !world_.device.drained(stream)) return false;
+  }
+  return true;
 }
 
 void Machine::finish_call(uint32_t id) {
   Thread& thread = threads_[id];
-  if (!world_.error) {
+  if (!failed(thread.context)) {
     for (const CallId last : thread.covers) world_.oracle.sync_returns(last);
   }
   ++world_.counters.operations;
@@ -369,7 +408,7 @@ Machine::Progress Machine::work(uint32_t id, const workload::StreamWork& asked) 
 void Machine::do_work(const Item& item) {
   if (!runtime_->may_run(item.stream)) return;
   const bool unseen = item.work == workload::WorkKind::device_write && runtime_->mapped(item.host);
-  world_.oracle.host_written_by(item.call, item.host);
+  world_.oracle.host_written(item.host);
   world_.memory.write(item.host);
   if (!unseen) runtime_->write(item.host);
 }
@@ -535,7 +574,8 @@ Machine::Progress Machine::free_host(uint32_t id, uint64_t address) {
   if (found == allocated_.end()) return Progress::done;
   const Range range{address, found->second};
   runtime_->freed(range);
-  if (runtime_->busy(range)) {
+  const bool open = !world_.setup.policy.confidential;  // then the driver waits for all
+  if (runtime_->busy(range) || (open && !drained(threads_[id].context))) {
     raise_flags(id);
     return Progress::again;
   }
@@ -592,6 +632,7 @@ void Machine::inject_faults(uint32_t id) {
     if (random.chance(faults.rotation)) runtime_->rotate(lane);
   }
   if (random.chance(faults.worker_stall)) runtime_->stall_worker();
+  if (random.chance(faults.crash)) crash(threads_[id].context);
   if (random.chance(faults.tamper)) runtime_->tamper_next(kTampering[random.below(4)]);
   if (random.chance(faults.guard_write)) {
     const auto planned = runtime_->some_planned(random.next());

@@ -26,7 +26,7 @@ class Machine final : public Threads {
 
   Outcome run();
   void wake(uint32_t thread) override;
-  void wake_all() override;
+  void wake_all(uint32_t context) override;
 
  private:
   struct Thread {
@@ -35,6 +35,7 @@ class Machine final : public Threads {
     bool asleep = false;
     bool woken = false;              // while its call was still being made
     bool thought = false;            // the time before the next call has passed
+    uint32_t context = 0;            // of the stream it last had to do with
     Instant called{};                // when its call was made
     Duration cost{0};                // of the call it is in, beyond waiting
     std::vector<CallId> covers;      // what the synchronising call it is in covers
@@ -71,6 +72,10 @@ class Machine final : public Threads {
   void follow_script(uint32_t operation);
   void inject_faults(uint32_t thread);
   bool being_copied(const Range& range) const;
+  void enter_context(Thread& thread, const workload::Action& action);
+  bool failed(uint32_t context) const;
+  void crash(uint32_t context);
+  bool drained(uint32_t context) const;
   uint32_t key(workload::StreamId stream);
   Outcome outcome() const;
 

@@ -61,7 +61,7 @@ CallId Oracle::call_copy(uint32_t stream, const CopyFacts& facts) {
   if (call.opened) expect(call);
   allocates(facts.host);  // or the copy could not have been asked for
   const CallId id = add(std::move(call));
-  if (facts.direction == Direction::to_device) sources_.push_back(id);
+  (facts.direction == Direction::to_device ? sources_ : targets_).push_back(id);
   return id;
 }
 
@@ -89,10 +89,18 @@ void Oracle::disturb(const Range& range) {
 
 void Oracle::frees(const Range& range) {
   mapped_.write(range, kUnmapped);
-  for (const CallId id : sources_) {
+  const auto touches = [&](CallId id) {
     const Call& call = calls_[id];
-    if (!call.copy.stable_source || has_failed(id) || !call.copy.host.overlaps(range)) continue;
+    const bool lost = has_failed(id) || has_stopped(id);
+    return call.copy.stable_source && !lost && call.copy.host.overlaps(range);
+  };
+  for (const CallId id : sources_) {
+    if (!touches(id)) continue;
     violate("freed-range", fmt::format("the source of copy {} was freed before it was read", id));
+  }
+  for (const CallId id : targets_) {
+    if (!touches(id)) continue;
+    violate("freed-range", fmt::format("memory was freed before copy {} was there", id));
   }
 }
 
@@ -138,13 +146,17 @@ bool Oracle::has_failed(CallId call) const {
   return failed_.contains(streams_[calls_[call].stream].context);
 }
 
+bool Oracle::has_stopped(CallId call) const {
+  return stopped_.contains(streams_[calls_[call].stream].context);
+}
+
 void Oracle::starts(CallId id) {
   const Call& call = calls_[id];
-  if (call.kind == CallKind::kernel && has_failed(id)) {
-    violate("run-behind-forgery", fmt::format("call {} began in a context that had failed", id));
-  }
   const CallId before = unfinished_before(call);
-  if (before != kNoCall) {
+  const bool behind_failed = has_failed(id) && before != kNoCall;
+  if (call.kind == CallKind::kernel && (behind_failed || has_stopped(id))) {
+    violate("run-behind-forgery", fmt::format("call {} began in a context that had failed", id));
+  } else if (before != kNoCall) {
     violate("order", fmt::format("call {} of stream {} began before call {} was done", id,
                                  call.stream, before));
   }
@@ -160,7 +172,7 @@ void Oracle::completes(CallId id) {
 }
 
 void Oracle::sync_returns(CallId last) {
-  if (failed_.empty()) check_covered(last);
+  if (!has_failed(last) && !has_stopped(last)) check_covered(last);
 }
 
 // Everything before `last` in its stream, and what that waited for in others.
@@ -252,9 +264,12 @@ void Oracle::delivers(CallId id, const Range& part, uint64_t content) {
 
 // --- the host
 
-void Oracle::opened(CallId copy) { calls_[copy].opened = true; }
+void Oracle::opened(CallId copy) {
+  calls_[copy].opened = true;
+  std::erase(targets_, copy);
+}
 
-void Oracle::host_written_by(CallId call, const Range& part, bool verified) {
+void Oracle::carried_to_host(CallId call, const Range& part, bool verified) {
   if (verified && has_failed(call)) {
     violate("deliver-after-failure",
             fmt::format("call {} reached the host after its context had failed", call));

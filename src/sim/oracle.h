@@ -15,11 +15,12 @@
 //   order              no call takes effect before what it must follow
 //   sync               no synchronising call returns before what it covers is done
 //   verify-before-use  nor before what came to the host is verified
-//   run-behind-forgery    nothing of a context begins after one of its copies failed
+//   run-behind-forgery    nothing of a context begins behind one of its copies that failed, and
+//                         nothing at all once the driver has failed it
 //   deliver-after-failure nor does anything reach the host
 //   wipe               and what did unverified is gone before anybody goes on
 //   capture            what is captured does not cross
-//   freed-range        memory goes when no copy touches it
+//   freed-range        memory goes when no copy touches it, be it source or destination
 //   budget             slots stay within the budget
 //   unmapped           what is sealed ahead was allocated or copied before, and not freed since
 //   deadlock           the program goes on
@@ -86,7 +87,8 @@ class Oracle {
   void slot_wiped(uint32_t lane, uint32_t slot);
   void sealed_instead(uint32_t lane, uint32_t slot);  // of the record in the slot
   void rotates(uint32_t lane);
-  void fails(uint32_t context) { failed_.insert(context); }
+  void fails(uint32_t context) { failed_.insert(context); }   // the runtime knows
+  void stops(uint32_t context) { stopped_.insert(context); }  // the driver has failed it
   uint64_t counter(uint32_t lane) { return lane_of(lane).next; }
   uint32_t epoch(uint32_t lane) { return lane_of(lane).epoch; }
   // The content a message of this copy must have; `bytes` of it from `offset`.
@@ -96,8 +98,9 @@ class Oracle {
 
   // --- the host
   void opened(CallId copy);  // verified and in place
-  // Bytes from the device reach memory, in a stream's order.
-  void host_written_by(CallId call, const Range& part, bool verified = true);
+  // Bytes from the device reach memory, in a stream's order:
+  void host_written(const Range& part) { disturb(part); }
+  void carried_to_host(CallId call, const Range& part, bool verified);  // those of our copies
   void wiped(const Range& range);
   void gate_opens();
   void slots_hold(uint64_t bytes);
@@ -139,6 +142,7 @@ class Oracle {
   void expect(Call& call);
   CallId unfinished_before(const Call& call) const;
   bool has_failed(CallId call) const;
+  bool has_stopped(CallId call) const;
   void disturb(const Range& range);
   bool may_pass(const Call& later, const Call& earlier) const;
   void check_covered(CallId last);
@@ -153,10 +157,12 @@ class Oracle {
   std::vector<Call> calls_;
   std::vector<Stream> streams_;
   std::vector<CallId> sources_;  // copies to the device that are not complete
+  std::vector<CallId> targets_;  // and to the host
   std::vector<bool> covered_;    // known to be done, with all before them
   std::vector<Lane> lanes_;
   std::vector<Range> unverified_;  // what the program must not find
   std::set<uint32_t> failed_;      // contexts
+  std::set<uint32_t> stopped_;
   std::optional<Broken> broken_;
 };
 

@@ -262,8 +262,10 @@ class Writer {
 
   void reallocate(size_t index) {
     Buffer& buffer = buffers_[index];
-    synchronise_all();
+    if (random_.chance(0.5)) synchronise_all();  // else the free waits for what touches it
     add(workload::FreeHost{buffer.range.address});
+    buffer.in_flight = false;
+    buffer.written_on = UINT32_MAX;
     if (random_.chance(0.5)) buffer.range.bytes = random_.between(4096, buffer.range.bytes);
     add(workload::AllocateHost{buffer.range, buffer.memory});
   }
@@ -377,8 +379,10 @@ void draw_faults(SeededRandom& random, Faults& faults) {
   faults.worker_stall = sometimes(random, 0.05);
   faults.guard_write = sometimes(random, 0.2);
   faults.free_in_flight = sometimes(random, 0.05);
-  if (random.chance(0.1)) faults.tamper = 0.002;
+  if (random.chance(0.2)) faults.tamper = 0.002;
   if (random.chance(0.1)) faults.refused_step = 0.02;
+  if (random.chance(0.1)) faults.crash = 0.002;
+  faults.apart = sometimes(random, 0.3);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ constexpr Duration kCall{1'000};  // what interception and bookkeeping cost the 
 constexpr Duration kStep{500};    // a word in the stream
 constexpr Duration kPoll{2'000};  // until a copy thread sees that the device is done
 constexpr uint64_t kSplitBytesMin = 96_KiB;
+constexpr Duration kFailing{2'000'000};  // until the driver has failed a context
 
 CopiesOptions copies_options(const Setup& setup) {
   CopiesOptions options;
@@ -244,7 +245,6 @@ const SealedPath& Runtime::path(Direction direction) const {
 
 void Runtime::pump() {
   for (auto& [id, crosser] : crossers_) {
-    if (crosser.ahead) crosser.ahead->pump(crossings());
     if (crosser.awaits_message) {
       start_message(id, crosser);
     } else if (crosser.crossing == nullptr) {
@@ -262,6 +262,10 @@ void Runtime::start(CopyThreadId id, Crosser& crosser) {
   }
   crosser.crossing = copies_.take(id, world_.now());
   if (crosser.crossing == nullptr) return;
+  const bool several = crosser.crossing->copies.size() > 1;
+  if (several && world_.random.chance(world_.setup.faults.apart)) {
+    crosser.crossing = copies_.take_alone(id);
+  }
   crosser.code = 0;
   crosser.tampered.reset();
   crosser.contents.clear();
@@ -517,7 +521,7 @@ void Runtime::deliver_to_host(Crosser& crosser) {
     const bool dropped = crosser.crossing->dropped;
     write(asked.host);
     world_.memory.write(asked.host);
-    world_.oracle.host_written_by(asked.call, asked.host,
+    world_.oracle.carried_to_host(asked.call, asked.host,
                                   verified || !world_.setup.rules.deliver_after_failure);
     if (verified && !dropped) world_.oracle.opened(asked.call);
   }
@@ -559,7 +563,10 @@ void Runtime::next_ending(CopyThreadId id, Crosser& crosser) {
     if (const auto* deliver = std::get_if<Deliver>(&ending)) delivered(deliver->copy);
   }
   copies_.handle_delivered(id, crosser.endings);
-  for (const Ending& ending : crosser.endings) perform(ending);
+  for (const Ending& ending : crosser.endings) {
+    perform(ending);
+    finish(ending);
+  }
   const Crossing crossing = *crosser.crossing;
   crosser.crossing = nullptr;
   copies_.handle_ended(id, world_.now());
@@ -572,14 +579,29 @@ void Runtime::next_ending(CopyThreadId id, Crosser& crosser) {
   }
 }
 
-void Runtime::ending_done(uint32_t id) { next_ending(id, crossers_[id]); }
+void Runtime::ending_done(uint32_t id) {
+  Crosser& crosser = crossers_[id];
+  finish(crosser.endings[crosser.ended - 1]);
+  next_ending(id, crosser);
+}
+
+// What takes its time, when that is over.
+void Runtime::finish(const Ending& ending) {
+  const auto* failed = std::get_if<FailContext>(&ending);
+  if (failed == nullptr) return;
+  const auto context = static_cast<uint32_t>(failed->context);
+  world_.oracle.stops(context);
+  world_.device.fail(context);
+  world_.log("context {} has failed", context);
+  threads_.wake_all(context);
+}
 
 void Runtime::delivered(CopyId copy) {
   const ProgramCopy& asked = known_[copy].copy;
   const bool verified = copies_.failure_of(copies_.call_of(copy).context) == 0;
   write(asked.host);
   world_.memory.write(asked.host);
-  world_.oracle.host_written_by(asked.call, asked.host,
+  world_.oracle.carried_to_host(asked.call, asked.host,
                                 verified || !world_.setup.rules.deliver_after_failure);
   if (verified) world_.oracle.opened(asked.call);
 }
@@ -595,10 +617,9 @@ Duration Runtime::perform(const Ending& ending) {
     const Range& host = known_[wipe->copy].copy.host;
     world_.memory.write(host);
     world_.oracle.wiped(host);
-  } else if (const auto* failed = std::get_if<FailContext>(&ending)) {
-    world_.device.fail(static_cast<uint32_t>(failed->context));
+  } else if (std::holds_alternative<FailContext>(ending)) {
     world_.log("{}", *world_.error);
-    threads_.wake_all();
+    return kFailing;
   } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
     world_.oracle.gate_opens();
     world_.device.set_word(gate->stream * 64 + gate->thread, gate->value);
@@ -607,13 +628,16 @@ Duration Runtime::perform(const Ending& ending) {
 }
 
 void Runtime::reached(uint32_t stream, uint64_t count) {
+  const uint32_t context = world_.device.context(stream);
+  const ErrorCode code = world_.device.failed(context) ? kCrashed : 0;
   std::erase_if(marks_, [&](const Mark& mark) {
     if (mark.stream != stream || mark.count > count) return false;
-    copies_.handle_reached(mark.event);
+    if (code != 0) world_.oracle.fails(context);
+    copies_.handle_reached(mark.event, code);
     return true;
   });
-  std::vector<EventKey> gone;
-  copies_.forgotten(gone);
+  while (copies_.forgotten()) {
+  }
 }
 
 void Runtime::worker_done(uint32_t lane, uint64_t job) { crossers_[lane].ahead->worker_done(job); }

@@ -29,6 +29,7 @@
 namespace sealane::sim {
 
 constexpr ErrorCode kForged = 214;
+constexpr ErrorCode kCrashed = 700;
 
 class Runtime {
  public:
@@ -45,6 +46,7 @@ class Runtime {
   void freed(const Range& range);
   bool busy(const Range& range) const { return copies_.busy(range); }
   bool may_run(uint32_t stream) const { return copies_.may_run(world_.device.context(stream)); }
+  bool failed(uint32_t context) const { return copies_.failure_of(context) != 0; }
   bool mapped(const Range& range) const;
 
   // --- events
@@ -116,6 +118,7 @@ class Runtime {
   void judge_bus(Crosser& crosser, bool more);
   void next_ending(CopyThreadId id, Crosser& crosser);
   Duration perform(const Ending& ending);
+  void finish(const Ending& ending);
   void delivered(CopyId copy);
   uint32_t crossings() const;
   uint64_t threads_of_ours() const;

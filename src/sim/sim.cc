@@ -19,7 +19,7 @@ struct RuleName {
   std::string_view name;
   bool SafetyRules::*rule;
 };
-constexpr std::array<RuleName, 21> kRules{{
+constexpr std::array<RuleName, 22> kRules{{
     {"order", &SafetyRules::order},
     {"run", &SafetyRules::run},
     {"legacy", &SafetyRules::legacy},
@@ -30,6 +30,7 @@ constexpr std::array<RuleName, 21> kRules{{
     {"read-at-turn", &SafetyRules::read_at_turn},
     {"verify-before-use", &SafetyRules::verify_before_use},
     {"run-behind-forgery", &SafetyRules::run_behind_forgery},
+    {"fail-first", &SafetyRules::fail_first},
     {"deliver-after-failure", &SafetyRules::deliver_after_failure},
     {"wipe", &SafetyRules::wipe},
     {"message-match", &SafetyRules::message_match},
@@ -176,11 +177,11 @@ Result<SimOutcome> run(const SimOptions& options) {
 
 std::string to_json(const SimOutcome& outcome) {
   return fmt::format(
-      R"({{"seeds":{},"ops":{},"violations":{},"hit_rate":{:.4f},"voided":{},"padded":{},)"
+      R"({{"seeds":{},"ops":{},"events":{},"violations":{},"hit_rate":{:.4f},"voided":{},"padded":{},)"
       R"("relinquished":{},"slot_bytes_max":{},"vs_stock_worst":{:.4f}}})",
-      outcome.seeds, outcome.ops, outcome.violations.size(), outcome.counters.hit_rate(),
-      outcome.counters.voided, outcome.counters.padded, outcome.counters.relinquished,
-      outcome.counters.slot_bytes_max, outcome.vs_stock_worst);
+      outcome.seeds, outcome.ops, outcome.counters.events, outcome.violations.size(),
+      outcome.counters.hit_rate(), outcome.counters.voided, outcome.counters.padded,
+      outcome.counters.relinquished, outcome.counters.slot_bytes_max, outcome.vs_stock_worst);
 }
 
 }  // namespace sealane::sim

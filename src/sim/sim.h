@@ -49,6 +49,8 @@ struct Faults {
   double free_in_flight = 0;  // and frees and allocates it again
   double tamper = 0;          // a bus message is changed, dropped, repeated or swapped
   double refused_step = 0;    // of a copy's call: the driver cannot record an event or put a gate
+  double apart = 0;           // per crossing: copies cannot be gathered after all
+  double crash = 0;           // work of the program fails its context
   Duration stall{2'000'000};
 };
 
@@ -163,7 +165,7 @@ struct SimOutcome {
 // A usage error for unknown names.
 Result<SimOutcome> run(const SimOptions& options);
 
-// {"seeds","ops","violations","hit_rate","voided","padded","relinquished","slot_bytes_max",
+// {"seeds","ops","events","violations","hit_rate","voided","padded","relinquished","slot_bytes_max",
 //  "vs_stock_worst"}
 std::string to_json(const SimOutcome& outcome);
 

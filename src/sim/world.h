@@ -74,7 +74,7 @@ class Threads {
  public:
   virtual ~Threads() = default;
   virtual void wake(uint32_t thread) = 0;
-  virtual void wake_all() = 0;
+  virtual void wake_all(uint32_t context) = 0;  // it has failed: nobody waits in it any more
 };
 
 }  // namespace sealane::sim

@@ -3,7 +3,7 @@
  *
  * A C program in which the runtime gets no memory while it serves a call: whatever it throws then
  * must come out as an error code, because these frames cannot be thrown through. Afterwards all
- * goes on. */
+ * goes on. A copy that was asked for before is carried though the runtime's threads get none. */
 
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -16,14 +16,17 @@
 #include <unistd.h>
 
 static uintptr_t preload_begin, preload_end;
-static __thread int starving, starved;
+static __thread int starving, starved, the_programs;
+static volatile int others_starve;
 
 extern void* __libc_malloc(size_t bytes);
 
 /* operator new of the runtime calls this, from inside the runtime's own library. */
 __attribute__((visibility("default"))) void* malloc(size_t bytes) {
   const uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-  if (!starving || caller < preload_begin || caller >= preload_end) return __libc_malloc(bytes);
+  if (caller < preload_begin || caller >= preload_end) return __libc_malloc(bytes);
+  if (others_starve && !the_programs) return NULL;
+  if (!starving) return __libc_malloc(bytes);
   if (--starving > 0) return __libc_malloc(bytes);
   starving = 1;
   ++starved;
@@ -43,7 +46,7 @@ static int find_preload(struct dl_phdr_info* info, size_t size, void* data) {
 
 static void done(void* count) { ++*(int*)count; }
 
-enum { BYTES = 300000 };
+enum { BYTES = 300000, ALLOCATIONS_MAX = 60 };
 static CUstream stream;
 static CUdeviceptr device;
 static unsigned char* host;
@@ -95,7 +98,7 @@ static CUresult call(int which) {
 }
 
 static int fail(const char* what, int code) {
-  printf("%s (%d)\n", what, code);
+  dprintf(1, "%s (%d)\n", what, code); /* a child ends without flushing */
   return 1;
 }
 
@@ -113,7 +116,7 @@ static int round_trip(unsigned char value) {
 /* A runtime that is whole, one call in which it gets no memory from this allocation on, and whether
  * it goes on after. Exit code: 0 nothing was allocated, 1 something is wrong, 2 starved, 3 and
  * refused. */
-static int starve(int which, int allocation) {
+static int starve(int which, int allocation, int lanes_starve) {
   CUcontext context = NULL;
   void* memory = NULL;
   if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
@@ -123,29 +126,34 @@ static int starve(int which, int allocation) {
     return fail("no GPU", 0);
   }
   host = memory;
+  the_programs = 1;
   if (round_trip(7) != 0) return 1;
+  others_starve = lanes_starve;
+  if (round_trip(8) != 0) return 1;
+  others_starve = 0;
   starving = allocation;
   const CUresult code = call(which);
   starving = 0;
+  if (cuStreamSynchronize(stream) != CUDA_SUCCESS) return fail("the stream failed", code);
   if (round_trip(9) != 0) return 1;
   return starved == 0 ? 0 : code == CUDA_SUCCESS ? 2 : 3;
 }
 
-int main(void) {
+int main(int count, char** arguments) {
+  const int lanes_starve = count > 1 && strcmp(arguments[1], "lanes") == 0;
   int all = 0, refused = 0;
   dl_iterate_phdr(find_preload, NULL);
   if (preload_begin == 0) return fail("the runtime is not there", 0);
-  for (int which = 0; which < 13; ++which) {
-    /* A copy that is in its stream already cannot be taken back: those get the first one only. */
-    const int last = which == 0 || which == 1 || which == 3 ? 1 : 4;
-    for (int allocation = 1; allocation <= last; ++allocation) {
+  for (int which = 0; which < (lanes_starve ? 1 : 13); ++which) {
+    for (int allocation = 1, more = 1; more && allocation <= ALLOCATIONS_MAX; ++allocation) {
       const pid_t child = fork();
-      if (child == 0) _exit(starve(which, allocation));
+      if (child == 0) _exit(starve(which, allocation, lanes_starve));
       int status = 0;
       if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) == 1) {
         printf("call %d, allocation %d: ended with %x\n", which, allocation, status);
         return 1;
       }
+      more = WEXITSTATUS(status) != 0; /* else it asked for less than that */
       all += WEXITSTATUS(status) != 0;
       refused += WEXITSTATUS(status) == 3;
     }

@@ -4,6 +4,7 @@
 #include "core/copy/copies.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -78,20 +79,34 @@ CopyVerdict Copies::choose(std::span<const CopyCall> calls, std::vector<CopyThre
   return CopyVerdict::carried;
 }
 
+// Who asks for memory here may be refused it, and the program's call must not fail for that.
 void Copies::handle_copies(std::span<const CopyCall> calls, CallPlan& plan, Instant now) {
   plan.copies.clear();
   plan.steps.clear();
   plan.done = 0;
-  std::vector<CopyThreadId> threads;
-  plan.verdict = choose(calls, threads);
-  if (plan.verdict != CopyVerdict::carried) return;
+  try {
+    std::vector<CopyThreadId> threads;
+    plan.verdict = choose(calls, threads);
+    if (plan.verdict == CopyVerdict::carried) add_all(calls, threads, plan, now);
+  } catch (const std::bad_alloc&) {
+    for (const CopyId id : plan.copies) withdraw(id, now);
+    streams_.handle_work(calls.front().stream, false);  // its event is not in the stream
+    plan.copies.clear();
+    plan.steps.clear();
+    plan.verdict = CopyVerdict::passed;
+  }
+}
 
+void Copies::add_all(std::span<const CopyCall> calls, const std::vector<CopyThreadId>& threads,
+                     CallPlan& plan, Instant now) {
   StreamRun& run = streams_[calls.front()];
+  failures_.expect(calls.front().context);
   std::erase_if(run.members, [&](const RunMember& member) { return landed(member.copy); });
   if (!streams_.continues(run, calls.front())) {
     const EventKey event = streams_.begin(run, calls.front().legacy);
     plan.steps.push_back(RecordEvent{calls.front().stream, event});
   }
+  plan.copies.reserve(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) add(calls[i], threads[i], plan, now);
   put_gates(calls.front().stream, plan);
   // Among themselves the copies of a call have no order: they join the run together.
@@ -105,42 +120,53 @@ void Copies::handle_copies(std::span<const CopyCall> calls, CallPlan& plan, Inst
 
 void Copies::add(const CopyCall& call, CopyThreadId thread, CallPlan& plan, Instant now) {
   const CopyId id = ++last_id_;
-  StreamRun& run = streams_[call];
   const bool early = !options_.rules.read_at_turn && call.direction == Direction::to_device;
-  Carried copy{.call = call,
-               .side = early ? HostSide::snapshot : *host_side(call),
-               .thread = thread,
-               .after = run.before,
-               .behind = {}};
+  const HostSide side = early ? HostSide::snapshot : *host_side(call);
+  if (side == HostSide::snapshot && options_.rules.snapshot) {
+    plan.steps.insert(plan.steps.begin(), TakeSnapshot{id});
+  }
+  const EventKey after = streams_[call].before;
+  under_way_.emplace(id, Carried{.call = call,
+                                 .side = side,
+                                 .thread = thread,
+                                 .after = after,
+                                 .behind = find_behind(call, thread, plan)});
+  plan.copies.push_back(id);
+  streams_.hold(after);
+  threads_[thread].queue.push_back(id);
+  claim(id, now);
+}
+
+// What it must not overtake.
+std::vector<CopyId> Copies::find_behind(const CopyCall& call, CopyThreadId thread,
+                                        const CallPlan& plan) const {
+  std::vector<CopyId> behind;
   CopyId last_of_thread = kNoCopy;
-  for (const RunMember& member : run.members) {
+  for (const RunMember& member : streams_.of(call).members) {
     if (member.thread == thread) {
       last_of_thread = member.copy;
       if (options_.rules.gate_order) continue;
     }
-    if (options_.rules.hazard && !may_pass(call, member.call)) copy.behind.push_back(member.copy);
+    if (options_.rules.hazard && !may_pass(call, member.call)) behind.push_back(member.copy);
   }
   for (const CopyId other : plan.copies) {
     if (under_way_.at(other).thread == thread) last_of_thread = other;
   }
-  if (last_of_thread != kNoCopy && options_.rules.gate_order) {
-    copy.behind.push_back(last_of_thread);
-  }
-  if (copy.side == HostSide::snapshot && options_.rules.snapshot) {
-    plan.steps.insert(plan.steps.begin(), TakeSnapshot{id});
-  }
-  // A source that is read in place may change until the copy's turn: what was sealed from it is
-  // claimed then.
-  const bool now_or_never = call.direction == Direction::to_host ||
-                            copy.side == HostSide::snapshot || !options_.rules.stale_at_turn;
-  Speculation* const ahead =
-      call.direction == Direction::to_host ? threads_.ahead_of(call) : threads_[thread].ahead;
-  const bool bulk = ahead != nullptr && call.host.bytes >= options_.bulk_bytes_min;
-  if (bulk && now_or_never && ahead->handle_asked(id, call, copy.side, now)) copy.ahead = ahead;
-  streams_.hold(copy.after);
-  threads_[thread].queue.push_back(id);
-  under_way_.emplace(id, std::move(copy));
-  plan.copies.push_back(id);
+  if (last_of_thread != kNoCopy && options_.rules.gate_order) behind.push_back(last_of_thread);
+  return behind;
+}
+
+// A source that is read in place may change until the copy's turn: what was sealed from it is
+// claimed then.
+void Copies::claim(CopyId id, Instant now) {
+  Carried& copy = under_way_.at(id);
+  const bool outward = copy.call.direction == Direction::to_host;
+  const bool now_or_never =
+      outward || copy.side == HostSide::snapshot || !options_.rules.stale_at_turn;
+  Speculation* const ahead = outward ? threads_.ahead_of(copy.call) : threads_[copy.thread].ahead;
+  const bool bulk = ahead != nullptr && copy.call.host.bytes >= options_.bulk_bytes_min;
+  if (!bulk || !now_or_never) return;
+  if (ahead->handle_asked(id, copy.call, copy.side, now)) copy.ahead = ahead;
 }
 
 // Behind the last copy that a thread has of the call, and only there.
@@ -153,7 +179,7 @@ void Copies::put_gates(StreamKey stream, CallPlan& plan) {
   for (uint32_t place = 0; place < kThreadsPerDevice; ++place) {
     if (last[place] == kNoCopy) continue;
     Carried& copy = under_way_.at(last[place]);
-    copy.gate = ++streams_[copy.call].words[place];
+    copy.gate = StreamRuns::next_value(streams_[copy.call].words[place]);
     plan.steps.push_back(PutGate{stream, copy.thread, copy.gate});
   }
 }
@@ -178,13 +204,19 @@ bool Copies::handle_refused(CallPlan& plan, Instant now) {
       any = copy.put = true;
       continue;
     }
-    if (copy.ahead != nullptr) copy.ahead->handle_over(id, false, now);
-    std::erase_if(run.members, [&](const RunMember& member) { return member.copy == id; });
-    remove(id);
+    withdraw(id, now);
   }
   run.touched = true;  // its event may not be in the stream; the driver's own copy follows
   plan.verdict = CopyVerdict::passed;
   return any;
+}
+
+void Copies::withdraw(CopyId id, Instant now) {
+  const Carried& copy = under_way_.at(id);
+  if (copy.ahead != nullptr) copy.ahead->handle_over(id, false, now);
+  std::erase_if(streams_[copy.call].members,
+                [&](const RunMember& member) { return member.copy == id; });
+  remove(id);
 }
 
 void Copies::handle_context_gone(ContextKey context) {
@@ -212,6 +244,11 @@ bool Copies::touched(const Range& range) const {
   });
 }
 
+bool Copies::idle(ContextKey context) const {
+  return std::none_of(under_way_.begin(), under_way_.end(),
+                      [&](const auto& entry) { return entry.second.call.context == context; });
+}
+
 // --- 3. and 4. copy threads
 
 bool Copies::may_go(const Carried& copy) const {
@@ -228,14 +265,18 @@ void Copies::awaited(CopyThreadId thread, std::vector<EventKey>& out) const {
     const Carried& copy = under_way_.at(id);
     const EventKey event = copy.after;
     if (!copy.put || streams_.reached(event)) continue;
-    if (std::find(out.begin(), out.end(), event) == out.end()) out.push_back(event);
+    if (std::find(out.begin(), out.end(), event) != out.end()) continue;
+    out.push_back(event);
+    if (out.size() == kToldMax) return;
   }
 }
 
 // A copy behind work that failed does not happen, as in CUDA.
 void Copies::handle_reached(EventKey event, ErrorCode code) {
   const auto context = streams_.handle_reached(event);
-  if (context && code != 0) failures_.fail(*context, code);
+  if (!context || code == 0) return;
+  failures_.fail(*context, code);
+  failures_.finish(*context);  // the driver says so itself
 }
 
 void Copies::at_turn(CopyThreadId thread, std::vector<CopyId>& out) {
@@ -247,6 +288,7 @@ void Copies::at_turn(CopyThreadId thread, std::vector<CopyId>& out) {
     if (!may_go(copy)) continue;
     copy.looked = true;
     out.push_back(id);
+    if (out.size() == kToldMax) return;
   }
 }
 
@@ -265,7 +307,7 @@ const Crossing* Copies::take_dropped(CopyThread& thread) {
   for (const CopyId id : thread.queue) {
     const Carried& copy = under_way_.at(id);
     if (!failures_.failed(copy.call.context) || !may_go(copy)) continue;
-    thread.crossing = {.copies = {id}, .bytes = copy.call.host.bytes, .dropped = true};
+    thread.crossing = {.copies = CopyList(id), .bytes = copy.call.host.bytes, .dropped = true};
     return &thread.crossing;
   }
   return nullptr;
@@ -294,7 +336,7 @@ const Crossing* Copies::take_turn(CopyThread& thread, Instant now) {
   }
   Carried& copy = under_way_.at(turn->copy);
   copy.crossed += turn->bytes;
-  thread.crossing.copies = {turn->copy};
+  thread.crossing.copies = CopyList(turn->copy);
   thread.crossing.last = copy.crossed >= copy.call.host.bytes;
   return &thread.crossing;
 }
@@ -303,7 +345,7 @@ const Crossing* Copies::take_first(CopyThread& thread) {
   for (size_t i = 0; i < thread.queue.size(); ++i) {
     const Carried& copy = under_way_.at(thread.queue[i]);
     if (!may_go(copy)) continue;
-    thread.crossing = {.copies = {thread.queue[i]}, .bytes = copy.call.host.bytes};
+    thread.crossing = {.copies = CopyList(thread.queue[i]), .bytes = copy.call.host.bytes};
     gather(thread, i);
     ++stats_.crossings;
     stats_.together += thread.crossing.copies.size() - 1;
@@ -321,7 +363,7 @@ void Copies::gather(CopyThread& thread, size_t first) {
   Gathering group(*options_.costs);
   group.begin(leader.call.place(), leader.call.device_address);
   const size_t end = std::min(thread.queue.size(), first + kLookMax);
-  for (size_t i = first + 1; i < end; ++i) {
+  for (size_t i = first + 1; i < end && !crossing.copies.full(); ++i) {
     const Carried& copy = under_way_.at(thread.queue[i]);
     if (!copy.put || copy.after != leader.after) continue;
     const bool free = std::all_of(copy.behind.begin(), copy.behind.end(), [&](CopyId other) {
@@ -339,7 +381,7 @@ const Crossing* Copies::take_alone(CopyThreadId id) {
   Crossing& crossing = threads_[id].crossing;
   const CopyId first = crossing.copies.front();
   stats_.together -= crossing.copies.size() - 1;
-  crossing = {.copies = {first}, .bytes = under_way_.at(first).call.host.bytes};
+  crossing = {.copies = CopyList(first), .bytes = under_way_.at(first).call.host.bytes};
   return &crossing;
 }
 
@@ -381,11 +423,11 @@ bool Copies::begin_delivery(Crossing& crossing, std::vector<Ending>& out) {
 
 void Copies::handle_delivered(CopyThreadId id, std::vector<Ending>& out) {
   out.clear();
-  const Crossing& crossing = threads_[id].crossing;
+  Crossing& crossing = threads_[id].crossing;
   if (crossing.delivered) end_all(crossing, 0, out);
 }
 
-void Copies::end_all(const Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
+void Copies::end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
   for (const CopyId copy : crossing.copies) {
     const bool failed = code != 0 || failures_.failed(under_way_.at(copy).call.context);
     failed ? end_failed(copy, crossing, code, out) : end_landed(copy, out);
@@ -398,17 +440,19 @@ void Copies::end_landed(CopyId id, std::vector<Ending>& out) {
 }
 
 // `code` 0: it is not the copy that failed, but its context, before or meanwhile.
-void Copies::end_failed(CopyId id, const Crossing& crossing, ErrorCode code,
-                        std::vector<Ending>& out) {
+void Copies::end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
   const Carried& copy = under_way_.at(id);
   if (code == 0 && !options_.rules.deliver_after_failure) return end_landed(id, out);
   const bool written = copy.call.direction == Direction::to_host && !crossing.dropped;
   if (!options_.rules.run_behind_forgery) open_gate(id, out);
   const bool seen = written && (copy.side == HostSide::in_place || crossing.delivered);
   if (seen && options_.rules.wipe) out.push_back(Wipe{id});
-  if (code != 0) {
-    failures_.fail(copy.call.context, code);
-    if (id == crossing.copies.front()) out.push_back(FailContext{copy.call.context, code});
+  const ContextKey context = copy.call.context;
+  if (code != 0) failures_.fail(context, code);
+  const bool driver_knows = failures_.final(context) || !options_.rules.fail_first;
+  if (id == crossing.copies.front() && (code != 0 || !driver_knows)) {
+    out.push_back(FailContext{context, failures_.of(context)});
+    crossing.fails_context = true;
   }
   if (options_.rules.run_behind_forgery) open_gate(id, out);
   if (copy.side != HostSide::in_place) out.push_back(GiveBack{id});
@@ -423,6 +467,9 @@ void Copies::handle_ended(CopyThreadId id, Instant now) {
   CopyThread& thread = threads_[id];
   const Crossing crossing = std::exchange(thread.crossing, {});
   if (!crossing.last) return;
+  if (crossing.fails_context) {
+    failures_.finish(under_way_.at(crossing.copies.front()).call.context);
+  }
   for (const CopyId copy : crossing.copies) {
     const Carried& over = under_way_.at(copy);
     const bool failed = failures_.failed(over.call.context);

@@ -43,6 +43,9 @@
 //   verify-before-use  A gate opens when the bytes are in place and every message has verified.
 //   run-behind-forgery  A copy that failed fails its context first; the gate opens afterwards, so
 //               that whoever waits there finds the error. Host functions ask may_run().
+//   fail-first  No gate of a context that has failed opens before the driver has failed it too: of
+//               two threads that carry for it, the one that finds nothing to do any more may be
+//               quicker than the one that makes it fail.
 //   deliver-after-failure  In a context that has failed nothing is carried and nothing delivered. A
 //               context also fails with the work that a copy waits behind.
 //   wipe        What reached a destination unverified, or while its context failed, is wiped before
@@ -56,6 +59,10 @@
 //               would know.
 //   capture     While any stream is being captured nothing is carried.
 //   freed-range Memory, of either side, goes when no copy under way touches it.
+//
+// Memory runs out in handle_copies() or never: a call for whose books there is none is passed and
+// leaves no trace, and whatever comes later allocates nothing (what seals ahead apart, which gives
+// up instead). So no thread of ours ends for want of memory, and no gate stays shut.
 //
 // Small copies of a run that wait for the same thread travel as one crossing where that costs less
 // (gathering.h). Nobody waits for company. Of a batch, all copies are carried or none.
@@ -100,7 +107,7 @@ using CallStep = std::variant<TakeSnapshot, RecordEvent, PutGate>;
 // Why a copy is not carried: the driver does it as if we were not there.
 enum class CopyVerdict : uint8_t {
   carried,
-  passed,           // asynchrony is switched off, or a step could not be done
+  passed,           // asynchrony is switched off, a step could not be done, or no memory was left
   passed_capture,   // some stream is being captured
   passed_pageable,  // to pageable memory: CUDA promises to wait there
   passed_aside,     // there is no thread for it
@@ -175,12 +182,14 @@ class Copies {
   std::optional<HostSide> host_side(const CopyCall& call) const;
 
   // --- copy threads
-  // Events that copies of this thread wait for.
+  static constexpr size_t kToldMax = 64;  // at once, of events and of copies whose turn has come
+  static constexpr size_t kEndingsMax = 4 * CopyList::kMax;
+  // Events that copies of this thread wait for, in the order of the copies.
   void awaited(CopyThreadId thread, std::vector<EventKey>& out) const;
   // `code`: what came of the work it marks the end of.
   void handle_reached(EventKey event, ErrorCode code = 0);
-  // Events nobody will ask for any more.
-  void forgotten(std::vector<EventKey>& out) { streams_.take_gone(out); }
+  // An event nobody will ask for any more. Each is told once.
+  std::optional<EventKey> forgotten() { return streams_.take_gone(); }
   // Copies whose turn has come, whose source is read in place, and for which something may have
   // been sealed ahead: look at their guards before take(). Each is told once.
   void at_turn(CopyThreadId thread, std::vector<CopyId>& out);
@@ -205,6 +214,7 @@ class Copies {
   CopyThreadId thread_of(CopyId copy) const { return under_way_.at(copy).thread; }
   bool under_way(CopyId copy) const { return under_way_.contains(copy); }
   bool idle() const { return under_way_.empty(); }
+  bool idle(ContextKey context) const;  // as far as its copies go
   const CopyThreads& threads() const { return threads_; }
   const CopiesOptions& options() const { return options_; }
   StreamRuns& streams() { return streams_; }
@@ -234,8 +244,14 @@ class Copies {
   CopyVerdict choose(std::span<const CopyCall> calls, std::vector<CopyThreadId>& threads);
   bool may_be_sealed_ahead(const CopyCall& call) const;
   bool is_bulk(const CopyCall& call) const;
+  void add_all(std::span<const CopyCall> calls, const std::vector<CopyThreadId>& threads,
+               CallPlan& plan, Instant now);
   void add(const CopyCall& call, CopyThreadId thread, CallPlan& plan, Instant now);
+  std::vector<CopyId> find_behind(const CopyCall& call, CopyThreadId thread,
+                                  const CallPlan& plan) const;
+  void claim(CopyId id, Instant now);
   void put_gates(StreamKey stream, CallPlan& plan);
+  void withdraw(CopyId id, Instant now);
   bool may_go(const Carried& copy) const;
   bool landed(CopyId copy) const { return !under_way_.contains(copy); }
   const Crossing* take_dropped(CopyThread& thread);
@@ -243,8 +259,8 @@ class Copies {
   const Crossing* take_first(CopyThread& thread);
   void gather(CopyThread& thread, size_t first);
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
-  void end_all(const Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
-  void end_failed(CopyId id, const Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
+  void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
+  void end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
   void end_landed(CopyId id, std::vector<Ending>& out);
   void open_gate(CopyId id, std::vector<Ending>& out);
   void remove(CopyId id);

@@ -244,7 +244,7 @@ TEST(Copies, WhatReachedTheHostWhileItsContextFailedIsWiped) {
   told.copies.handle_reached(1);
   EXPECT_EQ(told.take(kOut), "carry 1");
   told.copies.handle_failed(1, kForged);
-  EXPECT_EQ(told.end(kOut), (Lines{"wipe 1", "open 2=1"}));
+  EXPECT_EQ(told.end(kOut), (Lines{"wipe 1", "fail 1", "open 2=1"}));
 }
 
 TEST(Copies, WhileAnyStreamIsCapturedNothingIsCarried) {
@@ -336,7 +336,7 @@ TEST(Copies, WhatIsDeliveredWhileItsContextFailsIsWiped) {
   told.copies.handle_reached(1);
   ASSERT_EQ(told.take(kOut), "carry 1");
   told.delivered = [&] { told.copies.handle_failed(call.context, kForged); };
-  EXPECT_EQ(told.end(kOut), (Lines{"deliver 1", "wipe 1", "open 2=1", "give back 1"}));
+  EXPECT_EQ(told.end(kOut), (Lines{"deliver 1", "wipe 1", "fail 1", "open 2=1", "give back 1"}));
 }
 
 TEST(Copies, OfSeveralThatCannotTravelTogetherTheFirstGoesAlone) {
@@ -347,7 +347,8 @@ TEST(Copies, OfSeveralThatCannotTravelTogetherTheFirstGoesAlone) {
   for (uint64_t page = 0; page < 3; ++page) told.ask(copy_in(7, page, 64));
   told.copies.handle_reached(1);
   ASSERT_EQ(told.take(kIn), "carry 1 2 3");
-  EXPECT_EQ(told.copies.take_alone(kIn)->copies, std::vector<CopyId>{1});
+  const CopyList alone = told.copies.take_alone(kIn)->copies;
+  EXPECT_EQ(std::vector(alone.begin(), alone.end()), std::vector<CopyId>{1});
   EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"}));
   ASSERT_EQ(told.take(kIn), "carry 2 3");
   EXPECT_EQ(told.end(kIn), (Lines{"open 0=3"})) << "the last gate opens those before it";
@@ -374,16 +375,67 @@ TEST(Copies, WhatIsGatheredIsWhereItsBytesAre) {
 
 TEST(Copies, AnEventIsForgottenWhenNobodyAsksForItAnyMore) {
   Told told;
-  std::vector<EventKey> gone;
   told.ask(copy_in(7, 0));
   told.copies.handle_stream_gone(7);
-  told.copies.forgotten(gone);
-  EXPECT_TRUE(gone.empty()) << "its copy waits for it";
+  EXPECT_EQ(told.copies.forgotten(), std::nullopt) << "its copy waits for it";
   told.copies.handle_reached(1);
   ASSERT_EQ(told.take(kIn), "carry 1");
   told.end(kIn);
-  told.copies.forgotten(gone);
-  EXPECT_EQ(gone, std::vector<EventKey>{1});
+  EXPECT_EQ(told.copies.forgotten(), EventKey{1});
+  EXPECT_EQ(told.copies.forgotten(), std::nullopt);
+}
+
+// Thread 0 makes the context fail, which takes its time; thread 1 has found nothing to carry.
+TEST(Copies, NoGateOfAFailedContextOpensBeforeTheDriverHasFailedIt) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.ask(copy_in(8, 1));
+  told.ask(copy_in(9, 2));
+  for (EventKey event = 1; event <= 3; ++event) told.copies.handle_reached(event);
+  ASSERT_EQ(told.take(kIn), "carry 1");
+  std::vector<Ending> endings;
+  told.copies.handle_crossed(kIn, kForged, endings);
+  EXPECT_EQ(Told::said(endings), (Lines{"fail 1", "open 0=1"}));
+  ASSERT_EQ(told.take(kSecondIn), "drop 2");
+  EXPECT_EQ(told.end(kSecondIn), (Lines{"fail 1", "open 1=1"})) << "it may be the quicker one";
+  told.copies.handle_delivered(kIn, endings);
+  told.copies.handle_ended(kIn, {});
+  ASSERT_EQ(told.take(kIn), "drop 3");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"})) << "the driver knows";
+}
+
+// Who finds out otherwise, say when a thread is opened, leaves it to the first copy that ends.
+TEST(Copies, AFailureThatNoCopyFoundIsTheDriversTooBeforeAGateOpens) {
+  Told told;
+  told.ask(copy_in(7, 0));
+  told.copies.handle_failed(1, kForged);
+  told.copies.handle_reached(1);
+  ASSERT_EQ(told.take(kIn), "drop 1");
+  EXPECT_EQ(told.end(kIn), (Lines{"fail 1", "open 0=1"}));
+}
+
+TEST(Copies, AGateIsNeverZeroHoweverLongTheProgramRuns) {
+  CopiesOptions options;
+  options.threads.per_direction = 1;
+  Told told(options);
+  told.copies.streams()[copy_in(7, 0)].words.fill(UINT32_MAX - 1);
+  EXPECT_EQ(told.ask(copy_in(7, 0)), (Lines{"record 1", "gate 0=4294967295"}));
+  EXPECT_EQ(told.ask(copy_in(7, 1)), (Lines{"gate 0=1"}));
+  told.copies.handle_reached(1);
+  ASSERT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=4294967295"}));
+  ASSERT_EQ(told.take(kIn), "carry 2");
+  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"})) << "0 would be no gate at all, and stay shut";
+}
+
+TEST(Copies, OneContextIsIdleThoughAnotherIsNot) {
+  Told told;
+  CopyCall other = copy_in(8, 1);
+  other.context = 2;
+  told.ask(other);
+  EXPECT_TRUE(told.copies.idle(1));
+  EXPECT_FALSE(told.copies.idle(2));
+  EXPECT_FALSE(told.copies.idle());
 }
 
 TEST(MessageMatch, ThePlaceTells) {
@@ -458,7 +510,7 @@ RC_GTEST_PROP(Copies, EveryGateOpensAndNoneTooEarly, ()) {
         RC_ASSERT(may_pass(open.at(id), call));
       }
     }
-    crossing[thread] = taken->copies;
+    crossing[thread].assign(taken->copies.begin(), taken->copies.end());
   };
   const auto end = [&](CopyThreadId thread) {
     if (!crossing.contains(thread)) return;

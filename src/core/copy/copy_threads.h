@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/copy/copy_call.h"
+#include "core/copy/copy_list.h"
 #include "core/copy/gathering.h"
 #include "core/copy/speculation.h"
 
@@ -27,13 +28,14 @@ namespace sealane {
 
 // What a thread hands to the driver: several small copies, one, a part of one, or pads.
 struct Crossing {
-  std::vector<CopyId> copies{};
+  CopyList copies{};
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t pads = 0;
   bool last = true;                     // its copies are over with it
   bool dropped = false;                 // their context has failed: there is nothing to hand over
   bool delivered = false;               // from memory of ours to the program's, or on its way
+  bool fails_context = false;           // among its endings
   std::optional<Gathering> together{};  // several
 };
 

@@ -4,7 +4,7 @@
 // The program's streams as far as copies matter: where a run of copies begins (an event marks what
 // was in the stream before), which copies it has, and the value of each thread's gate word.
 //
-// Part of Copies, which says what the rules are; pure.
+// Allocates in operator[] and begin() alone. Part of Copies, which says what the rules are; pure.
 #pragma once
 
 #include <array>
@@ -46,6 +46,8 @@ class StreamRuns {
     return run;
   }
 
+  const StreamRun& of(const CopyCall& call) const { return streams_.at(call.stream); }
+
   // Does a copy of this call go on with the stream's run? Else begin().
   bool continues(const StreamRun& run, const CopyCall& call) const {
     if (run.before == 0 || run.members.size() >= kMembersMax) return false;
@@ -55,13 +57,20 @@ class StreamRuns {
 
   // What is in the stream now has to be done before the copies that follow.
   EventKey begin(StreamRun& run, bool legacy) {
+    const size_t gone = gone_.size() + events_.size() + 1;
+    if (gone_.capacity() < gone) gone_.reserve(2 * gone);
+    events_.insert({last_event_ + 1, {.context = run.context}});
     if (legacy) ++legacy_epoch_;
     run.legacy_epoch = legacy_epoch_;
     run.members.clear();
     drop_unused(run.before);
-    run.before = ++last_event_;
-    events_[run.before] = {.context = run.context};
-    return run.before;
+    return run.before = ++last_event_;
+  }
+
+  // The next value of a gate word. None is 0, however long the program runs: that is no gate.
+  static uint32_t next_value(uint32_t& word) {
+    if (++word == 0) ++word;
+    return word;
   }
 
   void handle_work(StreamKey stream, bool legacy) {
@@ -93,25 +102,25 @@ class StreamRuns {
     if (found->second.reached || found->second.orphan) drop_unused(event);
   }
   bool knows(EventKey event) const { return events_.contains(event); }
-  void take_gone(std::vector<EventKey>& out) {
-    out.clear();
-    out.swap(gone_);
+  std::optional<EventKey> take_gone() {
+    if (gone_.empty()) return std::nullopt;
+    const EventKey event = gone_.back();
+    gone_.pop_back();
+    return event;
   }
 
   void forget(StreamKey stream) {
     const auto found = streams_.find(stream);
     if (found == streams_.end()) return;
-    const auto event = events_.find(found->second.before);
-    if (event != events_.end()) event->second.orphan = true;
-    drop_unused(found->second.before);
+    leave(found->second);
     streams_.erase(found);
   }
   void forget_context(ContextKey context) {
-    std::vector<StreamKey> gone;
-    for (const auto& [key, run] : streams_) {
-      if (run.context == context) gone.push_back(key);
-    }
-    for (const StreamKey key : gone) forget(key);
+    std::erase_if(streams_, [&](const auto& entry) {
+      if (entry.second.context != context) return false;
+      leave(entry.second);
+      return true;
+    });
   }
   size_t size() const { return streams_.size(); }
 
@@ -123,6 +132,11 @@ class StreamRuns {
     uint32_t users = 0;
   };
 
+  void leave(const StreamRun& run) {
+    const auto event = events_.find(run.before);
+    if (event != events_.end()) event->second.orphan = true;
+    drop_unused(run.before);
+  }
   void drop_unused(EventKey event) {
     const auto found = events_.find(event);
     if (found == events_.end() || found->second.users > 0) return;
@@ -133,7 +147,7 @@ class StreamRuns {
   const SafetyRules rules_;
   std::unordered_map<StreamKey, StreamRun> streams_;
   std::unordered_map<EventKey, Event> events_;
-  std::vector<EventKey> gone_;
+  std::vector<EventKey> gone_;  // has room for all there are
   EventKey last_event_ = 0;
   uint64_t legacy_epoch_ = 0;
 };

@@ -107,6 +107,7 @@ bool Pipeline::dispatch_from(LaneState& lane, bool ahead, Instant now) {
       const Flight& flight = flights_[message.flight];
       if (flight.bypassed || now < flight.early_from) continue;
     }
+    if (ahead && !time_to_guard(lane, position)) return false;
     return seal(lane, position);
   }
   return false;

@@ -189,6 +189,8 @@ class Pipeline {
   bool sealable(const Range& host) const;
   uint64_t requested_end(LaneState& lane) const;
   void guard_planned(LaneState& lane, uint64_t position);
+  bool time_to_guard(const LaneState& lane, uint64_t position) const;
+  static size_t find_planned(const LaneState& lane, uint64_t position);
   bool worth_sealing(const Range& host) const;
   uint32_t leeway(const LaneState& lane) const;
   uint64_t depth_max() const;

@@ -116,9 +116,7 @@ bool Pipeline::extend(LaneState& lane, const Range& host, size_t index, uint64_t
 
 // Armed when the first worker is about to read it: a plan that comes too late costs nothing.
 void Pipeline::guard_planned(LaneState& lane, uint64_t position) {
-  size_t i = 0;
-  while (position >= lane.planned[i].first + lane.planned[i].messages) ++i;
-  Planned& planned = lane.planned[i];
+  Planned& planned = lane.planned[find_planned(lane, position)];
   const Costs& costs = options_.costs;
   Duration work = costs.seal(lane.at(position).host.bytes);
   if (planned.guard == GuardKind::none) {
@@ -128,6 +126,23 @@ void Pipeline::guard_planned(LaneState& lane, uint64_t position) {
   }
   const double lost = static_cast<double>(work.count()) * costs.shared_core;
   account_.spend(Duration(static_cast<int64_t>(lost)));
+}
+
+size_t Pipeline::find_planned(const LaneState& lane, uint64_t position) {
+  size_t i = 0;
+  while (position >= lane.planned[i].first + lane.planned[i].messages) ++i;
+  return i;
+}
+
+// A guard is armed for a whole range, and whoever claims the range meanwhile waits for that. So
+// while something is being sent it is armed only if it takes less time than all that goes before.
+bool Pipeline::time_to_guard(const LaneState& lane, uint64_t position) const {
+  const Planned& planned = lane.planned[find_planned(lane, position)];
+  if (planned.guard != GuardKind::none || guard_kind(planned.host) != GuardKind::page) return true;
+  const uint64_t before = planned.first - lane.head() + lane.under_way.size();
+  if (before == 0 || (lane.under_way.empty() && lane.at(lane.head()).flight == kNone)) return true;
+  const Duration arming = Costs::bytes_time(options_.costs.guard_ns_per_byte, planned.host.bytes);
+  return arming <= options_.costs.live(before * message_bytes_, before);
 }
 
 // One guard per byte: arming it again would forget what was written since.

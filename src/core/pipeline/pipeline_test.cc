@@ -509,6 +509,21 @@ TEST_F(PipelineTest, ManySharedWorkersSealAheadBetweenMessages) {
   EXPECT_EQ(seals[0].host, buffer(1));
 }
 
+// The next copy would wait for the guard to be armed.
+TEST_F(PipelineTest, AGuardThatTakesLongerToArmThanACopyToSendWaitsForARest) {
+  options.costs.split = true;
+  options.costs.workers = 31;
+  options.costs.guard_ns_per_byte = 1;
+  start();
+  source.next = {buffer(1)};
+  request(buffer(100, 2_MiB));
+  EXPECT_TRUE(seals.empty());
+  land_all();
+  poll();
+  ASSERT_EQ(seals.size(), 1U);
+  EXPECT_EQ(seals[0].host, buffer(1));
+}
+
 TEST_F(PipelineTest, ARequestIsSealedEarlyOnlyIfItsStreamKeepsItWaiting) {
   options.costs.split = true;
   options.costs.workers = 31;

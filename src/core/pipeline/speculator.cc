@@ -99,6 +99,8 @@ void Speculator::handle_sent(Instant now) {
   if (sent_ < messages_) pump(now);
 }
 
+// Nothing is given to the workers yet: the thread is about to ask for the next copy if there is
+// one, and would wait for whoever has just begun to arm the guard of that very range.
 void Speculator::handle_turn_over(Epoch epoch, uint64_t next, bool succeeded, Instant now) {
   const WireTurn turn = *std::exchange(turn_, std::nullopt);
   if (!succeeded) stopped_ = true;
@@ -112,7 +114,6 @@ void Speculator::handle_turn_over(Epoch epoch, uint64_t next, bool succeeded, In
     } while (pipeline_.lane(kLane).ledger.epoch().number < epoch.number);
   }
   if (next > pipeline_.lane(kLane).head()) pipeline_.handle_consumed(kLane, next, now);
-  pump(now);
 }
 
 // To the device the last message has ended it already.
