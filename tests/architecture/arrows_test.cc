@@ -69,6 +69,7 @@ const std::vector<Row>& plan() {
        {"src/base", "src/seal", "src/os", "src/serve", "src/watch", "src/cuda_abi"}},
       {"adapters/torch", {"include/sealane"}},
       {"adapters/nccl", {"src/base", "src/net", "src/nccl"}},
+      {"adapters/aten", {"src/emu"}},  // what it has beyond CUDA
       {"examples", {"include/sealane", "src/cuda_abi", "src/emu"}},  // emu: what it has beyond CUDA
 
       {"bench", {"src/base", "src/seal", "src/core", "src/serve", "src/report", "src/cuda_abi"}},
@@ -91,14 +92,15 @@ const std::vector<Row>& plan() {
       {"tests/emu", {"src/base", "src/platform", "src/cuda_abi", "src/emu", "tests/support"}},
       {"tests/fuzz",
        {"src/base", "src/seal", "src/core", "src/net", "src/platform", "src/ptx", "src/report",
-        "src/workload"}},
+        "src/watch", "src/workload"}},
       {"tests/nccl", {"src/base", "src/nccl"}},
       {"tests/ptx", {"src/ptx"}},
       {"tests/scenario",
        {"src/base", "src/core", "src/platform", "src/sim", "src/workload", "src/cuda_abi",
         "src/emu", "tests/support"}},
       {"tests/watch",
-       {"src/base", "src/platform", "src/sim", "src/watch", "src/workload", "tests/support"}},
+       {"src/base", "src/platform", "src/sim", "src/watch", "src/workload", "src/cuda_abi",
+        "tests/preload", "tests/support"}},
   };
   return rows;
 }

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{
             "policy", {"--policy", "fast"}, "there are: off, stock, parallel, pipellm, sealane"},
         WrongUse{"rule", {"--break", "stael"}, "did you mean 'stale'?"},
-        WrongUse{"platform", {"--platform", "tpu"}, "unknown platform 'tpu'; there are: b200-tdx"},
+        WrongUse{"platform", {"--platform", "tpu"}, "unknown platform 'tpu'; there are: b200-t"},
         WrongUse{"platform_file", {"--platform", "./none.toml"}, "./none.toml: cannot be read"}),
     [](const auto& tested) { return tested.param.name; });
 
