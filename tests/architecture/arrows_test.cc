@@ -69,7 +69,7 @@ const std::vector<Row>& plan() {
        {"src/base", "src/seal", "src/os", "src/serve", "src/watch", "src/cuda_abi"}},
       {"adapters/torch", {"include/sealane"}},
       {"adapters/nccl", {"src/base", "src/net", "src/nccl"}},
-      {"adapters/aten", {"src/emu"}},  // what it has beyond CUDA
+      {"adapters/aten", {"src/emu"}},                                // what it has beyond CUDA
       {"examples", {"include/sealane", "src/cuda_abi", "src/emu"}},  // emu: what it has beyond CUDA
 
       {"bench", {"src/base", "src/seal", "src/core", "src/serve", "src/report", "src/cuda_abi"}},
