@@ -59,7 +59,7 @@ class Writer {
     uint64_t device = 0;
     MemoryKind memory = MemoryKind::pinned;
     bool in_flight = false;            // since the last synchronisation
-    uint32_t written_on = UINT32_MAX;  // a stream that copies to it, not synchronised
+    uint32_t written_on = UINT32_MAX;  // who reads it there comes behind who writes it
   };
 
   void set_up() {
@@ -193,6 +193,7 @@ class Writer {
     }
     add(workload::Copy{on, Direction::to_device, buffer.range, buffer.device, buffer.memory,
                        CallKind::async});
+    buffer.written_on = static_cast<uint32_t>(on);
     buffer.in_flight = true;
   }
 

@@ -92,11 +92,14 @@ class PatternWriter {
     call(AllocateDevice{kContext, kDeviceControlBase, kControlRegionBytes});
   }
 
-  // A few bytes from anywhere in the control region, written just before: sampling parameters,
-  // block tables.
+  // A few bytes from here and there in the control region, written just before: sampling
+  // parameters, block tables. A place is written again when what was read there was waited for.
   void control_in() {
+    constexpr uint64_t kPlaces = kControlRegionBytes / kControlBytesMax;
+    constexpr uint64_t kStride = 37;  // comes to every place, and never to a neighbour
     const uint64_t bytes = random_.between(1, kControlBytesMax / 16) * 16;
-    const uint64_t offset = random_.below((kControlRegionBytes - bytes) / 16) * 16;
+    const uint64_t offset = controls_ * kStride % kPlaces * kControlBytesMax;
+    if (++controls_ % kPlaces == 0) call(SyncStream{kKernelStream});
     write({kControlBase + offset, bytes});
     call(Copy{kKernelStream,
               Direction::to_device,
@@ -130,6 +133,7 @@ class PatternWriter {
   PatternOptions options_;
   SeededRandom random_;
   Program program_;
+  uint64_t controls_ = 0;
   std::vector<uint64_t> places_;  // of the buffers
   uint32_t bulk_copies_ = 0;
 };

@@ -96,6 +96,22 @@ TEST(Patterns, ControlCopiesComeInBetween) {
   EXPECT_NE(program, make_pattern(Pattern::control, options));
 }
 
+// As CUDA asks of programs with pinned memory: else what arrives is nobody's fault but theirs.
+TEST(Patterns, ControlCopiesAreDoneBeforeTheirSourceIsWrittenAgain) {
+  std::vector<Range> unfinished;
+  PatternOptions options;
+  options.steps = 200;
+  for (const Operation& operation : make_pattern(Pattern::control, options)) {
+    if (std::holds_alternative<SyncStream>(operation.action)) unfinished.clear();
+    if (const auto* copy = std::get_if<Copy>(&operation.action)) unfinished.push_back(copy->host);
+    const auto* write = std::get_if<WriteHost>(&operation.action);
+    if (write == nullptr) continue;
+    for (const Range& source : unfinished) {
+      ASSERT_FALSE(source.overlaps(write->range)) << source.address;
+    }
+  }
+}
+
 TEST(Patterns, SequentialIsOneRange) {
   const auto copies = bulk(make_pattern(Pattern::sequential, {}), Direction::to_device);
   for (size_t i = 1; i < copies.size(); ++i) EXPECT_EQ(copies[i].address, copies[i - 1].end());

@@ -316,7 +316,7 @@ DONE:
     grid.kernel = *kernel;
     grid.shape.block[0] = 128;
     grid.parameters.resize((*kernel)->parameter_bytes);
-    std::memcpy(grid.parameters.data(), &word, grid.parameters.size());
+    if (!grid.parameters.empty()) std::memcpy(grid.parameters.data(), &word, sizeof(word));
     grid.device = &program.device;
     grid.blocks = 1;
     const std::atomic<uint64_t> forgotten{1};
