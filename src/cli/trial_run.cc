@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <openssl/evp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "bench/scratch.h"
+#include "core/session/sha256.h"
 
 namespace sealane::cli {
 namespace {
@@ -55,25 +55,6 @@ void end(pid_t child) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
 }
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
-  }
-  void add(const void* data, size_t bytes) { EVP_DigestUpdate(context_.get(), data, bytes); }
-  std::string text() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned bytes = 0;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), &bytes);
-    std::string out;
-    for (unsigned i = 0; i < 16; ++i) out += fmt::format("{:02x}", digest[i]);
-    return out;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 // Which file it is, and when it was last written.
 std::string state_of(const std::string& path) {
@@ -123,14 +104,14 @@ std::string WatchedFile::fingerprint() const {
   std::array<char, 64_KiB> piece;
   Sha256 hash;
   while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
-    hash.add(piece.data(), static_cast<size_t>(file.gcount()));
+    hash.add(as_bytes(std::string_view(piece.data(), static_cast<size_t>(file.gcount()))));
   }
   return hash.text();
 }
 
 std::string fingerprint_of(const std::string& text) {
   Sha256 hash;
-  hash.add(text.data(), text.size());
+  hash.add(as_bytes(text));
   return hash.text();
 }
 

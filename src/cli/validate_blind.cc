@@ -5,9 +5,7 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <openssl/evp.h>
 
-#include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +16,7 @@
 #include "base/text.h"
 #include "cli/progress.h"
 #include "cli/validate_report.h"
+#include "core/session/sha256.h"
 #include "estimate/blind.h"
 #include "report/output.h"
 #include "sealane_commit.h"
@@ -35,12 +34,9 @@ Result<std::string> read_whole(const std::string& path) {
 }
 
 std::string sha256(const std::string& content) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int bytes = 0;
-  EVP_Digest(content.data(), content.size(), digest.data(), &bytes, EVP_sha256(), nullptr);
-  std::string text;
-  for (unsigned int i = 0; i < bytes; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  Sha256 hash;
+  hash.add(as_bytes(content));
+  return hash.text();
 }
 
 std::string today() {

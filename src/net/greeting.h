@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "core/session/session.h"
-#include "core/session/transcript.h"
+#include "core/session/sha256.h"
 #include "net/pairs.h"
 #include "net/wire.h"
 
@@ -86,8 +86,8 @@ class Greeting {
   bool complete_ = false;
   bool resumed_ = false;
   std::unique_ptr<Session> session_;
-  Transcript session_sent_;
-  Transcript session_received_;
+  Sha256 session_sent_;
+  Sha256 session_received_;
   std::optional<Key> unused_broadcast_;  // a session wants one; pairs have no use for it
   std::optional<Key> shared_;  // of a new session: kept for later connections once confirmed
   std::optional<Key> secret_;

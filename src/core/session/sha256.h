@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A running SHA-256 of what passed in one direction. TLS leaves some bytes unauthenticated (the
-// version in a record's head, say); two ends that put both directions' digests into their key agree
-// on every byte, or on nothing. Pure, not synchronised.
+// SHA-256 of bytes that come piece by piece. Pure, not synchronised.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/bytes.h"
 
@@ -16,13 +15,14 @@ struct evp_md_ctx_st;
 
 namespace sealane {
 
-class Transcript {
+class Sha256 {
  public:
   using Digest = std::array<uint8_t, 32>;
 
-  Transcript();  // aborts only if OpenSSL has no SHA-256
+  Sha256();  // aborts only if OpenSSL has no SHA-256
   void add(Bytes bytes);
-  Digest digest() const;  // of everything so far
+  Digest digest() const;     // of everything so far
+  std::string text() const;  // the same in hexadecimal digits
 
  private:
   struct Free {
