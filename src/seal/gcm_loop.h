@@ -105,11 +105,11 @@ struct Gcm {
   static constexpr size_t kRounds = GcmKey::kRounds;
   static constexpr size_t kCachedRounds = 2;
   static constexpr size_t kTableBlocks = 256;
-  static constexpr uint64_t kTableBytesMin = 8_KiB;  // of a part: below, a table does not pay
   static constexpr size_t kLineBytes = 64;
   static constexpr size_t kAhead = 1024;  // the CPU's own prefetching ends with a page
   static_assert(kBlocks < GcmKey::kPowers && kLanes - 1 <= GcmKey::kSpare);
   static_assert(kTableBlocks % kBlocks == 0);  // strides begin at the same entries again
+  static_assert(kStride <= PiecewiseDelivery::kPieceBytesMax);
   using Each = std::make_index_sequence<kVectors>;
 
   // ---- The hash ----
@@ -118,30 +118,39 @@ struct Gcm {
   struct Products {
     Type low, middle, high;
   };
+  struct Sums {
+    Products sum;
+    Products waiting;  // of V::kAddsThree: products that go in together with the next one
+  };
 
-  // Steps of one vector; `first` has nothing to be added to yet.
-  template <size_t step, bool first>
-  SEALANE_WIDE_INLINE static void add_product(Products& sum, Type& blocks, const GcmBlock* power,
+  // Steps of a stride's n-th vector.
+  template <size_t step, size_t n>
+  SEALANE_WIDE_INLINE static void add_product(Sums& to, Type& blocks, const GcmBlock* power,
                                               const GcmBlock* folded) {
     if constexpr (step == 1)
-      accumulate<first>(sum.low, V::template multiply<0x00>(blocks, V::load(power)));
+      accumulate<n>(to.sum.low, to.waiting.low, V::template multiply<0x00>(blocks, V::load(power)));
     if constexpr (step == 2)
-      accumulate<first>(sum.high, V::template multiply<0x11>(blocks, V::load(power)));
-    if constexpr (V::kKaratsuba) {
-      if constexpr (step == 3) blocks = V::add(blocks, V::swap(blocks));
-      if constexpr (step == 4)
-        accumulate<first>(sum.middle, V::template multiply<0x00>(blocks, V::load(folded)));
-    } else {
-      if constexpr (step == 3)
-        accumulate<first>(sum.middle, V::template multiply<0x01>(blocks, V::load(power)));
-      if constexpr (step == 4)
-        accumulate<false>(sum.middle, V::template multiply<0x10>(blocks, V::load(power)));
-    }
+      accumulate<n>(to.sum.high, to.waiting.high,
+                    V::template multiply<0x11>(blocks, V::load(power)));
+    if constexpr (step == 3) blocks = V::add(blocks, V::swap(blocks));
+    if constexpr (step == 4)
+      accumulate<n>(to.sum.middle, to.waiting.middle,
+                    V::template multiply<0x00>(blocks, V::load(folded)));
   }
   // An order the compiler keeps: it would rather collect all products first, and has no room.
-  template <bool first>
-  SEALANE_WIDE_INLINE static void accumulate(Type& sum, Type product) {
-    sum = first ? product : V::add(sum, product);
+  template <size_t n>
+  SEALANE_WIDE_INLINE static void accumulate(Type& sum, Type& waiting, Type product) {
+    if constexpr (n == 0) {
+      sum = product;
+    } else if constexpr (V::kAddsThree && n % 2 == 1 && n + 1 < kVectors) {
+      waiting = product;
+      V::keep(waiting);
+      return;
+    } else if constexpr (V::kAddsThree && n % 2 == 0) {
+      sum = V::add(sum, waiting, product);
+    } else {
+      sum = V::add(sum, product);
+    }
     V::keep(sum);
   }
 
@@ -149,9 +158,7 @@ struct Gcm {
   static constexpr size_t kReductionSteps = 6;  // the last leaves the hash in the first lane
   template <size_t step>
   SEALANE_WIDE_INLINE static void reduce_step(Products& sum, Type& hash) {
-    if constexpr (step == 0 && V::kKaratsuba) {
-      sum.middle = V::add(sum.middle, V::add(sum.low, sum.high));
-    }
+    if constexpr (step == 0) sum.middle = V::add(sum.middle, sum.low, sum.high);
     if constexpr (step == 1) sum.low = V::add(sum.low, V::shift_up(sum.middle));
     if constexpr (step == 2) sum.high = V::add(sum.high, V::shift_down(sum.middle));
     if constexpr (step == 3 || step == 4) {
@@ -173,7 +180,7 @@ struct Gcm {
     const uint8_t* in;  // of opening: exposed
     uint8_t* held;
     Type hash;
-    Products sum;
+    Sums sums;
     Type blocks;
 
     static constexpr size_t kSteps = kVectors * kVectorSteps + kReductionSteps;
@@ -187,15 +194,15 @@ struct Gcm {
     template <size_t n>
     SEALANE_WIDE_INLINE void step() {
       if constexpr (n >= kVectors * kVectorSteps) {
-        reduce_step<n - kVectors * kVectorSteps>(sum, hash);
+        reduce_step<n - kVectors * kVectorSteps>(sums.sum, hash);
       } else {
         constexpr size_t i = (n / kVectorSteps + 1) % kVectors;
         if constexpr (n % kVectorSteps == 0) {
           bring<i>();
         } else {
           constexpr size_t power = GcmKey::kPowers - kBlocks + i * kLanes;
-          add_product<n % kVectorSteps, n / kVectorSteps == 0>(sum, blocks, key.powers + power,
-                                                               key.folded + power);
+          add_product<n % kVectorSteps, n / kVectorSteps>(sums, blocks, key.powers + power,
+                                                          key.folded + power);
         }
       }
     }
@@ -220,19 +227,20 @@ struct Gcm {
                                               size_t blocks, size_t bytes = 0) {
     const GcmBlock* power = key.powers + (GcmKey::kPowers - blocks);
     const GcmBlock* folded = key.folded + (GcmKey::kPowers - blocks);
-    Products sum = {V::zero(), V::zero(), V::zero()};
+    constexpr size_t kAlone = kVectors - 1;  // a vector that waits for no other
+    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
     for (size_t at = 0; at < blocks; at += kLanes) {
       const size_t here = at * kGcmBlockBytes;
       Type vector = few && bytes - here < V::kBytes ? V::load_few(from + here, bytes - here)
                                                     : V::load(from + here);
       vector = V::shuffle(vector, V::broadcast(reversal()));
       if (at == 0) vector = V::add(vector, hash);
-      add_product<1, false>(sum, vector, power + at, folded + at);
-      add_product<2, false>(sum, vector, power + at, folded + at);
-      add_product<3, false>(sum, vector, power + at, folded + at);
-      add_product<4, false>(sum, vector, power + at, folded + at);
+      add_product<1, kAlone>(sums, vector, power + at, folded + at);
+      add_product<2, kAlone>(sums, vector, power + at, folded + at);
+      add_product<3, kAlone>(sums, vector, power + at, folded + at);
+      add_product<4, kAlone>(sums, vector, power + at, folded + at);
     }
-    reduce(sum, hash, std::make_index_sequence<kReductionSteps>());
+    reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
     return hash;
   }
 
@@ -289,7 +297,7 @@ struct Gcm {
           next(begin),
           blocks(blocks_of(next)),
           table(table_ + 2 * kGcmBlockBytes),
-          keeps(part.bytes >= kTableBytesMin) {}
+          keeps(part.bytes >= V::kTableBytesMin) {}
     SEALANE_WIDE_INLINE Type blocks_of(uint32_t count) const {
       const Type numbers = V::add_words(
           V::broadcast(_mm_insert_epi32(iv, static_cast<int>(count), 0)), V::lane_numbers());
@@ -348,6 +356,10 @@ struct Gcm {
     if (over || counter.ready) {
       const Type rest = V::broadcast(counter.rest);
       ((stream.state[i] = V::add(V::load(entry + i * V::kBytes), rest)), ...);
+      if (!counter.keeps) {  // no table to be wiped: who finds these has the key
+        (V::store(entry + i * V::kBytes, V::zero()), ...);
+        asm volatile("" : : "r"(entry) : "memory");
+      }
     } else {
       ((stream.state[i] = two_rounds(key, counter.take())), ...);
       if (counter.keeps) {
@@ -599,7 +611,7 @@ struct Gcm {
   SEALANE_WIDE_INLINE static GcmHash finish(const GcmPart& part, Area& area, Type hash) {
     if (part.streamed) _mm_sfence();  // such stores are ordered with nothing else
     if (part.beside != nullptr) wipe(area.plain);
-    if (part.bytes >= kTableBytesMin) wipe(area.table);
+    if (part.bytes >= V::kTableBytesMin) wipe(area.table);
     return hash_of(V::lane(hash));
   }
 
@@ -706,15 +718,45 @@ struct Gcm {
   }
 };
 
-template <typename V>
-constexpr GcmWidth kWidthOf = {Gcm<V>::schedule,
-                               Gcm<V>::seal,
-                               Gcm<V>::open,
-                               Gcm<V>::template whole<typename Gcm<V>::Sealing>,
-                               Gcm<V>::template whole<typename Gcm<V>::Opening>,
-                               Gcm<V>::hash,
-                               Gcm<V>::encrypt_block,
-                               V::kStreamedBytesMin};
+// Long strides keep AES busy, short ones waste less of a message's end. They are one type where
+// there are no registers for long ones.
+constexpr uint64_t kLongBytesMin = 1_KiB;
+
+template <typename Short, typename Long>
+struct ByLength {
+  static GcmHash seal(const GcmKey& key, const GcmPart& part) {
+    return part.bytes < kLongBytesMin ? Gcm<Short>::seal(key, part) : Gcm<Long>::seal(key, part);
+  }
+  static GcmHash open(const GcmKey& key, const GcmPart& part) {
+    return part.bytes < kLongBytesMin ? Gcm<Short>::open(key, part) : Gcm<Long>::open(key, part);
+  }
+  static Tag seal_whole(const GcmKey& key, GcmPart& part, Bytes additional) {
+    return part.bytes < kLongBytesMin
+               ? whole<Short, typename Gcm<Short>::Sealing>(key, part, additional)
+               : whole<Long, typename Gcm<Long>::Sealing>(key, part, additional);
+  }
+  static Tag open_whole(const GcmKey& key, GcmPart& part, Bytes additional) {
+    return part.bytes < kLongBytesMin
+               ? whole<Short, typename Gcm<Short>::Opening>(key, part, additional)
+               : whole<Long, typename Gcm<Long>::Opening>(key, part, additional);
+  }
+
+ private:
+  template <typename V, typename Direction>
+  static Tag whole(const GcmKey& key, GcmPart& part, Bytes additional) {
+    return Gcm<V>::template whole<Direction>(key, part, additional);
+  }
+};
+
+template <typename Short, typename Long = Short>
+constexpr GcmWidth kWidthOf = {Gcm<Short>::schedule,
+                               ByLength<Short, Long>::seal,
+                               ByLength<Short, Long>::open,
+                               ByLength<Short, Long>::seal_whole,
+                               ByLength<Short, Long>::open_whole,
+                               Gcm<Short>::hash,
+                               Gcm<Short>::encrypt_block,
+                               Long::kStreamedBytesMin};
 
 }  // namespace
 }  // namespace sealane
