@@ -297,6 +297,7 @@ WorkPointer ProcessGroupSealane::allgather(std::vector<Tensors>& outputs, Tensor
     TORCH_CHECK(output.numel() == inputs[0].numel(), "outputs must have the size of the input");
   }
   Staged staged;
+  staged.show(inputs);
   const at::Tensor from = staged.in(inputs[0]);
   const at::Tensor to = staged.out(outputs[0]);
   return gather_all(c10d::OpType::ALLGATHER, "sealane:all_gather", std::move(staged), outputs[0],
@@ -314,6 +315,7 @@ WorkPointer ProcessGroupSealane::gather_tensors(c10d::OpType kind, const Tensors
                                                 const Tensors& inputs) {
   TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "one output per input");
   Staged staged;
+  staged.show(inputs);
   std::vector<Move> moves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(outputs[i]);
@@ -332,6 +334,7 @@ WorkPointer ProcessGroupSealane::allgather_coalesced(std::vector<Tensors>& outpu
   TORCH_CHECK(!inputs.empty() && outputs.size() == static_cast<size_t>(size_),
               "one list of outputs per rank is expected");
   Staged staged;
+  staged.show(inputs);
   Tensors results;
   std::vector<Move> moves;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -375,6 +378,7 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
                                                         const c10d::ReduceOp& reduce_op) {
   TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "one output per input");
   Staged staged;
+  staged.show(inputs);
   std::vector<Move> moves;
   std::optional<Native> how;
   for (size_t i = 0; i < inputs.size(); ++i) {
