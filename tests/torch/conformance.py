@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the backend pass what PyTorch itself asks of Gloo?
 
-    PYTHONPATH=build/torch2/python build/torch2/venv/bin/python tests/torch/conformance.py > docs/results/torch-NAME.txt
+    PYTHONPATH=build/torch2/python build/torch2/venv/bin/python tests/torch/conformance.py > docs/results/torch-conformance.txt
 
 Takes PyTorch's own test file for backends (torch/testing/_internal/distributed/distributed_test.py, which its wheels
 bring along; --file names another), reads it with the word "gloo" meaning "sealane", and runs every test of it with three
@@ -49,7 +49,7 @@ def mapped(source: str) -> str:
         line if "ddp_logging_data" in line or "device_backend_map" in line else line.replace('"gloo"', '"sealane"')
         for line in source.split("\n")
     ]
-    return "import sealane.torch\n" + "\n".join(lines) if "from __future__" not in source else "\n".join(lines)
+    return "\n".join(lines)
 
 
 def load(path: pathlib.Path, directory: str) -> Any:
@@ -179,7 +179,9 @@ def main() -> int:
                 os.dup2(out, 1)
                 os.dup2(err, 2)
         print("PyTorch's own tests of a backend, MEASURED by tests/torch/conformance.py")
+        print(f"date:    {time.strftime('%Y-%m-%d', time.gmtime())}")
         print(f"torch:   {torch.__version__}, {options.ranks} ranks\nfile:    {options.file.name}\n")
+        print(f"$ python {' '.join(['tests/torch/conformance.py', *sys.argv[1:]])}")
         return 1 if report(outcomes, time.monotonic() - start) else 0
 
 

@@ -10,12 +10,14 @@ The result must be that of a run that nobody disturbed, to nine digits. Afterwar
 /dev/shm or the temporary directory, no socket of ours, no process, no key file but the one that was given; and the ranks
 of late starts must have no more threads and open files than those of early ones. Prints one line per restart, and a
 summary at the end (--summary FILE). With torchrun a rank that starts imports PyTorch, which takes its time; --fork has
-the ranks forked by the same agent, for hundreds of restarts.
+the same agent fork them, for hundreds of restarts. A start that fails by itself, say because the machine was too busy for
+a rank to join in time, counts as one that ended with an error if torchrun says which, and is told.
 """
 
 import argparse
 import collections
 import contextlib
+import multiprocessing
 import os
 import pathlib
 import random
@@ -56,12 +58,10 @@ def run_script(arguments: List[str]) -> None:
 
 
 def be_agent(ranks: int, restarts: int, arguments: List[str]) -> None:
-    """torchrun's agent, with ranks that are forked from it and so have PyTorch imported already."""
-    import torch._dynamo  # noqa: F401  pylint: disable=unused-import  what DDP imports
+    """torchrun's agent, with ranks that are forked from a process that has PyTorch imported and one thread."""
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    import sealane.torch  # noqa: F401
-
+    multiprocessing.set_forkserver_preload(["torch", "torch._dynamo", "sealane.torch"])
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -71,7 +71,7 @@ def be_agent(ranks: int, restarts: int, arguments: List[str]) -> None:
         rdzv_endpoint="localhost:0",
         max_restarts=restarts,
         monitor_interval=0.1,
-        start_method="fork",
+        start_method="forkserver",
     )
     elastic_launch(config, run_script)(arguments)
 
@@ -116,8 +116,8 @@ def kill_one(
     ranks: int,
     lot: random.Random,
     loads: List[Load],
-) -> str:
-    """Waits until a rank of that attempt has come as far as the lot says, and kills it."""
+) -> Optional[str]:
+    """Waits until a rank of that attempt has come as far as the lot says, and kills it. None if the attempt has ended."""
     rank = lot.randrange(ranks)
     steps = lot.choice([None, None, 0, 1, 2, 3, 7])  # None: somewhere between its first line and its first step
     pause = lot.random() * 1.5 if steps is None else 0.0
@@ -126,6 +126,8 @@ def kill_one(
     while time.monotonic() < deadline:
         if job.poll() is not None:
             raise SystemExit(f"the job ended in attempt {attempt}; {last_words(progress.parent, progress.stem)}")
+        if any(seen(progress, attempt + 1, other) for other in range(ranks)):
+            return None
         now = seen(progress, attempt, rank)
         if now is not None:
             if now[1] != "joining" and first is None:
@@ -138,7 +140,16 @@ def kill_one(
                 os.kill(int(pid), signal.SIGKILL)
                 return f"rank {rank} killed at {'step ' if where != 'joining' else ''}{where}"
         time.sleep(0.005)
-    raise SystemExit(f"attempt {attempt} does not get on: see the job's output")
+    raise SystemExit(f"attempt {attempt} does not get on; {last_words(progress.parent, progress.stem)}")
+
+
+def last_error(directory: pathlib.Path, name: str) -> str:
+    """Why a start ended that nobody has killed, in the words of a rank."""
+    text = (directory / (name + ".out")).read_text(encoding="utf-8", errors="replace")
+    errors = re.findall(r"RuntimeError: (sealane: .*)", text)
+    if not errors:
+        raise SystemExit(f"a start has ended by itself and nobody says why; {last_words(directory, name)}")
+    return errors[-1]
 
 
 def last_words(directory: pathlib.Path, name: str) -> str:
@@ -211,6 +222,7 @@ def main() -> None:
     kinds: Dict[str, int] = collections.Counter()
     loads: List[Load] = []
     seconds: List[float] = []
+    failed: List[str] = []
     with tempfile.TemporaryDirectory(prefix="elastic-sealane-") as name:
         directory = pathlib.Path(name)
         key = os.urandom(32).hex() + "\n"
@@ -218,14 +230,21 @@ def main() -> None:
         (directory / "key").write_text(key, encoding="ascii")
         (directory / "tmp").mkdir()
         before = left_behind(directory)
-        job = start(directory, "disturbed", arguments.ranks, arguments.restarts, steps, arguments.fork)
+        spare = 10 + arguments.restarts // 10  # for starts that fail by themselves
+        job = start(directory, "disturbed", arguments.ranks, arguments.restarts + spare, steps, arguments.fork)
         try:
-            for attempt in range(arguments.restarts):
+            attempt = 0
+            while len(seconds) < arguments.restarts:
                 began = time.monotonic()
                 what = kill_one(job, directory / "disturbed.progress", attempt, arguments.ranks, lot, loads)
+                attempt += 1
+                if what is None:
+                    failed.append(last_error(directory, "disturbed"))
+                    print(f"a start ended by itself: {failed[-1]}", flush=True)
+                    continue
                 seconds.append(time.monotonic() - began)
                 kinds["while joining" if what.endswith("joining") else "while training"] += 1
-                print(f"restart {attempt + 1}: {what}, {seconds[-1]:.1f} s", flush=True)
+                print(f"restart {len(seconds)}: {what}, {seconds[-1]:.1f} s", flush=True)
             if job.wait(PATIENCE) != 0:
                 result(directory, "disturbed")
                 raise SystemExit("the job failed after its last restart")
@@ -242,7 +261,9 @@ def main() -> None:
             raise SystemExit(f"other weights than without kills: {got}, {expected}")
         check_nothing_left(directory, before, loads, key)
     summary = [
-        f"{arguments.restarts} restarts of {arguments.ranks} ranks, seed {arguments.seed}: all recovered",
+        f"{arguments.restarts} kills and restarts of {arguments.ranks} ranks, seed {arguments.seed}: all recovered",
+        f"starts that ended with an error before anybody was killed: {len(failed)}",
+        *(f"    {error}" for error in failed),
         "killed " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
         f"a restart took {statistics.median(seconds):.1f} s (median), {max(seconds):.1f} s at most",
         f"with kills:    {got}",
@@ -252,7 +273,13 @@ def main() -> None:
     ]
     print("\n".join(summary))
     if arguments.summary:
-        pathlib.Path(arguments.summary).write_text("\n".join(summary) + "\n", encoding="utf-8")
+        import torch
+
+        words = [word for word in sys.argv[1:] if word not in ("--summary", arguments.summary)]
+        head = ["Restarts of a job whose ranks are killed, MEASURED by tests/torch/elastic.py"]
+        head += [f"date:    {time.strftime('%Y-%m-%d', time.gmtime())}", f"torch:   {torch.__version__}", ""]
+        head += [f"$ python tests/torch/elastic.py {' '.join(words)}"]
+        pathlib.Path(arguments.summary).write_text("\n".join(head + summary) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
