@@ -51,8 +51,9 @@ std::string in_world_ranks(const std::string& text, const std::vector<int>& worl
 
 class Pairs::Lane {
  public:
-  Lane(const Comm& group, std::vector<int> ends, CommOptions options, std::vector<int> world_ranks)
-      : group_(group),
+  // `pairs` outlives the lane.
+  Lane(const Pairs& pairs, std::vector<int> ends, CommOptions options, std::vector<int> world_ranks)
+      : pairs_(pairs),
         ends_(std::move(ends)),
         options_(std::move(options)),
         world_ranks_(std::move(world_ranks)),
@@ -117,7 +118,7 @@ class Pairs::Lane {
         comm_->rank() == kSender ? send(message) : receive(message);
         return;
       } catch (const std::exception& error) {
-        failure = fail(error.what());
+        failure = fail(error.what(), pairs_.why_ended());
       }
     }
     end(message, failure);
@@ -135,16 +136,17 @@ class Pairs::Lane {
     return failure_;
   }
 
-  // The first error is the lane's from then on.
-  std::string fail(const std::string& error) {
+  // The first error is the lane's from then on; if the whole group has ended, that is the reason.
+  std::string fail(const std::string& error, const std::string& group_ended = {}) {
     const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = group_ended;
     if (failure_.empty()) failure_ = in_world_ranks(error, world_ranks_);
     if (failure_.empty()) failure_ = "unknown error";
     return failure_;
   }
 
   void join() {
-    Comm joined(group_, ends_, options_);
+    Comm joined(pairs_.group_, ends_, options_);
     const std::lock_guard lock(mutex_);
     comm_.emplace(std::move(joined));
     if (aborted_) comm_->abort();
@@ -180,7 +182,7 @@ class Pairs::Lane {
            " is expected: messages of a pair arrive in the order of sending";
   }
 
-  const Comm& group_;
+  const Pairs& pairs_;
   const std::vector<int> ends_;  // ranks of the group
   const CommOptions options_;
   const std::vector<int> world_ranks_;
@@ -201,8 +203,13 @@ Pairs::Pairs(const Comm& group, CommOptions options, std::vector<int> world_rank
       group_(group),
       options_(std::move(options)),
       world_ranks_(std::move(world_ranks)) {
-  // Also when another rank has ended the group: then its end of the lane will not come.
-  options_.given_up = [this] { return ending_ || !group_.failure().empty(); };
+  options_.given_up = [this] { return !why_ended().empty(); };
+}
+
+// Also by another rank: then its end of a lane will not come.
+std::string Pairs::why_ended() const {
+  if (ending_) return "the group was aborted or shut down";
+  return in_world_ranks(group_.failure(), world_ranks_);
 }
 
 // In a child of fork() whoever ended a lane would wait for a thread that is not there.
@@ -243,7 +250,7 @@ Pairs::Lane* Pairs::lane(int from, int to) {
   if (lane == nullptr) {
     CommOptions options = options_;
     options.group += ".pair." + std::to_string(from) + "." + std::to_string(to);
-    lane = std::make_unique<Lane>(group_, std::vector<int>{from, to}, std::move(options),
+    lane = std::make_unique<Lane>(*this, std::vector<int>{from, to}, std::move(options),
                                   std::vector<int>{world_ranks_.at(static_cast<size_t>(from)),
                                                    world_ranks_.at(static_cast<size_t>(to))});
   }
@@ -255,7 +262,7 @@ void Pairs::add(int from, int to, Message message) {
     return message.done("the group was joined before fork() and stays with the parent");
   }
   Lane* const one = lane(from, to);
-  if (one == nullptr) return message.done("the group has ended");
+  if (one == nullptr) return message.done(why_ended());
   one->add(std::move(message));
 }
 

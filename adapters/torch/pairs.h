@@ -62,6 +62,7 @@ class Pairs {
   };
 
   bool forked() const;
+  std::string why_ended() const;  // the whole group; empty if it has not
   void add(int from, int to, Message message);
   Lane* lane(int from, int to);
   std::vector<Lane*> lanes() const;
