@@ -2,10 +2,12 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a step of sealed DDP takes beside one over plain Gloo of the same PyTorch, as a file for docs/results/:
+# What a step of sealed DDP and of FSDP2 takes beside one over Gloo of the same PyTorch, plain and, where it was built
+# with that, over TLS, as a file for docs/results/:
 #   tools/ddp_results.sh > docs/results/ddp-NAME.txt
-# By default with the PyTorch of `make torch2`; SYSTEM=1 takes the system's. SECONDS_EACH is per model and group (20),
-# MODELS and RANKS are those of examples/ddp/characterize.py (mlp-25,gpt-14 and 2,4).
+# By default with the PyTorch of `make torch2`; SYSTEM=1 takes the system's, which has no FSDP2. SECONDS_EACH is per
+# model and group (20), MODELS, RANKS and BUCKETS are those of examples/ddp/characterize.py (mlp-25,gpt-14; 2,4; 25),
+# FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30). JSON=FILE keeps the rows for `sealane report`.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -24,11 +26,41 @@ trap 'rm -rf "$scratch"' EXIT
 results_header "Steps of DistributedDataParallel, MEASURED by tools/ddp_results.sh"
 echo "torch:   $("$python" -c 'import torch; print(torch.__version__)')"
 echo
-echo "\$ torchrun --nproc_per_node ${ranks##*,} examples/ddp/characterize.py --models $models --ranks $ranks --seconds ${SECONDS_EACH:-20}"
-# shellcheck disable=SC2086
-SEALANE_KEY_FILE=$scratch/key PYTHONPATH=$package OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 \
-  "$python" -W ignore -m torch.distributed.run $redirect --nproc_per_node "${ranks##*,}" \
-  examples/ddp/characterize.py --models "$models" --ranks "$ranks" --seconds "${SECONDS_EACH:-20}" 2>"$scratch/errors" || {
-  cat "$scratch/errors" >&2
-  exit 1
+export SEALANE_KEY_FILE="$scratch/key" PYTHONPATH=$package OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+
+# run RANKS SCRIPT ARGUMENTS...
+run() {
+  count=$1
+  shift
+  echo "\$ torchrun --nproc_per_node $count $*"
+  # shellcheck disable=SC2086
+  "$python" -W ignore -m torch.distributed.run $redirect --nproc_per_node "$count" "$@" 2>"$scratch/errors" || {
+    cat "$scratch/errors" >&2
+    exit 1
+  }
+  echo
 }
+study() {
+  run "${ranks##*,}" examples/ddp/characterize.py --models "$models" --ranks "$ranks" --buckets "${BUCKETS:-25}" \
+    --seconds "${SECONDS_EACH:-20}" "$@"
+}
+
+study ${JSON:+--json "$JSON"}
+
+# A process's Gloo has one transport, so this is a run of its own.
+tls() {
+  GLOO_DEVICE_TRANSPORT=TCP_TLS GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY=$scratch/tls.key \
+    GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT=$scratch/tls.pem GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE=$scratch/tls.pem "$@"
+}
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days 1 \
+  -keyout "$scratch/tls.key" -out "$scratch/tls.pem" 2>/dev/null
+if tls "$python" -W ignore -c 'import torch.distributed as d; d.ProcessGroupGloo.create_device(interface="lo")' \
+  2>/dev/null; then
+  echo "Gloo over TLS:"
+  tls study
+else
+  echo "Gloo over TLS: not measured, the Gloo of this PyTorch was built without it"
+  echo
+fi
+
+[ -n "${SYSTEM:-}" ] || run 4 examples/ddp/fsdp2.py --steps "${FSDP_STEPS:-30}"

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The PyTorch backend with a PyTorch of today: installs the pinned one from PyPI into build/torch2/venv, builds the
-# backend for it, runs its tests, makes and tries a wheel, and trains with Accelerate and Transformers (from PyPI too).
-# Usage: torch2.sh [install|build|test|wheel|frameworks]...   (by default all)
+# backend for it, runs its tests, makes and tries a wheel, trains with Accelerate, Transformers and Lightning (from PyPI
+# too), and runs PyTorch's own tests of a backend.
+# Usage: torch2.sh [install|build|test|wheel|frameworks|conformance]...   (by default all)
 # Where PyPI cannot be reached it says so and exits 3. SEALANE_TORCH2=VERSION takes another one.
 set -eu
 cd "$(dirname "$0")/.."
@@ -54,22 +55,36 @@ make_wheel() {
 }
 
 run_frameworks() {
-  "$python" -m pip install --quiet --disable-pip-version-check accelerate==1.15.0 transformers==5.22.2 || {
-    say "Accelerate and Transformers could not be installed: not tested with them"
+  "$python" -m pip install --quiet --disable-pip-version-check accelerate==1.15.0 transformers==5.22.2 \
+    lightning==2.6.6 || {
+    say "Accelerate, Transformers and Lightning could not be installed: not tested with them"
     exit 3
   }
   PYTHONPATH=$PWD/build/torch2/python tests/torch/frameworks.sh "$PWD/$python"
 }
 
-for step in ${*:-install build test wheel frameworks}; do
+run_conformance() {
+  "$python" -m pip install --quiet --disable-pip-version-check expecttest || {
+    say "what PyTorch's own tests need could not be installed: not run"
+    exit 3
+  }
+  say "PyTorch's own tests of a backend: tests/torch/conformance.py"
+  PYTHONPATH=$PWD/build/torch2/python "$python" -W ignore tests/torch/conformance.py >build/torch2/conformance.txt || {
+    cat build/torch2/conformance.txt >&2
+    exit 1
+  }
+}
+
+for step in ${*:-install build test wheel frameworks conformance}; do
   case $step in
     install) install_torch ;;
     build) build_backend ;;
     test) run_tests ;;
     wheel) make_wheel ;;
     frameworks) run_frameworks ;;
+    conformance) run_conformance ;;
     *)
-      say "torch2.sh [install|build|test|wheel|frameworks]..."
+      say "torch2.sh [install|build|test|wheel|frameworks|conformance]..."
       exit 2
       ;;
   esac

@@ -65,6 +65,8 @@ PYBIND11_MODULE(_torch, module) {
            py::call_guard<py::gil_scoped_release>())
       // Who is not in a part has nothing to do with it.
       .def("perform_nocolor_split", [](ProcessGroupSealane&, const py::object&) {})
+      // PyTorch 1.13 has no name for it.
+      .def("abort", &ProcessGroupSealane::abort_all, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("sealed", &ProcessGroupSealane::sealed)
       .def_property_readonly("traffic", [](const ProcessGroupSealane& self) {
         const CommTraffic traffic = self.traffic();

@@ -51,31 +51,43 @@ std::string in_world_ranks(const std::string& text, const std::vector<int>& worl
 
 class Pairs::Lane {
  public:
-  Lane(SecretOptions options, std::vector<int> world_ranks)
-      : options_(std::move(options)),
+  // `pairs` outlives the lane.
+  Lane(const Pairs& pairs, std::vector<int> ends, CommOptions options, std::vector<int> world_ranks)
+      : pairs_(pairs),
+        ends_(std::move(ends)),
+        options_(std::move(options)),
         world_ranks_(std::move(world_ranks)),
         worker_([this] { work(); }) {}
 
-  ~Lane() {
+  ~Lane() { finish(); }
+
+  void add(Message message) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++unfinished_;
+      queue_.push_back(std::move(message));
+    }
+    changed_.notify_all();
+  }
+
+  void finish() {
+    if (!worker_.joinable()) return;
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
     }
     changed_.notify_all();
     worker_.join();
-    comm_.reset();  // finishes what was started, whose callbacks need the rest
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return unfinished_ == 0; });
+    comm_.reset();
   }
 
-  void add(Message message) {
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(message));
-    }
-    changed_.notify_all();
+  void abort() {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    if (comm_) comm_->abort();
   }
-
-  // In a child: whoever ended the lane would wait for a thread that is not there. The secret goes.
-  void abandon() { explicit_bzero(options_.key.data(), options_.key.size()); }
 
   CommTraffic traffic() const {
     const std::lock_guard lock(mutex_);
@@ -103,13 +115,20 @@ class Pairs::Lane {
     if (failure.empty()) {
       try {
         if (!comm_) join();
-        options_.rank == kSender ? send(message) : receive(message);
+        comm_->rank() == kSender ? send(message) : receive(message);
         return;
       } catch (const std::exception& error) {
-        failure = fail(error.what());
+        failure = fail(error.what(), pairs_.why_ended());
       }
     }
-    message.done(failure);
+    end(message, failure);
+  }
+
+  void end(const Message& message, const std::string& error) {
+    message.done(error);
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+    changed_.notify_all();
   }
 
   std::string failed() const {
@@ -117,31 +136,30 @@ class Pairs::Lane {
     return failure_;
   }
 
-  // The first error is the lane's from then on.
-  std::string fail(const std::string& error) {
+  // The first error is the lane's from then on; if the whole group has ended, that is the reason.
+  std::string fail(const std::string& error, const std::string& group_ended = {}) {
     const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = group_ended;
     if (failure_.empty()) failure_ = in_world_ranks(error, world_ranks_);
     if (failure_.empty()) failure_ = "unknown error";
     return failure_;
   }
 
-  WorkCallback then(WorkCallback done) {
-    return [this, done = std::move(done)](const std::string& error) {
-      done(error.empty() ? std::string() : fail(error));
-    };
-  }
-
   void join() {
-    Comm joined(options_);
+    Comm joined(pairs_.group_, ends_, options_);
     const std::lock_guard lock(mutex_);
     comm_.emplace(std::move(joined));
+    if (aborted_) comm_->abort();
   }
 
   // The tag goes first, so that one that differs is told by name.
   void send(const Message& message) {
     const auto tag = std::make_shared<int64_t>(message.tag);
     comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, [tag](const std::string&) {});
-    comm_->start_send(message.data, message.bytes, DataType::uint8, kReceiver, then(message.done));
+    comm_->start_send(message.data, message.bytes, DataType::uint8, kReceiver,
+                      [this, message](const std::string& error) {
+                        end(message, error.empty() ? error : fail(error));
+                      });
   }
 
   // A tag that never came is not the one that is wanted, nor any that could be.
@@ -152,9 +170,9 @@ class Pairs::Lane {
                          [this, tag, message](const std::string& error) {
                            const bool came = error.empty() || *tag != ~message.tag;
                            if (came && *tag != message.tag) {
-                             return message.done(fail(other_tag(*tag, message.tag)));
+                             return end(message, fail(other_tag(*tag, message.tag)));
                            }
-                           message.done(error.empty() ? error : fail(error));
+                           end(message, error.empty() ? error : fail(error));
                          });
   }
 
@@ -164,7 +182,9 @@ class Pairs::Lane {
            " is expected: messages of a pair arrive in the order of sending";
   }
 
-  SecretOptions options_;
+  const Pairs& pairs_;
+  const std::vector<int> ends_;  // ranks of the group
+  const CommOptions options_;
   const std::vector<int> world_ranks_;
   std::optional<Comm> comm_;  // the thread's; others look at it under the mutex
 
@@ -172,71 +192,91 @@ class Pairs::Lane {
   std::string failure_;
   std::condition_variable changed_;
   std::deque<Message> queue_;
+  size_t unfinished_ = 0;  // messages that were added
   bool ending_ = false;
+  bool aborted_ = false;
   std::thread worker_;  // last: everything it uses is there before it
 };
 
-Pairs::Pairs(SecretOptions group, std::vector<int> world_ranks)
-    : process_(getpid()), group_(std::move(group)), world_ranks_(std::move(world_ranks)) {
-  // A lane that still waits for its peer's address is told when the group ends.
-  group_.store_get = [get = group_.store_get, ending = ending_](const std::string& key,
-                                                                std::chrono::milliseconds timeout) {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds slice(200);
-    const auto deadline = Clock::now() + timeout;
-    while (true) {
-      const auto start = Clock::now();
-      try {
-        return get(key, slice);
-      } catch (const std::exception&) {
-        const auto now = Clock::now();
-        if (now < start + slice || now > deadline) throw;  // broken, or late
-        if (*ending) throw std::runtime_error("the process group was destroyed");
-      }
-    }
-  };
+Pairs::Pairs(const Comm& group, CommOptions options, std::vector<int> world_ranks)
+    : process_(getpid()),
+      group_(group),
+      options_(std::move(options)),
+      world_ranks_(std::move(world_ranks)) {
+  options_.given_up = [this] { return !why_ended().empty(); };
 }
 
+// Also by another rank: then its end of a lane will not come.
+std::string Pairs::why_ended() const {
+  if (ending_) return "the group was aborted or shut down";
+  return in_world_ranks(group_.failure(), world_ranks_);
+}
+
+// In a child of fork() whoever ended a lane would wait for a thread that is not there.
 Pairs::~Pairs() {
-  *ending_ = true;
-  if (!forked()) return;
-  for (auto& [pair, lane] : lanes_) lane.release()->abandon();
+  if (forked()) {
+    for (auto& [pair, lane] : lanes_) static_cast<void>(lane.release());
+  } else {
+    finish();
+  }
 }
 
 bool Pairs::forked() const { return getpid() != process_; }
 
-Pairs::Lane& Pairs::lane(int from, int to) {
+void Pairs::finish() {
+  ending_ = true;
+  if (forked()) return;
+  for (Lane* lane : lanes()) lane->finish();
+}
+
+void Pairs::abort() {
+  ending_ = true;
+  if (forked()) return;
+  for (Lane* lane : lanes()) lane->abort();
+}
+
+std::vector<Pairs::Lane*> Pairs::lanes() const {
   const std::lock_guard lock(mutex_);
+  std::vector<Lane*> all;
+  for (const auto& [pair, lane] : lanes_) all.push_back(lane.get());
+  return all;
+}
+
+// Null once the group has ended.
+Pairs::Lane* Pairs::lane(int from, int to) {
+  const std::lock_guard lock(mutex_);
+  if (ending_) return nullptr;
   std::unique_ptr<Lane>& lane = lanes_[{from, to}];
   if (lane == nullptr) {
-    SecretOptions options = group_;
+    CommOptions options = options_;
     options.group += ".pair." + std::to_string(from) + "." + std::to_string(to);
-    options.size = 2;
-    options.rank = group_.rank == from ? kSender : kReceiver;
-    lane = std::make_unique<Lane>(std::move(options),
+    lane = std::make_unique<Lane>(*this, std::vector<int>{from, to}, std::move(options),
                                   std::vector<int>{world_ranks_.at(static_cast<size_t>(from)),
                                                    world_ranks_.at(static_cast<size_t>(to))});
   }
-  return *lane;
+  return lane.get();
 }
 
 void Pairs::add(int from, int to, Message message) {
-  if (!forked()) return lane(from, to).add(std::move(message));
-  message.done("the group was joined before fork() and stays with the parent");
+  if (forked()) {
+    return message.done("the group was joined before fork() and stays with the parent");
+  }
+  Lane* const one = lane(from, to);
+  if (one == nullptr) return message.done(why_ended());
+  one->add(std::move(message));
 }
 
 void Pairs::send(int peer, int tag, const void* data, size_t bytes, WorkCallback done) {
-  add(group_.rank, peer, {tag, const_cast<void*>(data), bytes, std::move(done)});
+  add(group_.rank(), peer, {tag, const_cast<void*>(data), bytes, std::move(done)});
 }
 
 void Pairs::receive(int peer, int tag, void* data, size_t bytes, WorkCallback done) {
-  add(peer, group_.rank, {tag, data, bytes, std::move(done)});
+  add(peer, group_.rank(), {tag, data, bytes, std::move(done)});
 }
 
 CommTraffic Pairs::traffic() const {
-  const std::lock_guard lock(mutex_);
   CommTraffic sum;
-  for (const auto& [pair, lane] : lanes_) {
+  for (const Lane* lane : lanes()) {
     const CommTraffic one = lane->traffic();
     sum.records += one.records;
     sum.bytes += one.bytes;

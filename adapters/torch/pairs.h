@@ -4,17 +4,17 @@
 // Messages between two ranks, apart from the collectives. Every peer and direction is a group of
 // two with keys, order and a thread of its own: a receive that nobody answers yet holds up neither
 // a send to the same peer nor a collective. The lanes open with the first message and are joined by
-// both sides; messages of one lane arrive in the order they were sent.
+// both sides, who prove who they are by what the two share since they joined the group: no third
+// rank can pose as one of them. Messages of one lane arrive in the order they were sent.
 //
-// Failure:     the callback gets the reason. A lane's first error is final for that lane.
+// Failure:     the callback gets the reason. A lane's first error is final for that lane. A lane
+//              that waits for a peer when the group ends, on whichever rank, ends with it.
 // Concurrency: any thread; callbacks come on threads of the lane's, and may wait for other
-// messages.
-//              The destructor ends what has not met its peer yet and finishes the rest.
+//              messages. finish() may be called beside abort(), and by one thread.
 //              A child made by fork() has none of the lanes' threads: there every message is an
 //              error, and the lanes are left as they are.
 #pragma once
 
-#include <string.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -31,26 +31,24 @@
 
 namespace sealane::adapter {
 
-// How to join, with the secret to join by, which is wiped with it.
-struct SecretOptions : CommOptions {
-  explicit SecretOptions(CommOptions options) : CommOptions(std::move(options)) {}
-  SecretOptions(const SecretOptions&) = default;
-  SecretOptions(SecretOptions&&) = default;
-  SecretOptions& operator=(const SecretOptions&) = delete;
-  ~SecretOptions() { explicit_bzero(key.data(), key.size()); }
-};
-
 class Pairs {
  public:
-  // `group` is how the ranks would join a group of all; `world_ranks` are the names for errors.
-  Pairs(SecretOptions group, std::vector<int> world_ranks);
-  ~Pairs();
+  // `group` outlives this object; `options` are those it was joined with, and `world_ranks` the
+  // names for errors.
+  Pairs(const Comm& group, CommOptions options, std::vector<int> world_ranks);
+  ~Pairs();  // finishes
   Pairs(const Pairs&) = delete;
   Pairs& operator=(const Pairs&) = delete;
 
   // The memory belongs to the lane until the callback. A tag that differs is an error.
   void send(int peer, int tag, const void* data, size_t bytes, WorkCallback done);
   void receive(int peer, int tag, void* data, size_t bytes, WorkCallback done);
+
+  // Ends what has not met its peer yet and waits for the rest. Later messages are errors.
+  void finish();
+
+  // Ends everything with an error, on both sides of every lane, and waits for nothing.
+  void abort();
 
   CommTraffic traffic() const;
 
@@ -64,13 +62,16 @@ class Pairs {
   };
 
   bool forked() const;
+  std::string why_ended() const;  // the whole group; empty if it has not
   void add(int from, int to, Message message);
-  Lane& lane(int from, int to);
+  Lane* lane(int from, int to);
+  std::vector<Lane*> lanes() const;
 
   const pid_t process_;  // that the lanes' threads are of
-  SecretOptions group_;
+  const Comm& group_;
+  CommOptions options_;
   std::vector<int> world_ranks_;
-  std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<bool> ending_ = false;
   mutable std::mutex mutex_;
   std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;  // by sender and receiver
 };

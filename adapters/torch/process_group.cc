@@ -5,7 +5,6 @@
 
 #include "process_group.h"
 
-#include <sys/random.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
@@ -18,8 +17,6 @@
 
 namespace sealane::adapter {
 namespace {
-
-constexpr size_t kSecretBytes = 32;
 
 // c10d's stores hold a lock while they wait, so that nobody else could leave an address: look, and
 // wait here.
@@ -60,14 +57,26 @@ ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& 
       options_(with_store(std::move(options), store)),
       world_ranks_(std::move(world_ranks)),
       is_part_(parent != nullptr) {
-  if (parent != nullptr) options_.key = parent->options_.key;
+  if (parent != nullptr) parent->check_open();
   try {
-    comm_ = std::make_unique<Comm>(options_);
-    if (sealed()) agree_on_secret();
+    comm_ = parent == nullptr
+                ? std::make_unique<Comm>(options_)
+                : std::make_unique<Comm>(*parent->comm_, parent->places_of(world_ranks_), options_);
   } catch (const CommError& error) {
     throw std::runtime_error("sealane: " + in_world_ranks(error.what(), world_ranks_));
   }
-  pairs_ = std::make_unique<Pairs>(options_, world_ranks_);
+  pairs_ = std::make_unique<Pairs>(*comm_, options_, world_ranks_);
+}
+
+// The numbers that ranks of the world have in this group.
+std::vector<int> ProcessGroupSealane::places_of(const std::vector<int>& ranks) const {
+  std::vector<int> places;
+  for (const int rank : ranks) {
+    const auto place = std::find(world_ranks_.begin(), world_ranks_.end(), rank);
+    TORCH_CHECK(place != world_ranks_.end(), "rank ", rank, " is not of the parent group");
+    places.push_back(static_cast<int>(place - world_ranks_.begin()));
+  }
+  return places;
 }
 
 ProcessGroupSealane::~ProcessGroupSealane() { finish_all(); }
@@ -76,18 +85,18 @@ void ProcessGroupSealane::finish_all() {
   // What is still under way may have continuations in Python.
   std::optional<pybind11::gil_scoped_release> release;
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release.emplace();
-  pairs_.reset();
+  if (closed_.exchange(true)) return;
+  if (pairs_ != nullptr) pairs_->finish();
   if (comm_ != nullptr) turns_->wait_for_all();
+  const std::lock_guard lock(ending_);
+  pairs_.reset();
   comm_.reset();
 }
 
-void ProcessGroupSealane::agree_on_secret() {
-  std::string& secret = options_.key;  // in the place of the parent's
-  secret.resize(kSecretBytes);
-  if (rank_ == 0 && getrandom(secret.data(), kSecretBytes, 0) != ssize_t{kSecretBytes}) {
-    throw CommError(CommError::Kind::io, "the system gives no random numbers");
-  }
-  comm_->broadcast(secret.data(), secret.data(), kSecretBytes, DataType::uint8, 0);
+void ProcessGroupSealane::abort_all() {
+  const std::lock_guard lock(ending_);
+  if (pairs_ != nullptr) pairs_->abort();
+  if (comm_ != nullptr) comm_->abort();
 }
 
 #if defined(SEALANE_TORCH_SPLITS)
@@ -103,7 +112,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupSealane::split(
   check_open();
   const auto self = std::find(ranks.begin(), ranks.end(), rank_);
   if (self == ranks.end()) return nullptr;
-  SecretOptions part = options_;
+  CommOptions part = options_;
   part.rank = static_cast<int>(self - ranks.begin());
   part.size = static_cast<int>(ranks.size());
   part.timeout = options->timeout;
@@ -131,7 +140,7 @@ int ProcessGroupSealane::root(int64_t rank) const {
 }
 
 CommTraffic ProcessGroupSealane::traffic() const {
-  if (comm_ == nullptr) return {};
+  if (closed_) return {};
   CommTraffic sum = comm_->traffic();
   const CommTraffic pairs = pairs_->traffic();
   return {sum.records + pairs.records, sum.bytes + pairs.bytes};
@@ -179,7 +188,7 @@ std::string ProcessGroupSealane::explain(const std::string& error, const TorchWo
 }
 
 void ProcessGroupSealane::check_open() const {
-  TORCH_CHECK(comm_ != nullptr, "sealane: the group was shut down");
+  TORCH_CHECK(!closed_, "sealane: the group was shut down");
 }
 
 WorkPointer ProcessGroupSealane::finished(c10d::OpType type, const char* title, Staged staged,
@@ -288,6 +297,7 @@ WorkPointer ProcessGroupSealane::allgather(std::vector<Tensors>& outputs, Tensor
     TORCH_CHECK(output.numel() == inputs[0].numel(), "outputs must have the size of the input");
   }
   Staged staged;
+  staged.show(inputs);
   const at::Tensor from = staged.in(inputs[0]);
   const at::Tensor to = staged.out(outputs[0]);
   return gather_all(c10d::OpType::ALLGATHER, "sealane:all_gather", std::move(staged), outputs[0],
@@ -305,6 +315,7 @@ WorkPointer ProcessGroupSealane::gather_tensors(c10d::OpType kind, const Tensors
                                                 const Tensors& inputs) {
   TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "one output per input");
   Staged staged;
+  staged.show(inputs);
   std::vector<Move> moves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(outputs[i]);
@@ -323,6 +334,7 @@ WorkPointer ProcessGroupSealane::allgather_coalesced(std::vector<Tensors>& outpu
   TORCH_CHECK(!inputs.empty() && outputs.size() == static_cast<size_t>(size_),
               "one list of outputs per rank is expected");
   Staged staged;
+  staged.show(inputs);
   Tensors results;
   std::vector<Move> moves;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -366,6 +378,7 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
                                                         const c10d::ReduceOp& reduce_op) {
   TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "one output per input");
   Staged staged;
+  staged.show(inputs);
   std::vector<Move> moves;
   std::optional<Native> how;
   for (size_t i = 0; i < inputs.size(); ++i) {

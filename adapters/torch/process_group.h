@@ -4,9 +4,10 @@
 // c10d's process group, answered by sealane::Comm. Translates calls, tensors and errors; decides
 // nothing.
 //
-// Keys:        the first group of a process (the world) joins by what the user set up. It agrees on
-//              a secret inside the sealed group, and by that secret its sub-groups and its
-//              point-to-point lanes join. c10d's store carries addresses and is not trusted.
+// Keys:        the first group of a process (the world) joins by what the user set up. Each two
+//              ranks share a secret since then; by those its sub-groups and its point-to-point
+//              lanes join, so that nobody can be another rank there than in the world. c10d's store
+//              carries addresses and is not trusted.
 // Failure:     an error of a group is final, becomes the exception of every Work of that group, and
 //              names the rank of the world that is at fault.
 // Concurrency: any thread; collectives run in the order of the calls, one at a time (turns.h has
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,7 @@ class ProcessGroupSealane final : public BackendBase {
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options) override;
   void shutdown() override { finish_all(); }
+  void abort() override { abort_all(); }
 #endif
 
   // All ranks count from zero, and all count the same calls.
@@ -97,6 +100,10 @@ class ProcessGroupSealane final : public BackendBase {
 
   // Finishes what was started and ends the connections. Later calls are errors.
   void finish_all();
+
+  // Ends what was started with an error, here and on the other ranks; waits for nothing. Also
+  // beside finish_all(), which then soon returns.
+  void abort_all();
 
   using Start = std::function<void(const WorkCallback&)>;
 
@@ -121,16 +128,18 @@ class ProcessGroupSealane final : public BackendBase {
                        const Tensors& outgoing, const Tensors& incoming);
   WorkPointer message(c10d::OpType type, const char* title, int peer, Staged staged,
                       Tensors& tensors, const std::function<void(Pairs&, WorkCallback)>& start);
-  void agree_on_secret();
   void check_open() const;
+  std::vector<int> places_of(const std::vector<int>& ranks) const;
   std::string part_name(const std::string& name) const;
   std::string explain(const std::string& error, const TorchWork& work, uint64_t number) const;
   int root(int64_t rank) const;
 
-  SecretOptions options_;  // once joined, with the secret to join sub-groups and lanes by
+  CommOptions options_;
   std::vector<int> world_ranks_;
   const bool is_part_;  // of another group
   std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  std::mutex ending_;  // for abort_all() beside finish_all(): whether the two below are there
+  std::atomic<bool> closed_ = false;
   std::unique_ptr<Comm> comm_;
   std::unique_ptr<Pairs> pairs_;
   std::atomic<uint64_t> sequence_ = 0;

@@ -178,6 +178,10 @@ class Staged {
     return held_.back();
   }
 
+  // What a profiler is told was given, where that is not what results from it.
+  void show(std::vector<at::Tensor> inputs) { shown_ = std::move(inputs); }
+  const std::vector<at::Tensor>& shown() const { return shown_; }
+
   void deliver() const {
     const at::NoGradGuard no_grad;  // results are data, not part of a graph
     for (const auto& [to, from] : copies_) to.copy_(from);
@@ -198,6 +202,7 @@ class Staged {
   };
 
   std::vector<at::Tensor> held_;
+  std::vector<at::Tensor> shown_;
   std::vector<Fold> folds_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };

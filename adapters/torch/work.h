@@ -31,7 +31,7 @@ class TorchWork final : public c10d::Work {
   // Messages between two ranks take no turns: `turns` is null.
   TorchWork(int rank, c10d::OpType type, const char* title, uint64_t number, Staged staged,
             std::vector<at::Tensor> results, Awaited awaited, std::shared_ptr<Turns> turns)
-      : Work(rank, type, title, results),
+      : Work(rank, type, title, staged.shown().empty() ? results : staged.shown()),
         name_(std::strchr(title, ':') + 1),
         number_(number),
         awaited_(std::move(awaited)),

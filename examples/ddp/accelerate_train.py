@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sealed training with Hugging Face Accelerate: the marked lines.
 
-    SEALANE_KEY_FILE=job.key accelerate launch --cpu --num_processes 2 --num_machines 1 --mixed_precision no \\
+    SEALANE_KEY_FILE=job.key accelerate launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no \\
         --dynamo_backend no examples/ddp/accelerate_train.py
     SEALANE_KEY_FILE=job.key torchrun --nproc_per_node 2 examples/ddp/accelerate_train.py
+
+(With --multi_gpu the launcher starts several processes, as torchrun does; with --cpu it starts one, or asks for MPI.)
 """
 
 import os

@@ -24,7 +24,10 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5, help="steps between checkpoints")
     parser.add_argument("--progress", help="directory: every rank keeps a file with its pid and step there")
     parser.add_argument("--pause", type=float, default=0, help="seconds that a step takes beyond its work")
+    parser.add_argument("--double", action="store_true", help="64 bits: rounding hides less, for who compares runs")
     arguments = parser.parse_args()
+    if arguments.double:
+        torch.set_default_dtype(torch.float64)
     report(arguments.progress, "joining")
     dist.init_process_group("sealane", timeout=timedelta(seconds=60))
     torch.manual_seed(0)

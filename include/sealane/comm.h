@@ -70,6 +70,8 @@ struct CommOptions {
   // A key-value store to meet through instead of a rendezvous. It is not trusted. Both may throw.
   std::function<void(const std::string& key, const std::string& value)> store_set;
   std::function<std::string(const std::string& key, std::chrono::milliseconds timeout)> store_get;
+  // With a store: asked several times a second while joining; true ends that with an error.
+  std::function<bool()> given_up;
 };
 
 // An operation under way. Copies refer to the same one.
@@ -106,6 +108,10 @@ using WorkCallback = std::function<void(const std::string& error)>;
 class SEALANE_API Comm {
  public:
   explicit Comm(const CommOptions& options);  // joins; throws CommError
+  // Joins a group of ranks of `parent`, in that order. Each two of them prove by a secret of theirs
+  // alone, which they have from their meeting in the parent, that they are who they are: not even
+  // another rank of the parent can pose as one of them. Asks for no key, certificate, rank or size.
+  Comm(const Comm& parent, const std::vector<int>& ranks, const CommOptions& options);
   Comm(Comm&&) noexcept;
   Comm& operator=(Comm&&) noexcept;
   ~Comm();  // waits for what was started
@@ -114,6 +120,12 @@ class SEALANE_API Comm {
   int size() const;
   uint64_t memory_bytes() const;  // held beyond the caller's buffers
   CommTraffic traffic() const;
+  // Ends the group: all that was started ends with an error, here at once and on the other ranks
+  // within a tenth of a second if they are in a call, else with their next. From any thread; does
+  // not wait.
+  void abort();
+  // Why the group has ended, or empty. Where no call is under way, other ranks are heard for it.
+  std::string failure() const;
   int awaited() const;  // the rank that the operation under way waits for; -1 if none, so far
 
   // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of

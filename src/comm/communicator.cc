@@ -74,8 +74,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   std::unique_ptr<Communicator> made(new Communicator(std::move(options)));
   if (made->options_.self.size == 1) return made;
   auto group = join(made->options_);
-  made->options_.key.reset();  // it has done its work
+  made->options_.key.reset();  // they have done their work
+  made->options_.pair_keys.reset();
   if (!group) return group.error();
+  for (auto& keys : group->keys) {
+    made->pair_keys_.push_back(keys ? std::optional<Key>(std::move(keys->pair)) : std::nullopt);
+  }
   made->options_.record_bytes = group->payload_bytes;
   auto lanes =
       made->options_.mode == CommMode::plain
@@ -111,6 +115,7 @@ void Communicator::after_fork_in_child() {
   static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
   if (busy_) unfinished->push_back(std::move(runner_));
   runner_.reset();
+  pair_keys_.clear();
   // The threads are not here; what they waited for would wait for them.
   new (&workers_) std::vector<std::thread>;
   new (&ended_) std::vector<std::thread>;
@@ -219,7 +224,7 @@ Status Communicator::run(Operation operation) {
   Status status = execute(std::move(operation));
   {
     const std::lock_guard lock(mutex_);
-    busy_ = false;
+    leave_turn();
     ensure_worker();
   }
   changed_.notify_all();
@@ -254,6 +259,49 @@ void Communicator::ensure_worker() {
   }
 }
 
+// Whoever was busy no longer is, and holds the lock. What was asked of it meanwhile is done now.
+void Communicator::leave_turn() {
+  busy_ = false;
+  if (runner_ == nullptr) return;
+  if (aborted_) static_cast<void>(runner_->fail(aborted_error()));
+  failure_ = runner_->failure();
+}
+
+void Communicator::abort() {
+  if (!check_process()) return;
+  const std::lock_guard lock(mutex_);
+  if (runner_ == nullptr) return;
+  aborted_ = true;
+  runner_->stop();
+  if (!busy_) leave_turn();
+}
+
+std::optional<Error> Communicator::failure() {
+  if (Status status = check_process(); !status) return status.error();
+  const std::lock_guard lock(mutex_);
+  if (runner_ == nullptr || busy_ || failure_) return failure_;
+  static_cast<void>(runner_->listen());
+  leave_turn();
+  return failure_;
+}
+
+Result<PairKeys> Communicator::pair_keys(const std::vector<uint32_t>& ranks) const {
+  if (Status status = check_process(); !status) return status.error();
+  PairKeys out;
+  std::vector<bool> named(options_.self.size);
+  for (const uint32_t rank : ranks) {
+    if (rank >= named.size() || named[rank]) {
+      return usage_error(
+          concat("rank ", rank, " is named twice, or not of this group of ", options_.self.size));
+    }
+    named[rank] = true;
+    const bool self = rank == options_.self.rank;
+    out.by_rank.push_back(self ? std::nullopt : std::optional<Key>(pair_keys_[rank]->duplicate()));
+  }
+  if (!named[options_.self.rank]) return usage_error("this rank is not among those that join");
+  return out;
+}
+
 // The calling one, which holds the lock and does nothing more.
 void Communicator::retire_worker() {
   const auto mine = std::find_if(workers_.begin(), workers_.end(), [](const std::thread& worker) {
@@ -276,7 +324,7 @@ void Communicator::work() {
     lock.unlock();
     Status status = execute(std::move(next.operation));
     lock.lock();
-    busy_ = false;
+    leave_turn();
     if (next.on_done) {
       ensure_worker();
       lock.unlock();

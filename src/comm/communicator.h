@@ -51,6 +51,19 @@ class Communicator final : private ForkSensitive {
   using OnDone = std::function<void(const Status&)>;
   std::shared_future<Status> start(Operation operation, OnDone on_done = {});
 
+  // Ends the group, from any thread and without waiting: what runs and what is queued ends with an
+  // error, and so it does on the other ranks when they hear of it, within a tenth of a second.
+  void abort();
+
+  // Why the group has ended, if it has. Where nothing runs it listens to the other ranks, too.
+  std::optional<Error> failure();
+
+  // By what this rank and those can join another group, in which they have the numbers of their
+  // places in `ranks`. Nobody else can pose as one of them there. A usage error in a child of
+  // fork(), or unless this rank is one of them and all are different ones of the group.
+  Result<PairKeys> pair_keys(const std::vector<uint32_t>& ranks) const;
+
+  CommMode mode() const { return options_.mode; }
   const Identity& self() const { return options_.self; }
   uint64_t memory_bytes() const { return runner_ == nullptr ? 0 : runner_->memory_bytes(); }
   uint32_t awaited() const { return runner_ == nullptr ? kNobody : runner_->awaited(); }
@@ -76,18 +89,22 @@ class Communicator final : private ForkSensitive {
   void work();
   void ensure_worker();
   void retire_worker();
+  void leave_turn();
 
   JoinOptions options_;
-  pid_t process_;                   // that joined
-  Secret<uint8_t> here_;            // gone in every child, also one with the same number
-  std::unique_ptr<Runner> runner_;  // none in a group of one, or after a fork
+  pid_t process_;                              // that joined
+  Secret<uint8_t> here_;                       // gone in every child, also one with the same number
+  std::unique_ptr<Runner> runner_;             // none in a group of one, or after a fork
+  std::vector<std::optional<Key>> pair_keys_;  // by rank; not alive after a fork
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;
   bool busy_ = false;  // somebody runs an operation
   bool ending_ = false;
-  size_t idle_ = 0;  // workers that wait for something to do
+  bool aborted_ = false;          // somebody asked for it
+  std::optional<Error> failure_;  // of the runner's, for any thread
+  size_t idle_ = 0;               // workers that wait for something to do
   std::vector<std::thread> workers_;
   std::vector<std::thread> ended_;  // past their last lock, to be joined
   ForkGuard guard_;                 // last: a fork must not find a half-made object

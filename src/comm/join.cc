@@ -296,6 +296,7 @@ class Joiner {
       auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
       if (socket) return socket;
       if (SteadyClock().now() > deadline_) return named(peer, socket.error());
+      if (Status status = wanted(); !status) return status.error();
       const auto text = rendezvous_->again(peer);
       if (!text) return left(peer);  // it has taken its address back
       if (!note_address(peer, *text)) return named(peer, socket.error());
@@ -602,9 +603,15 @@ class Joiner {
       if (Status status = for_peers(hear); !status) return status;
       if (condition()) return {};
       if (Status status = look_after_missing(); !status) return status;
+      if (Status status = wanted(); !status) return status;
       if (SteadyClock().now() > deadline_) return timed_out(what);
       wait_for_sockets(interests(), kSlice);
     }
+  }
+
+  // Still, by the program that joins.
+  Status wanted() const {
+    return options_.given_up && options_.given_up() ? given_up_error() : Status();
   }
 
   // A rank that was killed before it said a word cannot be told from a stranger that hung up; but

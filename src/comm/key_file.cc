@@ -105,6 +105,14 @@ Result<Key> read_key(const JoinOptions& options) {
   return read_key_file(options.key_file, options.key_group);
 }
 
+PairKeys duplicate(const PairKeys& keys) {
+  PairKeys out;
+  for (const auto& key : keys.by_rank) {
+    out.by_rank.push_back(key ? std::optional<Key>(key->duplicate()) : std::nullopt);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Key> parse_key(std::string_view text, const std::string& name) {
@@ -163,6 +171,7 @@ Result<Key> read_key_file(const std::string& path, const std::string& group) {
 
 Result<Credentials> read_credentials(const JoinOptions& options) {
   if (options.key != nullptr) return Credentials(PresharedKey{options.key->duplicate()});
+  if (options.pair_keys != nullptr) return Credentials(duplicate(*options.pair_keys));
   if (options.certificate_file.empty()) {
     auto key = read_key(options);
     if (!key) return key.error();

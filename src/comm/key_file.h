@@ -26,8 +26,9 @@ Result<Key> read_key_file(const std::string& path, const std::string& group = {}
 // What a key file holds. `name` is what an error calls it; it says nothing of the text.
 Result<Key> parse_key(std::string_view text, const std::string& name);
 
-// What the options name: the key itself, else certificates if there are any, else the command that
-// tells the key, else the key file or the broker's resource (comm/key_source.h).
+// What the options name: the key itself, else those of the pairs, else certificates if there are
+// any, else the command that tells the key, else the key file or the broker's resource
+// (comm/key_source.h).
 Result<Credentials> read_credentials(const JoinOptions& options);
 
 }  // namespace sealane

@@ -89,7 +89,7 @@ Status fill_from_environment(JoinOptions& options) {
   const auto fill = [](std::string& field, const char* name) {
     if (field.empty()) field = variable(name).value_or("");
   };
-  if (options.key == nullptr) {
+  if (options.key == nullptr && options.pair_keys == nullptr) {
     fill(options.key_file, "SEALANE_KEY_FILE");
     fill(options.key_command, "SEALANE_KEY_CMD");
     fill(options.key_hub, "SEALANE_HUB");

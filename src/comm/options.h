@@ -46,7 +46,9 @@ struct JoinOptions {
   std::string host;          // ranks that name the same share memory; empty: found out
   Algorithm algorithm = Algorithm::automatic;
   Duration timeout = std::chrono::minutes(5);
-  std::shared_ptr<const Key> key;  // makes the credentials below and attestation unnecessary
+  // Either makes the credentials below and attestation unnecessary.
+  std::shared_ptr<const Key> key;
+  std::shared_ptr<const PairKeys> pair_keys;  // of ranks that met in another group
   std::string key_file;
   std::string key_command;  // that tells the key instead of a file
   std::string key_hub;      // where the confidential data hub is, for key files named kbs:///...
@@ -59,6 +61,8 @@ struct JoinOptions {
   uint32_t record_bytes = 64 << 10;
   // What the wires pass through, if anything: fault injection sits here.
   std::function<std::unique_ptr<Fabric>(std::unique_ptr<Fabric>)> wrap_fabric;
+  // Asked again and again while joining through a store: true ends it with an error.
+  std::function<bool()> given_up;
 };
 
 // Fills what is still unset: rank and size (SEALANE_RANK/SIZE, RANK/WORLD_SIZE, OMPI_COMM_WORLD_*),

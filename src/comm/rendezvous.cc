@@ -399,7 +399,8 @@ class TcpRendezvous final : public Rendezvous {
 
 class StoreRendezvous final : public Rendezvous {
  public:
-  explicit StoreRendezvous(ExternalStore store) : store_(std::move(store)) {}
+  StoreRendezvous(ExternalStore store, std::function<bool()> given_up)
+      : store_(std::move(store)), given_up_(std::move(given_up)) {}
 
   Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                             Instant deadline) override {
@@ -409,8 +410,8 @@ class StoreRendezvous final : public Rendezvous {
     }
     std::vector<std::string> all;
     for (uint32_t rank = 0; rank < self.size; ++rank) {
-      const Duration left = std::max(deadline - SteadyClock().now(), Duration(0));
-      auto text = store_.get(key(self, rank), left);
+      auto text = get(key(self, rank), deadline);
+      if (!text && text.error().kind == ErrorKind::usage) return text.error();
       if (!text) return peer_error(concat("rank ", rank, ": ", text.error().message));
       if (text->starts_with(kGaveUp)) {
         return peer_error(concat(
@@ -434,10 +435,24 @@ class StoreRendezvous final : public Rendezvous {
   }
 
  private:
+  // A store waits in its own way: whoever may give up asks it for a little at a time. An error that
+  // comes before that time is the store's own, and is told.
+  Result<std::string> get(const std::string& name, Instant deadline) {
+    while (true) {
+      const Instant start = SteadyClock().now();
+      const Duration left = std::max(deadline - start, Duration(0));
+      const bool last = !given_up_ || left <= kSlice;
+      auto text = store_.get(name, last ? left : kSlice);
+      if (text || last || SteadyClock().now() < start + kSlice) return text;
+      if (given_up_()) return given_up_error();
+    }
+  }
+
   static std::string sized(const Identity& self, const std::string& own) {
     return concat(self.size, "\n", own);
   }
   static constexpr const char* kGaveUp = "!";
+  static constexpr Duration kSlice = std::chrono::milliseconds(100);
   static constexpr size_t kTextShown = 256;
   Identity self_;
   bool told_ = false;
@@ -445,12 +460,15 @@ class StoreRendezvous final : public Rendezvous {
     return concat("sealane/", self.group, "/", rank);
   }
   ExternalStore store_;
+  std::function<bool()> given_up_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Rendezvous>> make_rendezvous(const JoinOptions& options) {
-  if (options.store.set) return std::unique_ptr<Rendezvous>(new StoreRendezvous(options.store));
+  if (options.store.set) {
+    return std::unique_ptr<Rendezvous>(new StoreRendezvous(options.store, options.given_up));
+  }
   const std::string& where = options.rendezvous;
   if (where.starts_with("file:") && where.size() > 5) {
     return std::unique_ptr<Rendezvous>(new FileRendezvous(where.substr(5)));

@@ -40,6 +40,9 @@ class Rendezvous {
   virtual void finish() {}
 };
 
+// The program no longer wants to join (JoinOptions::given_up).
+inline Error given_up_error() { return usage_error("this process has given up joining"); }
+
 // A usage error if options.rendezvous is none of file:DIRECTORY, tcp:HOST:PORT.
 Result<std::unique_ptr<Rendezvous>> make_rendezvous(const JoinOptions& options);
 

@@ -221,6 +221,7 @@ uint64_t& Runner::counter(const Operation& operation) {
 
 Status Runner::carry_out(Running& running) {
   while (!running.finished()) {
+    if (Status status = check_stopped(); !status) return status;
     if (const auto task = running.execution.poll(running)) {
       if (Status status = perform(running, *task); !status) return status;
       running.execution.handle_done(*task);
@@ -279,6 +280,18 @@ Status Runner::check_peers(Running& running) {
     return peer_error(concat("rank ", peer, " is gone: its process ended or its host is away"));
   }
   return {};
+}
+
+Status Runner::listen() {
+  if (failure_) return *failure_;
+  const Status status = hear_control();
+  if (status) return {};
+  return fail(status.error());
+}
+
+Status Runner::check_stopped() const {
+  if (!stopped_.load(std::memory_order_relaxed)) return {};
+  return aborted_error();
 }
 
 Status Runner::hear_control() {

@@ -26,6 +26,8 @@
 
 namespace sealane {
 
+inline Error aborted_error() { return usage_error("the group was aborted"); }
+
 struct Operation {
   Collective collective = Collective::all_reduce;
   ElementType type = ElementType::none;
@@ -50,6 +52,13 @@ class Runner {
 
   // Ends the group with that error, if it has not failed before; returns the one that counts.
   Error fail(const Error& error);
+  const std::optional<Error>& failure() const { return failure_; }
+
+  // Where no operation runs: has another rank ended the group? The error, if so, is final.
+  Status listen();
+
+  // From any thread: the operation under way, and every later one, ends with an error soon.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
   uint64_t memory_bytes() const;  // beyond the caller's buffers
   Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
@@ -65,6 +74,7 @@ class Runner {
   Status finish(const Operation& operation) const;
   Status wait(Running& running);
   Status check_peers(Running& running);
+  Status check_stopped() const;
   Status hear_control();
   Status hear_calls();
   Status compare(uint32_t peer, const Call& theirs);
@@ -98,6 +108,7 @@ class Runner {
   std::vector<std::optional<Call>> awaiting_;
   std::array<Call, 64> recent_;
   std::optional<Error> failure_;
+  std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> records_made_ = 0;
   std::atomic<uint64_t> bytes_made_ = 0;
   std::atomic<uint32_t> awaited_ = kNobody;

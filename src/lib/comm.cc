@@ -116,6 +116,32 @@ JoinOptions join_options(const CommOptions& options) {
   out.private_key_file = options.certificate_key_file;
   out.authorities_file = options.authorities_file;
   out.attest_command = options.attest_command;
+  out.given_up = options.given_up;
+  return out;
+}
+
+// As the part of `parent` that `ranks` are; credentials of the user's are not asked for.
+JoinOptions part_options(const Communicator& parent, const std::vector<int>& ranks,
+                         CommOptions options) {
+  std::vector<uint32_t> members;
+  for (const int rank : ranks) {
+    if (rank < 0) fail(usage_error("a rank is not negative"));
+    members.push_back(static_cast<uint32_t>(rank));
+  }
+  auto keys = parent.pair_keys(members);
+  if (!keys) fail(keys.error());
+  const auto self = std::find(members.begin(), members.end(), parent.self().rank);
+  options.rank = static_cast<int>(self - members.begin());
+  options.size = static_cast<int>(members.size());
+  for (std::string* unused :
+       {&options.key, &options.key_file, &options.certificate_file, &options.certificate_key_file,
+        &options.authorities_file, &options.attest_command}) {
+    unused->clear();
+  }
+  JoinOptions out = join_options(options);
+  // What plain ranks share, everybody can have: nothing can be sealed by it.
+  if (out.mode != parent.mode()) fail(usage_error("a group has the mode of the one it is part of"));
+  out.pair_keys = std::make_shared<const PairKeys>(std::move(*keys));
   return out;
 }
 
@@ -201,6 +227,12 @@ Comm::Comm(const CommOptions& options) : impl_(std::make_unique<Impl>()) {
   if (!group) fail(group.error());
   impl_->group = std::move(*group);
 }
+Comm::Comm(const Comm& parent, const std::vector<int>& ranks, const CommOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  auto group = Communicator::create(part_options(*parent.impl_->group, ranks, options));
+  if (!group) fail(group.error());
+  impl_->group = std::move(*group);
+}
 Comm::Comm(Comm&&) noexcept = default;
 Comm& Comm::operator=(Comm&&) noexcept = default;
 Comm::~Comm() = default;
@@ -211,6 +243,13 @@ uint64_t Comm::memory_bytes() const { return impl_->group->memory_bytes(); }
 CommTraffic Comm::traffic() const {
   const Traffic traffic = impl_->group->traffic();
   return {traffic.records, traffic.bytes};
+}
+
+void Comm::abort() { impl_->group->abort(); }
+
+std::string Comm::failure() const {
+  const auto failure = impl_->group->failure();
+  return failure ? failure->message : std::string();
 }
 
 int Comm::awaited() const {

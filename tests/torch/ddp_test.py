@@ -148,6 +148,37 @@ def power_sgd(rank: int, size: int, directory: str, key: str) -> List[str]:
     return problems
 
 
+class Squares(torch.utils.data.Dataset):
+    """Made in the workers, which are forked."""
+
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((500,), float(index * index))
+
+
+def forking_loaders(rank: int, size: int, directory: str, key: str) -> List[float]:
+    """Every round forks workers while sums and gradients are on their way; all come and go unharmed."""
+    join(rank, size, directory, key)
+    torch.manual_seed(2)
+    model = DistributedDataParallel(torch.nn.Linear(500, 500), bucket_cap_mb=0.2)
+    seen = []
+    for _ in range(4):
+        total = torch.ones(3_000_000)
+        work = dist.all_reduce(total, async_op=True)
+        loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context="fork")
+        batches = iter(loader)  # forks, beside the thread that carries the sum
+        model.zero_grad()
+        for batch in batches:
+            model(batch / 500).square().mean().backward()  # the last workers end meanwhile
+            seen.append(float(batch.sum()))
+        work.wait()
+        assert torch.equal(total, torch.full_like(total, float(size)))
+    gradient = model.module.weight.grad.double().sum()
+    return [sum(seen), float(gradient)]
+
+
 def resources() -> Dict[str, int]:
     ctypes.CDLL(None).malloc_trim(0)  # how much freed memory it keeps depends on the threads' turns
     with open("/proc/self/statm", encoding="ascii") as statm:
@@ -220,6 +251,11 @@ class Ddp(Case):
             (self.directory / "store").unlink(missing_ok=True)
             for problems in self.ranks(size, power_sgd):
                 self.assertEqual(problems, [])
+
+    def test_workers_that_load_data_fork_while_gradients_are_reduced(self) -> None:
+        outcomes = self.ranks(2, forking_loaders)
+        self.assertEqual(outcomes[0], outcomes[1])  # the data is the same on both, and so are the sums
+        self.assertEqual(outcomes[0][0], 4 * 500 * sum(i * i for i in range(24)))
 
     def test_two_hundred_iterations_leave_nothing_behind(self) -> None:
         for growth in self.ranks(2, long_run, 200):

@@ -5,6 +5,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 import unittest
 from datetime import timedelta
@@ -150,6 +151,75 @@ def joins(
     return error_of(lambda: join(claimed, size, directory, mine, seconds, options))
 
 
+def posing(rank: int, size: int, directory: str, key: str, files: List[Any], name: str) -> str:
+    """Rank 2 does all it can to be rank 1 for rank 0: in a sub-group, or as the sender of a message.
+
+    It is a rank of the world, uses the store, the names and the rank that the real one would, and comes first. It makes
+    the group with itself as the member, because that is whose secrets it has.
+    """
+    join(rank, size, directory, None, 20, files[rank])
+    if rank == 1:
+        wait_for_all(rank, size, directory)
+        return "stays away"
+    members = [0, 1 if rank == 0 else 2]
+    if ".pair.1.0" in name:
+        members.reverse()  # the sender is the first of the two
+    options = sealane.torch.CommOptions()
+    options.rank, options.size, options.group = members.index(rank), 2, name
+    options.timeout = timedelta(seconds=20)
+    store = dist.PrefixStore(name, dist.FileStore(directory + "/posing", size))
+    world = sealane.torch._World.current()
+    error = error_of(lambda: sealane.torch.ProcessGroupSealane(store, options, members, world))
+    wait_for_all(rank, size, directory)
+    return error
+
+
+def aborted(rank: int, size: int, directory: str, key: str) -> List[Any]:
+    """Rank 2 never comes to anything; rank 1 ends the group from another thread while all of its calls wait."""
+    join(rank, size, directory, key, seconds=600)
+    backend = sealane.torch._World.current()
+    part = dist.new_group([0, 1], timeout=timedelta(seconds=600))  # goes on
+    works = [dist.all_reduce(torch.ones(4), async_op=True) for _ in range(2)] if rank != 2 else []
+    if rank == 0:
+        works += [dist.irecv(torch.zeros(2), 1), dist.irecv(torch.zeros(2), 2)]
+    if rank == 1:
+        works += [dist.irecv(torch.zeros(2), 0)]
+    wait_for_all(rank, size, directory, "works")
+    start = time.monotonic()
+    if rank == 1:
+        timer = threading.Timer(0.2, backend.abort)
+        timer.start()
+    errors = [error_of(work.wait) for work in works]
+    if rank == 2:  # in no call: it is told by the first it makes
+        wait_for_all(rank, size, directory, "told")
+        start = time.monotonic()
+        errors.append(error_of(lambda: dist.all_reduce(torch.ones(4))))
+    else:
+        errors.append(error_of(lambda: dist.all_reduce(torch.ones(4))))
+        total = torch.ones(2)
+        dist.all_reduce(total, group=part)
+        errors.append(str(total.tolist()))
+        wait_for_all(rank, size, directory, "told")
+    seconds = time.monotonic() - start
+    dist.destroy_process_group()
+    return [seconds, *errors]
+
+
+def ended_by_another(rank: int, size: int, directory: str, key: str) -> Tuple[float, List[str]]:
+    """Rank 1 shuts down while rank 0 waits for it."""
+    join(rank, size, directory, key, seconds=600)
+    works = []
+    if rank == 0:
+        works = [dist.all_reduce(torch.ones(4), async_op=True), dist.irecv(torch.zeros(2), 1)]
+    wait_for_all(rank, size, directory)
+    start = time.monotonic()
+    if rank == 1:
+        dist.destroy_process_group()
+        if sealane.torch._World.current() is not None:  # PyTorch 1.13 knows no shutdown
+            sealane.torch._World.current().abort()
+    return time.monotonic() - start, [error_of(work.wait) for work in works]
+
+
 def two_jobs(rank: int, size: int, directory: str, key: str, groups: List[str]) -> float:
     """Half of the processes are one job, half another, at the same time and with one key."""
     job, rank_in_job = divmod(rank, size // 2)
@@ -240,6 +310,35 @@ class Failures(Case):
         errors = self.ranks(2, joins, swapped)
         self.assertNotIn("no error", errors)
         self.assertTrue(any("certificate" in error for error in errors), errors)
+
+    def test_a_rank_cannot_pose_as_another_in_a_sub_group_or_as_a_sender(self) -> None:
+        files = self.certificates(3)
+        for name in ("default.part", "default.pair.1.0"):
+            with self.subTest(name):
+                (self.directory / "store").unlink(missing_ok=True)
+                for left in self.directory.glob("here-*"):
+                    left.unlink()
+                errors = self.ranks(3, posing, files, name)
+                self.assertIn("does not have the secret of the rank that it claims to be", errors[0])
+                self.assertNotEqual(errors[2], "no error")
+
+    def test_abort_ends_all_pending_work_on_all_ranks(self) -> None:
+        outcomes = self.ranks(3, aborted)
+        for rank, (seconds, *errors) in enumerate(outcomes):
+            self.assertLess(seconds, 60)  # of 600
+            part = errors.pop() if rank != 2 else "[2.0, 2.0]"
+            self.assertEqual(part, "[2.0, 2.0]")
+            for error in errors:
+                self.assertIn("the group was aborted", error)
+        for error in outcomes[0][1:3] + outcomes[2][1:]:
+            self.assertIn("rank 1 gave up", error)
+            self.assertIn("the group was aborted", error)
+
+    def test_shutdown_of_one_rank_ends_what_waits_for_it(self) -> None:
+        seconds, errors = self.ranks(2, ended_by_another)[0]
+        self.assertLess(seconds, 60)
+        self.assertEqual(len(errors), 2)
+        self.assertNotIn("no error", errors)
 
     def certificates(self, count: int) -> List[sealane.torch.Options]:
         """As docs/collectives.md makes them."""

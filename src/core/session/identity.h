@@ -56,7 +56,13 @@ struct Certificates {
   int64_t unix_seconds = 0;  // what "expired" is judged by: the core has no clock
 };
 
-using Credentials = std::variant<PresharedKey, Certificates>;
+// Binds a rank: a secret for every other rank of the group, which only the two have. They got it
+// when they joined another group together (SessionKeys::pair), by whatever they proved there.
+struct PairKeys {
+  std::vector<std::optional<Key>> by_rank;  // none for the own
+};
+
+using Credentials = std::variant<PresharedKey, Certificates, PairKeys>;
 
 // Contributes and checks attestation evidence. `binding` is unique to the session and the rank that
 // produces: evidence that contains it cannot be taken from another session.

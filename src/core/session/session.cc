@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kFrameHeaderBytes = 5;  // length, type
 constexpr size_t kFrameBytesMax = 1_MiB;
 constexpr std::string_view kLaneLabel = "EXPORTER-sealane-lane";
+constexpr std::string_view kPairLabel = "EXPORTER-sealane-pair";
 constexpr std::string_view kAttestLabel = "EXPORTER-sealane-attest";
 
 std::vector<uint8_t> encode(const Identity& identity) {
@@ -42,8 +43,8 @@ std::optional<Identity> decode(Bytes bytes) {
 }
 
 Hello::Proof proof_of(const Credentials& credentials) {
-  return std::holds_alternative<PresharedKey>(credentials) ? Hello::Proof::key
-                                                           : Hello::Proof::certificate;
+  return std::holds_alternative<Certificates>(credentials) ? Hello::Proof::certificate
+                                                           : Hello::Proof::key;
 }
 
 }  // namespace
@@ -114,15 +115,27 @@ Status Session::greet() {
     return crypto_error(concat("the peer claims to be rank ", rank));
   }
   if (is_server() && rank > setup_.self.rank && rank < kRanksMax) peer_ = rank;
-  if (const auto* preshared = std::get_if<PresharedKey>(setup_.credentials)) {
+  const auto key = preshared_with(rank);
+  if (!key) return key.error();
+  if (*key != nullptr) {
     const Bytes own = own_hello_;
     tls_->use_session_key(
-        psk_of_session(preshared->key, is_server() ? theirs : own, is_server() ? own : theirs));
+        psk_of_session(**key, is_server() ? theirs : own, is_server() ? own : theirs));
   }
   tls_->handle_received(Bytes(incoming_).subspan(**length));
   incoming_ = {};
   peer_hello_ = std::move(*hello);
   return {};
+}
+
+// What that rank must have to be it; null with certificates, which prove it later.
+Result<const Key*> Session::preshared_with(uint32_t rank) const {
+  if (const auto* group = std::get_if<PresharedKey>(setup_.credentials)) return &group->key;
+  const auto* pairs = std::get_if<PairKeys>(setup_.credentials);
+  if (pairs == nullptr) return nullptr;
+  if (rank < pairs->by_rank.size() && pairs->by_rank[rank]) return &*pairs->by_rank[rank];
+  return crypto_error(
+      concat("the peer claims to be rank ", rank, ", which shares no secret with this rank"));
 }
 
 Status Session::step() {
@@ -272,7 +285,9 @@ Key Session::export_key(std::string_view label, uint32_t from, uint32_t to) cons
 SessionKeys Session::take_keys() {
   SEALANE_CHECK(complete() && peer_broadcast_, "keys taken before the session was complete");
   SessionKeys keys{export_key(kLaneLabel, setup_.self.rank, *peer_),
-                   export_key(kLaneLabel, *peer_, setup_.self.rank), std::move(*peer_broadcast_)};
+                   export_key(kLaneLabel, *peer_, setup_.self.rank), std::move(*peer_broadcast_),
+                   export_key(kPairLabel, std::min(setup_.self.rank, *peer_),
+                              std::max(setup_.self.rank, *peer_))};
   peer_broadcast_.reset();
   return keys;
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The authenticated channel between two ranks: TLS 1.3 (OpenSSL through memory buffers), by
-// pre-shared key with a Diffie-Hellman exchange or by mutual certificates.
+// pre-shared key with a Diffie-Hellman exchange (the group's, or the pair's own) or by mutual
+// certificates.
 //
 //   0. hello    versions, claims and random numbers in the clear (hello.h): the pre-shared key of
 //               this session is derived from the group's and both hellos, so that what OpenSSL
@@ -11,7 +12,7 @@
 //   2. identity each side names its group, size and rank inside, and checks the other's
 //   3. evidence each side sends attestation evidence bound to the session, and checks the other's
 //   4. secret   whoever passed gets this rank's broadcast secret; the pair's own come from the
-//               TLS exporter
+//               TLS exporter, and one by which the two can join other groups (PairKeys)
 //   5. messages small control messages, until the end
 //
 // Use: handle_received() with what arrives, then send poll_transmit() until it is empty; complete()
@@ -40,6 +41,7 @@ struct SessionKeys {
   Key send;            // this rank to the peer
   Key receive;         // the peer to this rank
   Key peer_broadcast;  // the peer to everybody
+  Key pair;            // of these two ranks, for other groups that they join together
 };
 
 // The key one session proves membership with; the hellos are as they were sent.
@@ -88,6 +90,7 @@ class Session {
 
   void advance();
   Status greet();
+  Result<const Key*> preshared_with(uint32_t rank) const;
   Status step();
   Status read_frames();
   Status begin();  // TLS is done: identity and evidence go out

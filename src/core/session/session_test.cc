@@ -291,6 +291,48 @@ TEST(Session, GarbageIsRefusedAndADowngradeToo) {
   EXPECT_TRUE(server.session->failure());
 }
 
+// ---- Secrets of pairs ----
+
+// As rank `self` of three has them: what ranks i and j share is made of both numbers.
+Credentials pairs_of(uint32_t self) {
+  PairKeys keys;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    keys.by_rank.emplace_back();
+    if (rank != self) {
+      keys.by_rank.back() =
+          key_of(static_cast<uint8_t>(10 * std::min(self, rank) + std::max(self, rank)));
+    }
+  }
+  return keys;
+}
+
+TEST(SessionPairs, JoinBySecretsOfTheirOwn) {
+  End client(pairs_of(2), {"g", 3, 2}, 0, 1), server(pairs_of(0), {"g", 3, 0}, std::nullopt, 2);
+  talk(*client.session, *server.session);
+  ASSERT_TRUE(client.session->complete()) << failure(client);
+  SessionKeys at_client = client.session->take_keys();
+  SessionKeys at_server = server.session->take_keys();
+  EXPECT_TRUE(same(at_client.pair, at_server.pair));
+  EXPECT_FALSE(same(at_client.pair, at_client.send));
+  EXPECT_FALSE(same(at_client.pair, key_of(2)));  // what the next group joins by is new
+}
+
+TEST(SessionPairs, RefuseARankThatPosesAsAnother) {
+  // To the server, and as the server: rank 2 as rank 1, and rank 1 as rank 0.
+  End client(pairs_of(2), {"g", 3, 1}, 0, 1), server(pairs_of(0), {"g", 3, 0}, std::nullopt, 2);
+  talk(*client.session, *server.session);
+  EXPECT_FALSE(server.session->complete());
+  EXPECT_NE(failure(server).find("does not have the secret"), std::string::npos) << failure(server);
+  End victim(pairs_of(2), {"g", 3, 2}, 0, 1), poser(pairs_of(1), {"g", 3, 0}, std::nullopt, 2);
+  talk(*victim.session, *poser.session);
+  EXPECT_FALSE(victim.session->complete());
+  EXPECT_NE(failure(victim), "");
+  // A rank that is not of the group has no secret to be found.
+  End stranger(psk(1), {"g", 4, 3}, 0, 1), door(pairs_of(0), {"g", 3, 0}, std::nullopt, 2);
+  talk(*stranger.session, *door.session);
+  EXPECT_NE(failure(door).find("shares no secret"), std::string::npos) << failure(door);
+}
+
 // ---- Certificates ----
 
 using PrivateKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;

@@ -95,7 +95,8 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Credentials& cre
   // With a pre-shared key no certificate is trusted, so a server without the key finds no way in.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 
-  end->preshared_ = std::holds_alternative<PresharedKey>(credentials);
+  end->preshared_ = !std::holds_alternative<Certificates>(credentials);
+  end->pairwise_ = std::holds_alternative<PairKeys>(credentials);
   if (!end->preshared_) {
     Status ready = use_certificates(context, std::get<Certificates>(credentials));
     if (!ready) return ready.error();
@@ -211,7 +212,9 @@ Error TlsEnd::explain_handshake() const {
       (why == SSL_R_BINDER_DOES_NOT_VERIFY || why == SSL_R_BAD_PSK ||
        why == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER || why == SSL_R_TLSV1_ALERT_DECRYPT_ERROR);
   if (wrong_key) {
-    return crypto_error("the pre-shared keys differ: give every rank the same key file");
+    return crypto_error(pairwise_
+                            ? "the peer does not have the secret of the rank that it claims to be"
+                            : "the pre-shared keys differ: give every rank the same key file");
   }
   if (preshared_ && why == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
     return crypto_error(

@@ -63,6 +63,7 @@ class TlsEnd {
   };
 
   bool preshared_ = false;
+  bool pairwise_ = false;  // the key is of the two ranks alone
   bool established_ = false;
   std::optional<Key> psk_;  // until the handshake is done
   std::unique_ptr<SSL_CTX, Free> context_;
