@@ -305,8 +305,11 @@
   document.getElementById('summary').textContent = `${runs.length} result${runs.length === 1 ? '' : 's'}: ${runs.map(each => each.file.split('/').pop()).join(', ')}`;
   document.getElementById('footer').textContent = `Made by sealane ${version}. This page needs no network.`;
 
-  // Colours are read once: a change of theme draws them again.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => location.reload());
+  // Colours are read once: a change of theme draws them again. Paper is light for a moment only, and a page that is
+  // loaded anew cannot be printed.
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const drawnDark = dark.matches;
+  dark.addEventListener('change', () => setTimeout(() => { if (dark.matches !== drawnDark) location.reload(); }, 1000));
   addEventListener('beforeprint', () => { for (const each of Object.values(Chart.instances)) each.resize(); });
   document.documentElement.dataset.charts = drawn;
 })();
