@@ -113,7 +113,7 @@ check_fuzz() {
 check_install() {
   [ -f build/build.ninja ] || cmake --preset release -DSEALANE_BUILD_TESTS=ON >/dev/null
   cmake --build build -j "$jobs" --target sealane-packed >/dev/null || fail install "the build"
-  SEALANE_OF_TESTS=1 tools/packages.sh build deb >/dev/null || fail install "packing"
+  tools/packages.sh build --of-tests deb >/dev/null 2>&1 || fail install "packing"
   status=0
   tests/package/debian.sh build --without-torch || status=$?
   case $status in

@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "GB of host memory, the platform has"},
         WrongUse{"platform_key",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
-                 "x.toml:81: unknown key 'gpu.speed_of_light'",
+                 "x.toml:83: unknown key 'gpu.speed_of_light'",
                  {{"x.toml", shipped_platform() + "speed_of_light = [1, \"x\"]\n"}}},
         WrongUse{"platform_lacks",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
