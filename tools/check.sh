@@ -109,11 +109,17 @@ check_fuzz() {
 }
 
 # What people do first, with the build that was tested, so that nothing is compiled again: its .deb files in a bare
-# Debian, installed, used, installed over, purged. The wheel has a test of its own (torch.package).
+# Debian, installed, used, installed over, purged. No file of them may know where it was built, for another place would
+# then give other bits. The wheel has a test of its own (torch.package).
 check_install() {
   [ -f build/build.ninja ] || cmake --preset release -DSEALANE_BUILD_TESTS=ON >/dev/null
   cmake --build build -j "$jobs" --target sealane-packed >/dev/null || fail install "the build"
   tools/packages.sh build --of-tests deb >/dev/null 2>&1 || fail install "packing"
+  unpacked=$(mktemp -d)
+  for file in build/packages/*.deb; do dpkg-deb -x "$file" "$unpacked"; done
+  knows=$(grep -rlaF "$PWD" "$unpacked" || true)
+  rm -rf "$unpacked"
+  [ -z "$knows" ] || fail install "these name the directory they were built in: $knows"
   status=0
   tests/package/debian.sh build --without-torch || status=$?
   case $status in

@@ -49,7 +49,9 @@ fi
 
 inside sh -c 'apt-get install -y -q --reinstall --no-install-recommends /root/*.deb' >"$scratch/again.log" 2>&1 ||
   { tail -20 "$scratch/again.log"; exit 1; }
-inside apt-get purge -y -q 'sealane*' 'libsealane*' 'libnccl-net-sealane*' 'python3-sealane*' >"$scratch/purge.log" 2>&1 ||
+ours=$(inside dpkg-query -W -f '${Package} ' '*sealane*')
+# shellcheck disable=SC2086
+inside apt-get purge -y -q $ours >"$scratch/purge.log" 2>&1 ||
   { tail -20 "$scratch/purge.log"; exit 1; }
 left=$(files)
 [ -z "$left" ] || { printf 'left behind:\n%s\n' "$left"; exit 1; }
