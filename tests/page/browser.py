@@ -113,10 +113,11 @@ def main() -> None:
             subprocess.run([sealane, *words], cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=300)
 
         made("estimate", "--workload", "flexgen", "--model", "opt-30b", "--platform", "h100-sxm", "--steps", "1",
-             "--policy", "off,stock,parallel", "--json", "estimate.json")
+             "--policy", "off,stock,parallel", "--fleet", "--gpu-price", "4", "--core-price", "0.05",
+             "--json", "estimate.json")
         made("validate", "--draws", "0", "--json", "validate.json")
         made("report", "estimate.json", "validate.json", "-o", "report.html")
-        check(os.path.join(scratch, "report.html"), 1, scratch)
+        check(os.path.join(scratch, "report.html"), 2, scratch)
         print_out(os.path.join(scratch, "report.html"), scratch)
         trial = os.path.join(scratch, "trial")
         subprocess.run([sealane, "trial", "--emulate", "-o", trial, "--", "true"], check=False, timeout=300,
