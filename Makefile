@@ -51,7 +51,7 @@ packages:
 	  $(call advise,the build failed: fix the first error above)
 	@tools/packages.sh build-packages || $(call advise,packaging failed: see the lines above)
 
-# What CI checks beyond the tests: format, clang-tidy, sanitizers, fuzzing.
+# What CI checks beyond the tests: format, clang-tidy, sanitizers, fuzzing, packages in a bare Debian.
 check:
 	@tools/setup.sh check
 	@tools/check.sh

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The checks a reviewer should not have to make by hand. Usage: check.sh [CHECK]...
-# Checks are format, tidy, asan, tsan, fuzz, and by hand (they take long) packages, image, torch and reproducible.
+# Checks are format, tidy, asan, tsan, fuzz, install, and by hand (they take long) packages, image, torch and
+# reproducible.
 # Each can be run alone; the first that fails ends the run with one line.
 set -eu
 cd "$(dirname "$0")/.."
@@ -107,6 +108,27 @@ check_fuzz() {
     fail fuzz "the input is in build-fuzz/SUBJECT-*; replay it with: build-fuzz/fuzz/SUBJECT_fuzz FILE"
 }
 
+# What people do first, with the build that was tested, so that nothing is compiled again: its .deb files in a bare
+# Debian, installed, used, installed over, purged. No file of them may know where it was built, for another place would
+# then give other bits. The wheel has a test of its own (torch.package).
+check_install() {
+  [ -f build/build.ninja ] || cmake --preset release -DSEALANE_BUILD_TESTS=ON >/dev/null
+  cmake --build build -j "$jobs" --target sealane-packed >/dev/null || fail install "the build"
+  tools/packages.sh build --of-tests deb >/dev/null 2>&1 || fail install "packing"
+  unpacked=$(mktemp -d)
+  for file in build/packages/*.deb; do dpkg-deb -x "$file" "$unpacked"; done
+  knows=$(grep -rlaF "$PWD" "$unpacked" || true)
+  rm -rf "$unpacked"
+  [ -z "$knows" ] || fail install "these name the directory they were built in: $knows"
+  status=0
+  tests/package/debian.sh build --without-torch || status=$?
+  case $status in
+    0) echo "Packages: passed, installed and purged in a bare Debian" ;;
+    77) echo "Packages: NOT RUN, see the line above" ;;
+    *) fail install "tests/package/debian.sh build --without-torch" ;;
+  esac
+}
+
 # build_packed DIR [FLAG...]: what packages are made of.
 build_packed() {
   place=$1
@@ -164,7 +186,7 @@ check_reproducible() {
   rm -rf "$second"
 }
 
-[ $# -gt 0 ] || set -- format tidy asan tsan fuzz
+[ $# -gt 0 ] || set -- format tidy asan tsan fuzz install
 for check in "$@"; do
   echo "== check: $check"
   began=$(date +%s)

@@ -6,6 +6,8 @@
 #   tools/copy_results.sh         > docs/results/copies-NAME.txt       every example, every policy; 3 minutes
 #   tools/copy_results.sh workers > docs/results/workers-NAME.txt      with 2, 4, 8 and 16 workers; 4 minutes
 #   tools/copy_results.sh calls   > docs/results/calls-NAME.txt        what a hooked and a foreseen call cost; a minute
+#   tools/copy_results.sh picture > docs/results/picture.txt           what README.md begins with; 16 minutes, in slow
+#                                                                      motion, so that other work hardly shows
 # On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
 set -eu
 # shellcheck source=tools/results_header.sh
@@ -28,12 +30,16 @@ case $what in
     show "$bin" bench copy --platform "$platform" --rounds 1 --workers 2,4,8,16 --policies off,stock,parallel,speculate \
       --examples layer_swap,kv_swap,mini_llm-flexgen
     ;;
+  picture)
+    show "$bin" bench copy --platform "$platform" --rounds 7 --dilation 1000 --workers 8 --policies off,stock,sealane \
+      --examples layer_swap
+    ;;
   calls)
     show "$(dirname "$bin")/../bench/hook_bench"
     show "$(dirname "$bin")/../bench/claim_bench"
     ;;
   *)
-    echo "usage: tools/copy_results.sh [policies|workers|calls]" >&2
+    echo "usage: tools/copy_results.sh [policies|workers|picture|calls]" >&2
     exit 2
     ;;
 esac

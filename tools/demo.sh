@@ -34,7 +34,7 @@ shown() {
 
 chapter "1. The problem"
 say "A GPU in confidential mode encrypts whatever it exchanges with the CPU. As NVIDIA ships it, one CPU core does" \
-    "that while the program waits. Published: LLM serving with swapping loses 50-88 % of its throughput (PipeLLM," \
+    "that while the program waits. Published: LLM serving with swapping loses 53 to 88 % of its throughput (PipeLLM," \
     "ASPLOS'25), data-parallel training on four GPUs becomes 8 times slower, up to 41 (arXiv 2501.11771)." \
     "What your workload would lose can be worked out before you rent the machine:"
 shown flexgen.json estimate --workload flexgen --model opt-66b --platform h100-sxm --workers 16 --steps 1 \

@@ -2,17 +2,23 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the packages of a build that is there. Usage: packages.sh BUILD_DIR [deb|rpm|tgz]...
-# They are in BUILD_DIR/packages, with a list of what is inside (SPDX).
+# Makes the packages of a build that is there. Usage: packages.sh BUILD_DIR [--of-tests] [deb|rpm|tgz]...
+# They are in BUILD_DIR/packages, with a list of what is inside (SPDX). --of-tests makes them of a build for tests too:
+# to try packaging with the build that is there, never to give away.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
 shift
+of_tests=
+if [ "${1:-}" = --of-tests ]; then
+  of_tests=yes
+  shift
+fi
 [ $# -gt 0 ] || set -- deb rpm tgz
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 umask 022
-if grep -qs '^SEALANE_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt"; then
+if [ -z "$of_tests" ] && grep -qs '^SEALANE_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt"; then
   echo "sealane: $build is a build for tests, in which safety rules can be turned off: 'make packages' makes another" >&2
   exit 1
 fi
@@ -40,7 +46,7 @@ for kind in "$@"; do
       rm -rf "$build/tree"
       ;;
     *)
-      echo "usage: tools/packages.sh BUILD_DIR [deb|rpm|tgz]..." >&2
+      echo "usage: tools/packages.sh BUILD_DIR [--of-tests] [deb|rpm|tgz]..." >&2
       exit 2
       ;;
   esac

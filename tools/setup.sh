@@ -19,7 +19,7 @@ demo="openmpi-bin libopenmpi-dev"
 torch="python3-torch libtorch-dev pybind11-dev libopenblas0-pthread"
 test="binutils iproute2 libgtest-dev librapidcheck-dev libbenchmark-dev valgrind $torch
   python3-venv python3-pip python3-setuptools python3-wheel"
-check="clang libclang-rt-14-dev clang-format clang-tidy" # the second: libFuzzer and the sanitizers
+check="clang libclang-rt-14-dev clang-format clang-tidy dpkg-dev debootstrap" # the second: libFuzzer and the sanitizers
 
 package="dpkg-dev rpm debootstrap lintian python3 pkg-config buildah" # CPack is part of cmake
 aarch64="g++-aarch64-linux-gnu qemu-user cmake ninja-build"

@@ -103,6 +103,7 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
   plan.seed = flags.serving.seed;
   plan.draws = flags.draws;
   plan.parts = true;
+  plan.prices = flags.prices;
   if (!flags.slots.empty()) {
     const auto bytes = parse_byte_count(flags.slots, kSlotsMost);
     if (!bytes) return usage_error("--slots: " + bytes.error().message);
@@ -187,6 +188,7 @@ Status estimate_workload(EstimateFlags& flags) {
   if (!platform) return platform.error();
   auto plan = make_plan(flags, *std::move(platform));
   if (!plan) return plan.error();
+  plan->priced_units = priced_units(serving->unit);
   if (Status status = check_outputs(flags); !status) return status;
 
   const auto make = [&](const Platform& where, const estimate::Draw& draw) {

@@ -25,11 +25,11 @@ struct Unit {
   double units = 1;
 };
 
-Unit unit_of(const EstimateSubject& subject) {
-  if (subject.unit.empty()) return {"run", 1};
-  if (subject.unit == "tokens/s") return {"million tokens", 1e6};
-  if (subject.unit == "requests/s") return {"thousand requests", 1e3};
-  if (subject.unit == "steps/s") return {"thousand steps", 1e3};
+Unit unit_of(std::string_view throughput) {
+  if (throughput.empty()) return {"run", 1};
+  if (throughput == "tokens/s") return {"million tokens", 1e6};
+  if (throughput == "requests/s") return {"thousand requests", 1e3};
+  if (throughput == "steps/s") return {"thousand steps", 1e3};
   return {"GB", 1};
 }
 
@@ -37,6 +37,7 @@ struct Cost {
   std::string policy;
   double gpus = 0;
   double cores = 0;
+  estimate::Interval range{};  // of both together
   double total() const { return gpus + cores; }
 };
 
@@ -45,34 +46,46 @@ std::vector<Cost> costs_of(const EstimateSubject& subject, const Prices& prices,
   std::vector<Cost> costs;
   for (const auto& row : rows) {
     const double seconds =
-        row.throughput > 0 ? unit_of(subject).units / row.throughput : row.time_s;
-    costs.push_back(
-        {row.policy, prices.of(seconds, 1, 0), prices.of(seconds, 0, row.worker_cores)});
+        row.throughput > 0 ? unit_of(subject.unit).units / row.throughput : row.time_s;
+    const double gpus = prices.of(seconds, 1, 0);
+    costs.push_back({row.policy, gpus, row.price - gpus, row.price_range});
   }
   return costs;
 }
 
+// Cores are paid for the whole step, so a price is as uncertain as its time.
 std::vector<Cost> costs_of(const Prices& prices, const estimate::DdpOptions& options,
                            std::span<const estimate::DdpRow> rows) {
   const uint32_t machines =
       (options.gpus + options.gpus_per_machine - 1) / options.gpus_per_machine;
   std::vector<Cost> costs;
   for (const auto& row : rows) {
-    const bool seals = row.policy == "sealane" && options.sealer == estimate::Sealer::cpu;
+    const bool seals = row.policy == "sealane" && options.sealer == estimate::Sealer::cpu &&
+                       options.link != estimate::Link::nvlink_encrypted;
     const double cores = seals ? static_cast<double>(machines * options.workers) : 0;
-    costs.push_back(
-        {row.policy, prices.of(row.time_s, options.gpus, 0), prices.of(row.time_s, 0, cores)});
+    const auto of = [&](double seconds) { return prices.of(seconds, options.gpus, cores); };
+    costs.push_back({row.policy,
+                     prices.of(row.time_s, options.gpus, 0),
+                     prices.of(row.time_s, 0, cores),
+                     {of(row.time_range.low), of(row.time_range.high)}});
   }
   return costs;
 }
 
 std::string table_of(const std::string& per, const std::vector<Cost>& costs) {
-  Table table({{"price of a " + per, Align::left}, {"GPUs"}, {"cores"}, {"together"}, {"of off"}});
+  Table table({{"price of a " + per, Align::left},
+               {"GPUs"},
+               {"cores"},
+               {"together"},
+               {"80 %"},
+               {"of off"}});
   const double off = costs.empty() ? 0 : costs.front().total();
   for (const Cost& cost : costs) {
-    table.add_row({cost.policy, fmt::format("{:.4g}", cost.gpus), fmt::format("{:.4g}", cost.cores),
-                   fmt::format("{:.4g}", cost.total()),
-                   off > 0 ? fmt::format("{:.3f}x", cost.total() / off) : "-"});
+    table.add_row(
+        {cost.policy, fmt::format("{:.4g}", cost.gpus), fmt::format("{:.4g}", cost.cores),
+         fmt::format("{:.4g}", cost.total()),
+         cost.range.known() ? fmt::format("{:.4g}-{:.4g}", cost.range.low, cost.range.high) : "-",
+         off > 0 ? fmt::format("{:.3f}x", cost.total() / off) : "-"});
   }
   return "\n" + table.text();
 }
@@ -81,16 +94,44 @@ json json_of(const std::string& per, const Prices& prices, const std::vector<Cos
   json result{
       {"per", per}, {"gpu_per_hour", prices.gpu_per_hour}, {"core_per_hour", prices.core_per_hour}};
   for (const Cost& cost : costs) {
-    result["policies"][cost.policy] = {{"gpus", cost.gpus}, {"cores", cost.cores}};
+    json& to = result["policies"][cost.policy];
+    to = {{"gpus", cost.gpus}, {"cores", cost.cores}, {"together", cost.total()}};
+    if (cost.range.known()) to["together_80"] = {cost.range.low, cost.range.high};
   }
   return result;
 }
 
+// A number and its interval, in a table of many.
+std::string with_range(const estimate::ServingRow& row) {
+  const std::string loss = fmt::format("{:.1f}", row.loss_pct);
+  if (!row.loss_range.known()) return loss;
+  return fmt::format("{} {:.1f}-{:.1f}", loss, row.loss_range.low, row.loss_range.high);
+}
+
+std::string enough_text(const estimate::Fleet& fleet) {
+  const std::string& last = fleet.points.front().rows.back().policy;
+  const double goal = estimate::kFleetGoalPct;
+  const bool ranges = fleet.points.front().rows.back().loss_range.known();
+  std::string text =
+      fleet.enough
+          ? fmt::format("'{}' loses at most {:.0f} % from {} core{} for each GPU on", last, goal,
+                        *fleet.enough, *fleet.enough == 1 ? "" : "s")
+          : fmt::format("'{}' loses more than {:.0f} % with any number of cores", last, goal);
+  if (!ranges) return text + ".";
+  const auto number = [](const std::optional<uint32_t>& cores) {
+    return cores ? fmt::format("{}", *cores) : std::string("out of reach");
+  };
+  return text + fmt::format(" (80 %: {} to {}).", number(fleet.enough_at_best),
+                            number(fleet.enough_at_worst));
+}
+
 }  // namespace
+
+double priced_units(std::string_view throughput) { return unit_of(throughput).units; }
 
 std::string price_text(const EstimateSubject& subject, const Prices& prices,
                        std::span<const estimate::ServingRow> rows) {
-  return table_of(unit_of(subject).name, costs_of(subject, prices, rows)) +
+  return table_of(unit_of(subject.unit).name, costs_of(subject, prices, rows)) +
          wrapped(
              "Cores: those that seal, as long as they are busy. Where 'sealane' is below "
              "'stock', the GPU time it wins is worth more than they are.",
@@ -99,7 +140,7 @@ std::string price_text(const EstimateSubject& subject, const Prices& prices,
 
 json price_json(const EstimateSubject& subject, const Prices& prices,
                 std::span<const estimate::ServingRow> rows) {
-  return json_of(unit_of(subject).name, prices, costs_of(subject, prices, rows));
+  return json_of(unit_of(subject.unit).name, prices, costs_of(subject, prices, rows));
 }
 
 std::string ddp_price_text(const Prices& prices, const estimate::DdpOptions& options,
@@ -114,38 +155,26 @@ json ddp_price_json(const Prices& prices, const estimate::DdpOptions& options,
 }
 
 std::string fleet_text(const estimate::Fleet& fleet, const Platform& platform) {
-  std::vector<Table::Column> columns{{"cores per GPU"}, {"GPUs"}};
-  for (const auto& row : fleet.points.front().rows) {
-    if (row.policy != "off") columns.push_back({row.policy + ", loss"});
-  }
   const bool ranges = fleet.points.front().rows.back().loss_range.known();
-  if (ranges) columns.push_back({"80 %"});
+  std::vector<Table::Column> columns{{"cores"}, {"GPUs"}};
+  for (const auto& row : fleet.points.front().rows) {
+    if (row.policy != "off") columns.push_back({row.policy + (ranges ? ", 80 %" : "")});
+  }
   Table table(columns);
   for (const estimate::FleetPoint& point : fleet.points) {
     std::vector<std::string> cells{fmt::format("{}", point.cores_per_gpu),
                                    fmt::format("{}", point.gpus)};
     for (const auto& row : point.rows) {
-      if (row.policy == "off") continue;
-      cells.push_back(fmt::format("{:.1f} %", row.loss_pct));
-    }
-    if (ranges) {
-      const estimate::Interval& range = point.rows.back().loss_range;
-      cells.push_back(fmt::format("{:.1f}-{:.1f}", range.low, range.high));
+      if (row.policy != "off") cells.push_back(with_range(row));
     }
     table.add_row(cells);
   }
-  const std::string& last = fleet.points.front().rows.back().policy;
-  const std::string enough =
-      fleet.enough ? fmt::format("'{}' loses at most {:.0f} % from {} cores for each GPU on.", last,
-                                 estimate::kFleetGoalPct, *fleet.enough)
-                   : fmt::format("'{}' loses more than {:.0f} % with any number of cores.", last,
-                                 estimate::kFleetGoalPct);
-  return "\n" + table.text() +
+  return "\nLoss in per cent by cores for each GPU\n" + table.text() +
          wrapped(
              fmt::format("{} GPUs: how many the host's {} cores then serve. A GPU has its share "
                          "of the cores, the program's own among them, and of the memory's "
                          "bandwidth.",
-                         enough, platform.host.cores),
+                         enough_text(fleet), platform.host.cores),
              0);
 }
 
@@ -163,6 +192,8 @@ json fleet_json(const estimate::Fleet& fleet) {
   }
   json result{{"goal_pct", estimate::kFleetGoalPct}, {"points", std::move(points)}};
   if (fleet.enough) result["cores_enough"] = *fleet.enough;
+  if (fleet.enough_at_best) result["cores_enough_80"]["low"] = *fleet.enough_at_best;
+  if (fleet.enough_at_worst) result["cores_enough_80"]["high"] = *fleet.enough_at_worst;
   return result;
 }
 

@@ -17,6 +17,9 @@
 
 namespace sealane::cli {
 
+// How many units of work a price is for, by the unit of throughput; rows are priced for as many.
+double priced_units(std::string_view throughput);
+
 // A core counts as long as it is busy sealing.
 std::string price_text(const EstimateSubject& subject, const estimate::Prices& prices,
                        std::span<const estimate::ServingRow> rows);

@@ -83,6 +83,10 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
   declare.count("concurrency", to.concurrency, "decode: sequences at a time [16]", 100'000);
   declare.number("host-us", to.host_us, "The engine's own work for each step [1000]", 0, 10'000'000,
                  "US");
+  declare.number("sequence-us", to.sequence_us, "decode: and for each sequence of a step [2.8]", 0,
+                 100'000, "US");
+  declare.number("front-ms", to.front_ms,
+                 "kv-restore: of a request, outside the engine's steps [14]", 0, 1'000'000, "MS");
   declare.option("graphs", flags.graphs, "decode: how a step is launched [full]",
                  "none|piecewise|full");
   declare.number("kernels-per-layer", to.kernels_per_layer,
@@ -122,7 +126,9 @@ void declare_ddp(Declare& declare, estimate::DdpOptions& to, EstimateFlags& flag
       .option("seal-gb-per-s", to.seal_gb_per_s,
               "ddp: of one core, engine or kernel [the platform's]", "GB/S")
       ->check(real_number(0.001, 100'000));
-  declare.option("compute-tflops", to.compute_tflops, "ddp: what one GPU reaches [25.6]", "T")
+  declare
+      .option("compute-tflops", to.compute_tflops, "ddp: what one GPU reaches [the platform's]",
+              "T")
       ->check(real_number(0.001, 1'000'000));
   declare.flag("no-overlap", flags.no_overlap, "ddp: communicate after the backward pass");
 }
@@ -312,7 +318,6 @@ Status complete_ddp(EstimateFlags& flags) {
   flags.ddp.overlap = !flags.no_overlap;
   flags.ddp.draws = flags.draws;
   // What was given is known.
-  if (was_given(flags, "compute-tflops")) flags.ddp.compute_spread = 0;
   if (was_given(flags, "network-gb-per-s")) flags.ddp.network_spread = 0;
   if (was_given(flags, "tunnel-gb-per-s")) flags.ddp.tunnel_spread = 0;
   if (flags.workers > 0) flags.ddp.workers = flags.workers;

@@ -39,7 +39,12 @@ std::string in_capitals(std::string text) {
 
 bool has_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
+// What is not a flag is called what it is, not what it is called inside.
 std::string option_entry(const CLI::Option& option) {
+  if (option.get_positional()) {
+    return ".TP\n\\fI" + roff(option.get_type_name()) + "\\fR\n" + roff(option.get_description()) +
+           "\n";
+  }
   std::string names;
   for (const std::string& name : option.get_snames()) names += (names.empty() ? "-" : ", -") + name;
   for (const std::string& name : option.get_lnames()) {
@@ -75,12 +80,41 @@ std::string synopsis(const CommandPath& command) {
   for (const CLI::Option* option : command.app->get_options()) {
     if (!option->get_positional()) continue;
     const std::string type = "\\fI" + roff(option->get_type_name()) + "\\fR";
+    if (option->get_type_name() == "PROGRAM") {
+      text += " " + roff("--") + " " + type + " [\\fIARGUMENT...\\fR]";
+      continue;
+    }
     text += option->get_required() ? " " + type : " [" + type + "]";
   }
   if (!command.app->get_subcommands([](const CLI::App*) { return true; }).empty()) {
     text += " \\fICOMMAND\\fR";
   }
   return text + "\n";
+}
+
+std::string as_it_is(const char* heading, const std::string& text) {
+  return std::string(".SH ") + heading + "\n.nf\n" + roff(text) + ".fi\n";
+}
+
+// What stands below the options of --help: examples first, where there are some, as lines that are
+// set in.
+std::string footer_of(const CLI::App& app) {
+  std::istringstream lines(app.get_footer());
+  std::string examples;
+  std::string notes;
+  bool among_examples = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "Examples:" && notes.empty()) {
+      among_examples = true;
+    } else if (among_examples && line.starts_with("  ")) {
+      examples += line + '\n';
+    } else {
+      among_examples = false;
+      if (!notes.empty() || !line.empty()) notes += line + '\n';
+    }
+  }
+  return (examples.empty() ? "" : as_it_is("EXAMPLES", examples)) +
+         (notes.empty() ? "" : as_it_is("NOTES", notes));
 }
 
 std::string commands_of(const CLI::App& app) {
@@ -120,9 +154,7 @@ std::string man_page(const CLI::App& root, const CommandPath& command) {
   text += ".SH NAME\n" + roff(name) + " \\- " + roff(command.app->get_description()) + "\n";
   text += ".SH SYNOPSIS\n" + synopsis(command);
   text += commands_of(*command.app) + options_of(*command.app);
-  if (const std::string footer = command.app->get_footer(); !footer.empty()) {
-    text += ".SH NOTES\n.nf\n" + roff(footer) + "\n.fi\n";
-  }
+  text += footer_of(*command.app);
   text += ".SH SEE ALSO\n";
   std::string others;
   for (const CommandPath& other : all_commands(root)) {

@@ -259,12 +259,19 @@ TrialTimes TrialPlan::times_of(size_t part) const {
   return summed_up(seconds, ratios);
 }
 
-// The last that passed, unless an earlier one was clearly faster.
+// The last that passed, unless an earlier one was clearly faster: usually as fast as this one never
+// was. The least of many medians is the luckiest, not the best.
 std::optional<size_t> TrialPlan::recommended() const {
   std::optional<size_t> best;
   for (size_t part = 0; part < parts_good_; ++part) {
     if (!passed(part)) continue;
-    if (!best || times_of(part).ratio <= times_of(*best).ratio + kNoise) best = part;
+    if (best) {
+      const double best_so_far = times_of(*best).ratio;
+      const TrialTimes times = times_of(part);
+      const bool slower = times.ratio > best_so_far + kNoise && times.least > best_so_far;
+      if (slower) continue;
+    }
+    best = part;
   }
   return best;
 }

@@ -9,6 +9,7 @@
 
 #include <map>
 
+#include "estimate/blind_training.h"
 #include "estimate/serving.h"
 #include "platform/spread.h"
 #include "workload/csv.h"
@@ -87,7 +88,8 @@ Result<std::vector<Foretold>> foretell(const Blind& blind, uint32_t draws,
       all.push_back(foretell_copy(run, blind.platform, draws));
       continue;
     }
-    auto one = foretell_run(run, blind.platform, draws);
+    auto one = run.training != nullptr ? foretell_training(run, blind.platform, draws)
+                                       : foretell_run(run, blind.platform, draws);
     if (!one) return one.error();
     all.push_back(*std::move(one));
   }

@@ -23,6 +23,7 @@
 
 #include "base/result.h"
 #include "core/copy.h"
+#include "estimate/ddp.h"
 #include "estimate/interval.h"
 #include "estimate/validation.h"
 #include "platform/cost.h"
@@ -40,10 +41,12 @@ struct BlindRun {
   std::string policy = "stock";
   Metric metric = Metric::loss;
   uint32_t workers = 8;
-  // One of the three:
+  // One of the four:
   const workload::Serving* serving = nullptr;
   const workload::Model* model = nullptr;
   workload::ServingOptions options{};
+  const workload::TrainingModel* training = nullptr;
+  DdpOptions ddp{};
   std::optional<workload::Program> program{};
   uint64_t copy_bytes = 0;
   Direction direction = Direction::to_device;

@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "estimate/blind.h"
+#include "estimate/blind_training.h"
 #include "estimate/serving.h"
 #include "platform/reader.h"
 #include "workload/nsys.h"
@@ -49,6 +50,8 @@ const std::array kOptions{
     OptionName{"step-ms", &ServingOptions::step_ms},
     OptionName{"concurrency", &ServingOptions::concurrency},
     OptionName{"host-us", &ServingOptions::host_us},
+    OptionName{"sequence-us", &ServingOptions::sequence_us},
+    OptionName{"front-ms", &ServingOptions::front_ms},
     OptionName{"kernels-per-layer", &ServingOptions::kernels_per_layer},
     OptionName{"dispatch-us", &ServingOptions::dispatch_us},
     OptionName{"step-copies", &ServingOptions::step_copies},
@@ -114,6 +117,7 @@ class ManifestReader {
   Status read_run(const toml::table& table) {
     BlindRun run;
     options_ = nullptr;
+    model_.clear();
     for (const auto& [key, node] : table) {
       if (Status status = field(run, std::string(key.str()), node); !status) return status;
     }
@@ -121,13 +125,15 @@ class ManifestReader {
     if (!names_.insert(run.name).second) {
       return error(table, fmt::format("two runs are called '{}'", run.name));
     }
-    const int kinds =
-        (run.serving != nullptr ? 1 : 0) + (run.program ? 1 : 0) + (run.copy_bytes > 0 ? 1 : 0);
+    const int kinds = (run.serving != nullptr || run.training != nullptr ? 1 : 0) +
+                      (run.program ? 1 : 0) + (run.copy_bytes > 0 ? 1 : 0);
     if (kinds != 1) {
       return error(table, fmt::format("{}: give one of workload, trace and copy-bytes", run.name));
     }
+    if (Status status = fit_model(run, table); !status) return status;
+    if (Status status = read_options(run); !status) return status;
+    if (Status status = fit_policy(run, table); !status) return status;
     if (Status status = fit_metric(run, table); !status) return status;
-    if (Status status = read_options(run, table); !status) return status;
     blind_.runs.push_back(std::move(run));
     return {};
   }
@@ -135,9 +141,9 @@ class ManifestReader {
   Status field(BlindRun& run, const std::string& key, const toml::node& node) {
     if (key == "name") return name(node, run.name);
     if (key == "workload") return workload_name(node, run);
-    if (key == "model") return model_name(node, run);
+    if (key == "model") return text(node, key, model_);
     if (key == "trace") return trace(node, run);
-    if (key == "policy") return policy(node, run);
+    if (key == "policy") return text(node, key, run.policy);
     if (key == "measures") return metric(node, run);
     if (key == "direction") return direction(node, run);
     if (key == "memory") return memory(node, run);
@@ -166,16 +172,25 @@ class ManifestReader {
     std::string name;
     if (Status status = text(node, "workload", name); !status) return status;
     run.serving = workload::find_serving(name);
-    if (run.serving != nullptr) return {};
+    if (name == kTrainingWorkload) run.training = workload::find_training_model("gpt2-xl");
+    if (run.serving != nullptr || run.training != nullptr) return {};
     return error(node, fmt::format("unknown workload '{}'", name));
   }
 
-  Status model_name(const toml::node& node, BlindRun& run) {
-    std::string name;
-    if (Status status = text(node, "model", name); !status) return status;
-    run.model = workload::find_model(name);
-    if (run.model != nullptr) return {};
-    return error(node, fmt::format("unknown model '{}'", name));
+  // The one that was named, or the workload's usual.
+  Status fit_model(BlindRun& run, const toml::table& table) const {
+    if (run.serving == nullptr && run.training == nullptr) {
+      if (options_ == nullptr && model_.empty()) return {};
+      return error(table, fmt::format("{}: model and options are for workloads", run.name));
+    }
+    if (run.training != nullptr) {
+      if (!model_.empty()) run.training = workload::find_training_model(model_);
+      if (run.training != nullptr) return {};
+    } else {
+      run.model = workload::find_model(model_.empty() ? run.serving->model : model_);
+      if (run.model != nullptr) return {};
+    }
+    return error(table, fmt::format("unknown model '{}'", model_));
   }
 
   Status trace(const toml::node& node, BlindRun& run) {
@@ -188,10 +203,14 @@ class ManifestReader {
     return {};
   }
 
-  Status policy(const toml::node& node, BlindRun& run) {
-    if (Status status = text(node, "policy", run.policy); !status) return status;
-    if (find_serving_policy(run.policy) != nullptr) return {};
-    return error(node, fmt::format("unknown policy '{}'", run.policy));
+  Status fit_policy(const BlindRun& run, const toml::table& table) const {
+    bool known = find_serving_policy(run.policy) != nullptr;
+    if (run.training != nullptr) {
+      const auto all = ddp_policies(run.ddp.fabric);
+      known = std::find(all.begin(), all.end(), run.policy) != all.end();
+    }
+    if (known) return {};
+    return error(table, fmt::format("unknown policy '{}'", run.policy));
   }
 
   Status metric(const toml::node& node, BlindRun& run) {
@@ -231,20 +250,19 @@ class ManifestReader {
             : !of_copy && (run.metric != Metric::throughput || run.serving != nullptr);
     if (right) return {};
     return error(table, fmt::format("{}: copies have copy-time or copy-rate, under off or stock; "
-                                    "workloads loss, slowdown, time or throughput; traces loss, "
-                                    "slowdown or time",
+                                    "workloads loss, slowdown, time or throughput; traces and "
+                                    "training loss, slowdown or time",
                                     run.name));
   }
 
-  Status read_options(BlindRun& run, const toml::table& table) {
-    if (run.serving == nullptr) {
-      if (options_ == nullptr && run.model == nullptr) return {};
-      return error(table, fmt::format("{}: model and options are for workloads", run.name));
-    }
-    if (run.model == nullptr) run.model = workload::find_model(run.serving->model);
+  Status read_options(BlindRun& run) {
     if (options_ == nullptr) return {};
     for (const auto& [key, node] : *options_) {
       const std::string name(key.str());
+      if (run.training != nullptr) {
+        if (Status status = training_option(run.ddp, name, node); !status) return status;
+        continue;
+      }
       if (!is_among(name, run.serving->flags)) {
         return error(node, fmt::format("{} means nothing to '{}', which reads: {}", name,
                                        run.serving->name, run.serving->flags));
@@ -252,6 +270,21 @@ class ManifestReader {
       if (Status status = option(run.options, name, node); !status) return status;
     }
     return {};
+  }
+
+  Status training_option(DdpOptions& options, const std::string& key,
+                         const toml::node& node) const {
+    std::variant<double, std::string> value;
+    if (node.is_number()) {
+      value = *node.value<double>();
+    } else {
+      std::string word;
+      if (Status status = text(node, key, word); !status) return status;
+      value = std::move(word);
+    }
+    const auto wrong = set_training_option(options, key, value);
+    if (!wrong) return {};
+    return error(node, fmt::format("{}: {}", key, *wrong));
   }
 
   Status option(ServingOptions& options, const std::string& key, const toml::node& node) const {
@@ -326,7 +359,8 @@ class ManifestReader {
   fs::path directory_;
   std::string file_;
   Blind blind_;
-  const toml::table* options_ = nullptr;
+  const toml::table* options_ = nullptr;  // of the run that is being read
+  std::string model_;
   std::set<std::string> names_;
 };
 

@@ -35,6 +35,13 @@ options = { concurrency = 64, step-ms = 21.5, steps = 20, graphs = "full" }
 name = "trace"
 trace = "run.trace"
 measures = "slowdown"
+
+[[run]]
+name = "training"
+workload = "ddp"
+model = "gpt2-large"
+measures = "time"
+options = { gpus = 16, batch = 8, link = "pcie" }
 )";
 
 constexpr const char* kTrace =
@@ -90,8 +97,8 @@ TEST(Blind, EveryRunIsForetoldWithItsInterval) {
   ASSERT_TRUE(blind) << blind.error().message;
   const auto foretold = foretell(*blind, kDraws, {});
   ASSERT_TRUE(foretold) << foretold.error().message;
-  ASSERT_EQ(foretold->size(), 3u);
-  const std::vector<std::string> units{"GB/s", "%", "x"};
+  ASSERT_EQ(foretold->size(), 4u);
+  const std::vector<std::string> units{"GB/s", "%", "x", "ms"};
   for (size_t i = 0; i < units.size(); ++i) {
     const Foretold& each = (*foretold)[i];
     EXPECT_EQ(each.unit, units[i]);
@@ -99,6 +106,16 @@ TEST(Blind, EveryRunIsForetoldWithItsInterval) {
     EXPECT_GT(each.range.high, each.predicted) << each.name;
   }
   EXPECT_NEAR((*foretold)[0].predicted, 8.3, 0.2) << "as `validate` says of the same copy";
+  DdpOptions training;
+  training.gpus = 16;
+  training.batch = 8;
+  training.link = Link::pcie;
+  training.workers = blind->runs[3].workers;
+  const std::vector<std::string> stock{"stock"};
+  const auto rows =
+      estimate_ddp(*workload::find_training_model("gpt2-large"), blind->platform, training, stock);
+  ASSERT_TRUE(rows);
+  EXPECT_DOUBLE_EQ((*foretold)[3].predicted, 1e3 * rows->back().time_s) << "as `estimate` does";
   EXPECT_EQ(foretold_csv(*foretold).rfind("name,unit,predicted,low,high\ncopy,GB/s,", 0), 0u);
 }
 
@@ -153,6 +170,18 @@ TEST(Blind, WhatIsWrongWithAManifestIsSaidWithItsLine) {
   EXPECT_NE(error_of(changed("trace = ", "# ")).find("give one of workload, trace and copy-bytes"),
             std::string::npos);
   EXPECT_NE(error_of("sender = ").find(file + "1: "), std::string::npos);
+  EXPECT_NE(error_of(changed("\"gpt2-large\"", "\"opt-30b\"")).find("unknown model 'opt-30b'"),
+            std::string::npos);
+  EXPECT_NE(error_of(changed("gpus = 16", "gpu = 16")).find("gpu: means nothing to 'ddp'"),
+            std::string::npos);
+  EXPECT_NE(error_of(changed("gpus = 16", "gpus = 1.5")).find("gpus: must be a whole number"),
+            std::string::npos);
+  EXPECT_NE(error_of(changed("\"pcie\"", "\"ib\"")).find("link: pcie, nvlink or"),
+            std::string::npos);
+  EXPECT_NE(error_of(changed("\"time\"", "\"time\"\npolicy = \"tls\"")).find("policy 'tls'"),
+            std::string::npos);
+  EXPECT_NE(error_of(changed("\"time\"", "\"copy-rate\"")).find("workloads loss, slowdown"),
+            std::string::npos);
 }
 
 }  // namespace

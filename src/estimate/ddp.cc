@@ -181,20 +181,33 @@ Cost sealane_cost(uint64_t bytes, const Platform& platform, const DdpOptions& op
 
 // --- an iteration
 
-double compute_time(const workload::TrainingModel& model, const DdpOptions& options) {
+// Of the kernels, or of the host that launches them if it is slower.
+double compute_time(const workload::TrainingModel& model, const DdpOptions& options,
+                    double launch_us) {
   const uint64_t batch = options.batch > 0 ? options.batch : model.batch;
-  return model.sample_tflop * static_cast<double>(batch) / options.compute_tflops;
+  const double kernels = model.sample_tflop * static_cast<double>(batch) / options.compute_tflops;
+  const double launches =
+      options.constants.launches_per_tensor * static_cast<double>(model.tensors().size());
+  return std::max(kernels, launches * (options.constants.dispatch_us + launch_us) / 1e6);
+}
+
+// What was not given is the platform's.
+DdpOptions completed(DdpOptions options, const Platform& platform) {
+  double& bus = options.constants.nvlink_gb_per_s;
+  if (options.compute_tflops <= 0) options.compute_tflops = platform.gpu.training_tflops;
+  if (bus <= 0) bus = platform.gpu.nvlink_gb_per_s;
+  return options;
 }
 
 template <typename CostOf>
 DdpRow iterate(std::string_view policy, const workload::TrainingModel& model,
-               const DdpOptions& options, uint64_t bucket_bytes, CostOf cost_of) {
+               const DdpOptions& options, double launch_us, uint64_t bucket_bytes, CostOf cost_of) {
   const std::vector<uint64_t> buckets = workload::gradient_buckets(model, bucket_bytes);
   const auto all = static_cast<double>(model.gradient_bytes());
   DdpRow row;
   row.policy = policy;
   row.buckets = buckets.size();
-  row.compute_s = compute_time(model, options);
+  row.compute_s = compute_time(model, options, launch_us);
   double filled = 0;
   double free = 0;
   double done = row.compute_s;
@@ -216,35 +229,22 @@ DdpRow iterate(std::string_view policy, const workload::TrainingModel& model,
   return row;
 }
 
-DdpRow nccl_row_of(std::string_view policy, const workload::TrainingModel& model,
-                   const Platform& platform, const DdpOptions& options) {
-  return iterate(policy, model, options, options.bucket_bytes, [&](uint64_t bytes) {
-    const auto size = static_cast<double>(bytes);
-    return policy == "off" ? off_cost(size, options) : nccl_cost(policy, size, platform, options);
-  });
-}
-
 DdpRow row_of(std::string_view policy, const workload::TrainingModel& model,
-              const Platform& platform, const DdpOptions& options) {
-  if (options.fabric == Fabric::nccl) return nccl_row_of(policy, model, platform, options);
-  const uint64_t usual = options.bucket_bytes;
-  const uint64_t large = options.large_bucket_bytes;
-  const auto study = [&](uint64_t bytes) {
-    return study_cost(static_cast<double>(bytes), options, study_message_s());
-  };
-  if (policy == "study") return iterate(policy, model, options, usual, study);
-  if (policy == "buckets") return iterate(policy, model, options, large, study);
-  if (policy == "stock") {
-    return iterate(policy, model, options, usual, [&](uint64_t bytes) {
-      return stock_cost(static_cast<double>(bytes), platform, options);
-    });
-  }
-  if (policy == "sealane") {
-    return iterate(policy, model, options, usual,
-                   [&](uint64_t bytes) { return sealane_cost(bytes, platform, options); });
-  }
-  return iterate(policy, model, options, usual,
-                 [&](uint64_t bytes) { return off_cost(static_cast<double>(bytes), options); });
+              const Platform& platform, const DdpOptions& asked) {
+  const DdpOptions options = completed(asked, platform);
+  const bool nccl = options.fabric == Fabric::nccl;
+  const bool study = policy == "study" || policy == "buckets";  // emulated by it, without CC
+  const bool open = policy == "off" || study;
+  const double launch_us = open ? platform.gpu.launch_off_us : platform.gpu.launch_cc_us;
+  const uint64_t bucket = policy == "buckets" ? options.large_bucket_bytes : options.bucket_bytes;
+  return iterate(policy, model, options, launch_us, bucket, [&](uint64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    if (policy == "off") return off_cost(size, options);
+    if (nccl) return nccl_cost(policy, size, platform, options);
+    if (study) return study_cost(size, options, study_message_s());
+    if (policy == "stock") return stock_cost(size, platform, options);
+    return sealane_cost(bytes, platform, options);
+  });
 }
 
 Status check(const DdpOptions& options) {
@@ -398,10 +398,12 @@ std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
 double study_message_s() {
   static const double found = [] {
     const workload::TrainingModel& model = *workload::find_training_model("gpt2-xl");
-    const DdpOptions options;
+    DdpOptions options;  // as on the platforms with an H100, whose launches hide behind kernels
+    options.compute_tflops = 25.6;
+    options.constants.nvlink_gb_per_s = 71;
     const auto slowdown = [&](double message_s) {
       const auto time = [&](double each) {
-        return iterate("study", model, options, options.bucket_bytes,
+        return iterate("study", model, options, 0, options.bucket_bytes,
                        [&](uint64_t bytes) {
                          return study_cost(static_cast<double>(bytes), options, each);
                        })

@@ -13,6 +13,9 @@
 //            sealed ring between machines. The copy engine or a GPU kernel seals: a sealed ring of
 //            all GPUs. Records are sealed, moved, added and opened in a pipeline
 //
+// Kernels run one after the other while the host launches the next: a pass takes as long as the
+// slower of the two. In CC mode (stock, sealane, all of NCCL's but off) a launch costs more.
+//
 // With Fabric::nccl the program stays with NCCL, and only what leaves a machine is sealed: off,
 // plain, tls, wireguard, sealane; nccl_fabric.cc says what they are.
 //
@@ -31,6 +34,7 @@
 #include "estimate/interval.h"
 #include "estimate/rests_on.h"
 #include "platform/platform.h"
+#include "workload/serving/serving.h"
 #include "workload/training.h"
 
 namespace sealane::estimate {
@@ -49,13 +53,15 @@ std::string_view to_string(Sealer sealer);
 
 // What no platform file says. Drawn like the numbers of one, with the spreads of ddp_draws.cc.
 struct DdpConstants {
-  double nvlink_gb_per_s = 71;            // bus, 2 x H100, 27 MiB buckets, a public NCCL profile
-  double pcie_gb_per_s = 19.5;            // bus, the same for PCIe-class links
-  double encrypted_nvlink = 156.0 / 185;  // four B200, NCCL, article on arXiv 2608.26575
-  double fold_gb_per_s = 20;              // assumed: one core adds what is in its cache
-  double gpu_kernel_gb_per_s = 30;        // assumed: nobody has published one that seals
-  double hop_s = 5e-6;                    // assumed: one step of a collective
-  double aes128_gain = 1.2;               // assumed: over AES-256 in the same library
+  double nvlink_gb_per_s = 0;                  // bus; 0: the platform's
+  double pcie_gb_per_s = 19.5;                 // bus, the same for PCIe-class links
+  double encrypted_nvlink = 156.0 / 185;       // four B200, NCCL, article on arXiv 2608.26575
+  double fold_gb_per_s = 20;                   // assumed: one core adds what is in its cache
+  double gpu_kernel_gb_per_s = 30;             // assumed: nobody has published one that seals
+  double hop_s = 5e-6;                         // assumed: one step of a collective
+  double aes128_gain = 1.2;                    // assumed: over AES-256 in the same library
+  double launches_per_tensor = 3;              // assumed: one forward, two backward
+  double dispatch_us = workload::kDispatchUs;  // the framework's work before each launch
 };
 
 struct DdpOptions {
@@ -71,20 +77,15 @@ struct DdpOptions {
                                   // Gbit/s; public tests of the kernel's reach 8 on such a network
   bool overlap = true;            // with the backward pass
   Sealer sealer = Sealer::cpu;
-  uint32_t workers = 16;     // per machine, if CPU cores seal
-  double seal_gb_per_s = 0;  // of a core, a copy engine, a GPU; 0: default_seal_rate()
-  double compute_tflops = kComputeTflops;
+  uint32_t workers = 16;      // per machine, if CPU cores seal
+  double seal_gb_per_s = 0;   // of a core, a copy engine, a GPU; 0: default_seal_rate()
+  double compute_tflops = 0;  // what one GPU reaches; 0: the platform's
   DdpConstants constants;
   uint32_t draws = 0;  // of platforms; 0: predictions without their uncertainty
 
   // How far those above may be off (platform/spread.h); 0 for what the planner knows.
-  double compute_spread = 0.15;  // it differs between models, and the profile is of one of them
   double network_spread = 0.20;
   double tunnel_spread = 0.30;
-
-  // What one GPU reaches. Calibrated: a public profile of a GPT-2-XL-size model on 2 x H100 takes
-  // 0.71 to 0.79 s for an iteration with batch 2, that is 6 x 1.56 G x 2,048 operations.
-  static constexpr double kComputeTflops = 25.6;
 };
 
 // Draw `index` of `options.draws`, to go with that draw of the platform.

@@ -28,16 +28,16 @@ std::vector<Varying> varying(DdpOptions& options) {
     return Varying{name, &number, usual_spread(kind), kind};
   };
   DdpConstants& to = options.constants;
-  return {{"compute_tflops", &options.compute_tflops, options.compute_spread, elsewhere},
-          {"network_gb_per_s", &options.network_gb_per_s, options.network_spread, assumed},
+  return {{"network_gb_per_s", &options.network_gb_per_s, options.network_spread, assumed},
           {"tunnel_gb_per_s", &options.tunnel_gb_per_s, options.tunnel_spread, assumed},
-          usual("nvlink_gb_per_s", to.nvlink_gb_per_s, elsewhere),
           usual("pcie_gb_per_s", to.pcie_gb_per_s, elsewhere),
           usual("encrypted_nvlink", to.encrypted_nvlink, published),
           usual("fold_gb_per_s", to.fold_gb_per_s, assumed),
           usual("gpu_kernel_gb_per_s", to.gpu_kernel_gb_per_s, assumed),
           usual("hop_s", to.hop_s, assumed),
-          {"aes128_gain", &to.aes128_gain, 0.15, assumed}};
+          {"aes128_gain", &to.aes128_gain, 0.15, assumed},
+          {"launches_per_tensor", &to.launches_per_tensor, 1.0, assumed},
+          {"dispatch_us", &to.dispatch_us, 1.24, assumed}};
 }
 
 // Ten rounds instead of fourteen: AES-128 is never slower, and never 1.4 times as fast.

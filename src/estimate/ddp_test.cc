@@ -81,6 +81,30 @@ TEST(Ddp, EncryptedNvlinkNeedsNoHelp) {
                    row("stock", "gpt2-xl", options).time_s);
 }
 
+// A B200 computes so fast that a step waits for its all-reduce and for launches: CC shows in both.
+TEST(Ddp, CcShowsWhereComputingIsFast) {
+  const auto slowdown = [](const DdpOptions& options) {
+    const auto rows = estimate_ddp(*find_training_model("gpt2-xl"), platform("b200-tdx"), options,
+                                   std::vector<std::string>{"stock"});
+    return rows ? rows->back().slowdown : 0;
+  };
+  DdpOptions options;
+  options.link = Link::nvlink_encrypted;
+  const double usual = slowdown(options);
+  EXPECT_GT(usual, 1.1);
+  EXPECT_LT(usual, 1.5);
+  DdpOptions slow = options;
+  slow.compute_tflops = 25.6;
+  EXPECT_NEAR(slowdown(slow), 1, 0.01) << "all of it hides behind the backward pass";
+  DdpOptions graphs = options;
+  graphs.constants.launches_per_tensor = 0;
+  EXPECT_LT(slowdown(graphs), usual);
+  EXPECT_GT(slowdown(graphs), 1.05) << "the links are slower too";
+  DdpOptions alone = options;
+  alone.gpus = 1;
+  EXPECT_NEAR(slowdown(alone), (9 + 15.7) / (9 + 3.45), 0.01) << "launches, and nothing else";
+}
+
 TEST(Ddp, TheNeededRateIsEnoughAndNotMoreThanThat) {
   const Platform where = platform("h100-nvl-tdx");
   for (const Sealer sealer : {Sealer::cpu, Sealer::copy_engine, Sealer::gpu_kernel}) {

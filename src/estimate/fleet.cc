@@ -19,6 +19,17 @@ std::vector<uint32_t> core_counts(uint64_t most) {
   return counts;
 }
 
+// From which number of cores on the last policy's loss stays within the goal.
+template <typename LossOf>
+std::optional<uint32_t> fewest(const Fleet& fleet, double goal_pct, LossOf loss_of) {
+  std::optional<uint32_t> enough;
+  for (auto point = fleet.points.rbegin(); point != fleet.points.rend(); ++point) {
+    if (loss_of(point->rows.back()) > goal_pct) break;
+    enough = point->cores_per_gpu;
+  }
+  return enough;
+}
+
 }  // namespace
 
 Platform share_of_host(const Platform& platform, uint32_t cores_per_gpu) {
@@ -42,10 +53,12 @@ Result<Fleet> estimate_fleet(const ServingPlan& plan, const MakeFeed& make, doub
     const auto gpus = static_cast<uint32_t>(plan.platform.host.cores / cores);
     fleet.points.push_back({cores, gpus, *std::move(rows)});
   }
-  for (auto point = fleet.points.rbegin(); point != fleet.points.rend(); ++point) {
-    if (point->rows.back().loss_pct > goal_pct) break;
-    fleet.enough = point->cores_per_gpu;
-  }
+  fleet.enough = fewest(fleet, goal_pct, [](const ServingRow& row) { return row.loss_pct; });
+  if (plan.draws == 0) return fleet;
+  fleet.enough_at_best =
+      fewest(fleet, goal_pct, [](const ServingRow& row) { return row.loss_range.low; });
+  fleet.enough_at_worst =
+      fewest(fleet, goal_pct, [](const ServingRow& row) { return row.loss_range.high; });
   return fleet;
 }
 

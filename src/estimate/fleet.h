@@ -29,6 +29,10 @@ struct Fleet {
   // The fewest cores for each GPU from which on the last policy loses at most the goal; nothing:
   // not with all the host has.
   std::optional<uint32_t> enough;
+  // Four out of five (interval.h), as counts that were tried: enough if all turns out well, and
+  // enough even if it turns out badly.
+  std::optional<uint32_t> enough_at_best;
+  std::optional<uint32_t> enough_at_worst;
 };
 
 // The host as one of its GPUs sees it.

@@ -13,8 +13,9 @@
 namespace sealane::estimate {
 namespace {
 
-Result<Fleet> fleet_of(const char* platform, double goal_pct) {
+Result<Fleet> fleet_of(const char* platform, double goal_pct, uint32_t draws = 0) {
   ServingPlan plan;
+  plan.draws = draws;
   plan.platform = *find_platform(platform);
   plan.policies = {*find_serving_policy("sealane")};
   plan.workers = 16;
@@ -48,6 +49,22 @@ TEST(Fleet, MoreCoresLoseLessAndEnoughIsTheFewest) {
     }
   }
   EXPECT_FALSE(fleet_of("h100-tdx", -1)->enough) << "nobody is faster than without CC";
+}
+
+// What may turn out better or worse needs fewer cores or more.
+TEST(Fleet, TheFewestCoresHaveAnInterval) {
+  const auto fleet = fleet_of("h100-tdx", 40, kDraws);
+  ASSERT_TRUE(fleet) << fleet.error().message;
+  for (const FleetPoint& point : fleet->points) {
+    for (const ServingRow& row : point.rows) {
+      EXPECT_TRUE(row.policy == "off" || row.loss_range.known()) << point.cores_per_gpu;
+    }
+  }
+  ASSERT_TRUE(fleet->enough && fleet->enough_at_best);
+  EXPECT_LE(*fleet->enough_at_best, *fleet->enough);
+  EXPECT_GE(fleet->enough_at_worst.value_or(1'000), *fleet->enough);
+  EXPECT_LT(*fleet->enough_at_best, fleet->enough_at_worst.value_or(1'000));
+  EXPECT_FALSE(fleet_of("h100-tdx", 40)->enough_at_best) << "nothing was drawn";
 }
 
 TEST(Fleet, AShareOfTheHostIsAShareOfItsMemory) {

@@ -119,6 +119,8 @@ Result<std::vector<ServingRow>> run_once(const ServingPlan& plan, const Draw& dr
       row.slowdown = row.time_s / off.time_s;
     }
     row.loss_pct = row.slowdown > 0 ? 100 * (1 - 1 / row.slowdown) : 100;
+    const double work_s = row.throughput > 0 ? plan.priced_units / row.throughput : row.time_s;
+    row.price = plan.prices.of(work_s, 1, row.worker_cores);
   }
   return rows;
 }
@@ -166,6 +168,7 @@ Result<std::vector<ServingRow>> run_all(const ServingPlan& plan, Run run) {
   set_range(*rows, all, &ServingRow::time_s, &ServingRow::time_range);
   set_range(*rows, all, &ServingRow::loss_pct, &ServingRow::loss_range);
   set_range(*rows, all, &ServingRow::slowdown, &ServingRow::slowdown_range);
+  set_range(*rows, all, &ServingRow::price, &ServingRow::price_range);
   return rows;
 }
 
@@ -196,8 +199,10 @@ workload::Roofline roofline_of(const Platform& platform) {
 
 std::span<const AssumedOption> assumed_options() {
   using workload::ServingOptions;
-  static constexpr std::array<AssumedOption, 3> kAll{
+  static constexpr std::array<AssumedOption, 5> kAll{
       {{"host-us", workload::kHostUs, 1.0, &ServingOptions::host_us},
+       {"sequence-us", workload::kSequenceUs, 1.0, &ServingOptions::sequence_us},
+       {"front-ms", workload::kFrontMs, 1.4, &ServingOptions::front_ms},
        {"kernels-per-layer", workload::kKernelsPerLayer, 0.3, &ServingOptions::kernels_per_layer},
        {"dispatch-us", workload::kDispatchUs, 1.24, &ServingOptions::dispatch_us}}};
   return kAll;

@@ -19,6 +19,7 @@
 #include "core/policy.h"
 #include "estimate/interval.h"
 #include "estimate/loss_parts.h"
+#include "estimate/price.h"
 #include "estimate/rests_on.h"
 #include "platform/platform.h"
 #include "sim/sim.h"
@@ -48,6 +49,7 @@ struct ServingRow {
   double worker_cores = 0;  // busy on average
   std::optional<double> latency_p50_ms;
   std::optional<double> latency_p99_ms;
+  double price = 0;  // of priced_units of work, or of a trace's run; cores while they seal
   std::vector<sim::Span> timeline;
   std::optional<LossParts> parts;  // of loss_pct, if they were asked for
 
@@ -56,6 +58,7 @@ struct ServingRow {
   Interval time_range;
   Interval loss_range;
   Interval slowdown_range;
+  Interval price_range;
 };
 
 struct ServingPlan {
@@ -67,6 +70,8 @@ struct ServingPlan {
   size_t timeline_spans = 0;
   uint32_t draws = 0;  // of platforms; 0: predictions without their uncertainty
   bool parts = false;  // say where each loss goes: two more runs
+  Prices prices;
+  double priced_units = 1;
 };
 
 // What a workload takes for granted if nobody gives it, and how far it may be off: engines need

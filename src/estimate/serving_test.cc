@@ -112,6 +112,37 @@ TEST(ServingEstimate, TimelinesEndWithTheRunAndStayShort) {
 }
 
 // Who knows how long a step takes without CC gets what CC adds to it: the longer, the less it is.
+// What CC does not lengthen is part of the time to the first token: the longer a request's way to
+// the engine, the less of it CC takes.
+TEST(ServingEstimate, ARequestsWayToTheEngineIsNotSealed) {
+  const auto slowdown = [](double front_ms) {
+    workload::ServingOptions options;
+    options.steps = 6;
+    options.front_ms = front_ms;
+    Rows rows = serve("kv-restore", "llama-3-8b", options, "b200-tdx");
+    return *rows["stock"].latency_p50_ms / *rows["off"].latency_p50_ms;
+  };
+  const double alone = slowdown(0);
+  EXPECT_GT(alone, 4);
+  EXPECT_LT(alone, 1 / 0.203) << "no more than copies alone";
+  EXPECT_LT(slowdown(14), 3);
+  EXPECT_GT(slowdown(14), slowdown(34));
+}
+
+// Where copies block, the host's work shows; more sequences are more work.
+TEST(ServingEstimate, HostWorkGrowsWithTheSequencesOfAStep) {
+  const auto lost_ms = [](double sequence_us) {
+    workload::ServingOptions options;
+    options.steps = 20;
+    options.concurrency = 256;
+    options.step_ms = 77;
+    options.sequence_us = sequence_us;
+    Rows rows = serve("decode", "llama-3-8b", options, "h100-tdx", 4);
+    return 1e3 * (rows["stock"].time_s - rows["off"].time_s) / 20;
+  };
+  EXPECT_NEAR(lost_ms(4) - lost_ms(0), 256 * 0.004, 0.1);
+}
+
 TEST(ServingEstimate, AStepThatWasMeasuredIsTakenAsItIs) {
   double last = 100;
   for (const double step_ms : {5.0, 20.0, 80.0}) {

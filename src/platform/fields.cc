@@ -70,7 +70,9 @@ std::vector<Field> fields_of(Platform& p) {
                  {"gpu.fp16_tflops", rate(p.gpu.fp16_tflops)},
                  {"gpu.memory_gb_per_s", rate(p.gpu.memory_gb_per_s)},
                  {"gpu.compute_efficiency", share(p.gpu.compute_efficiency)},
-                 {"gpu.memory_efficiency", share(p.gpu.memory_efficiency)}});
+                 {"gpu.memory_efficiency", share(p.gpu.memory_efficiency)},
+                 {"gpu.training_tflops", rate(p.gpu.training_tflops)},
+                 {"gpu.nvlink_gb_per_s", rate(p.gpu.nvlink_gb_per_s)}});
   return fields;
 }
 

@@ -85,6 +85,9 @@ struct Gpu {
   double memory_gb_per_s = 0;
   double compute_efficiency = 0;  // what kernels reach of the peak, as a fraction
   double memory_efficiency = 0;
+  // Data-parallel training.
+  double training_tflops = 0;  // what an iteration reaches
+  double nvlink_gb_per_s = 0;  // bus bandwidth of an all-reduce between GPUs of a machine, CC off
 };
 
 // How a number is known; see spread.h.

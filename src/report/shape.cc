@@ -150,6 +150,7 @@ std::string estimate_problem(const json& run) {
                                          {"platform", Want::text},
                                          {"options", Want::object, kOptional},
                                          {"fleet", Want::object, kOptional},
+                                         {"prices", Want::object, kOptional},
                                          {"policies", Want::object}});
   if (!problem.empty()) return problem;
   const json& policies = run["policies"];

@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "GB of host memory, the platform has"},
         WrongUse{"platform_key",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
-                 "x.toml:81: unknown key 'gpu.speed_of_light'",
+                 "x.toml:83: unknown key 'gpu.speed_of_light'",
                  {{"x.toml", shipped_platform() + "speed_of_light = [1, \"x\"]\n"}}},
         WrongUse{"platform_lacks",
                  {"estimate", "--workload", "vllm", "--platform", "@x.toml"},
@@ -206,7 +206,7 @@ TEST(CliEstimate, JsonHasWhatProgramsNeed) {
 TEST(CliEstimate, PricesSayWhetherCoresArePaidBack) {
   const std::vector<std::string> words{
       "estimate",     "--workload", "flexgen",     "--model", "opt-13b",      "--steps", "1",
-      "--draws",      "0",          "--gpu-price", "4",       "--core-price", "0.05",    "--policy",
+      "--draws",      "9",          "--gpu-price", "4",       "--core-price", "0.05",    "--policy",
       "stock,sealane"};
   const ProgramResult shown = sealane(words);
   ASSERT_EQ(shown.exit_code, 0) << shown.err;
@@ -224,22 +224,38 @@ TEST(CliEstimate, PricesSayWhetherCoresArePaidBack) {
   const ProgramResult step =
       sealane({"estimate", "--workload", "ddp", "--gpu-price", "4", "--core-price", "0.05"});
   EXPECT_NE(step.out.find("price of a step"), std::string::npos) << step.out;
+  const auto trained = nlohmann::json::parse(
+      sealane({"estimate", "--workload", "ddp", "--gpu-price", "4", "--json", "-"}).out);
+  for (const auto& priced : {prices, trained["prices"]["policies"]}) {
+    for (const auto& [policy, price] : priced.items()) {
+      ASSERT_TRUE(price.contains("together_80")) << policy << ": no row without its interval";
+      EXPECT_LE(price["together_80"][0], price["together"]) << policy;
+      EXPECT_GE(price["together_80"][1], price["together"]) << policy;
+      EXPECT_LT(price["together_80"][0], price["together_80"][1]) << policy;
+    }
+  }
 }
 
 TEST(CliEstimate, AFleetSaysHowManyCoresAreEnough) {
   const Directory directory;
   const std::string file = directory / "fleet.json";
   const ProgramResult shown =
-      sealane({"estimate", "--workload", "decode", "--steps", "10", "--draws", "0", "--fleet",
-               "--policy", "stock,sealane", "--platform", "h100-tdx", "--json", file});
+      sealane({"estimate", "--workload", "decode", "--steps", "10", "--fleet", "--policy",
+               "stock,parallel,pipellm,sealane", "--platform", "h100-tdx", "--json", file});
   ASSERT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_NE(shown.out.find("cores per GPU"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("cores for each GPU"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("(80 %: "), std::string::npos) << shown.out;
   std::istringstream lines(shown.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   std::ifstream in(file);
   const auto json = nlohmann::json::parse(in);
   EXPECT_GT(json["fleet"]["points"].size(), 4u);
   EXPECT_EQ(json["fleet"]["points"][0]["cores_per_gpu"], 1);
+  for (const auto& point : json["fleet"]["points"]) {
+    for (const char* policy : {"stock", "parallel", "pipellm", "sealane"}) {
+      EXPECT_TRUE(point["loss_pct_80"].contains(policy)) << "no row without its interval";
+    }
+  }
   const std::string page = directory / "page.html";
   EXPECT_EQ(sealane({"report", file, "-o", page}).exit_code, 0);
 }

@@ -92,6 +92,19 @@ TEST(Help, ManPagesNameEveryFlagAndAreGoodRoff) {
   }
 }
 
+TEST(Help, AManPageReadsLikeOne) {
+  const std::string page =
+      std::regex_replace(sealane({"help", "run", "--man"}).out, std::regex("\\\\-"), "-");
+  EXPECT_NE(page.find("[\\fIOPTIONS\\fR] -- \\fIPROGRAM\\fR [\\fIARGUMENT...\\fR]"),
+            std::string::npos)
+      << page.substr(0, 400);
+  const size_t examples = page.find(".SH EXAMPLES\n.nf\n  sealane run --observe");
+  const size_t notes = page.find(".SH NOTES\n.nf\nThe exit status is the program's");
+  ASSERT_NE(examples, std::string::npos) << page;
+  ASSERT_NE(notes, std::string::npos) << page;
+  EXPECT_LT(examples, notes);
+}
+
 // What bash offers behind the words.
 std::set<std::string> completed(const std::string& line) {
   const ProgramResult result = run_program(

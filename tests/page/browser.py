@@ -4,7 +4,8 @@
 """The pages of `sealane report` and `sealane trial` in a real browser. Usage: browser.py SEALANE
 
 Loaded from a file, with no name resolvable: do they ask the network for anything, are all charts drawn, does
-nothing stick out at 400 pixels, and is there a dark page for people who want one? Ends with 77 without Chromium.
+nothing stick out at 400 pixels, is there a dark page for people who want one, and can they be printed? Ends with 77
+without Chromium.
 """
 
 import json
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import List
 
 # Appended to a copy of the page: looks at it when it is done, and leaves what it saw in the document.
 PROBE = """
@@ -43,6 +45,13 @@ window.addEventListener('load', () => requestAnimationFrame(() => setTimeout(() 
 ERRORS = "<script>window.seenErrors = []; window.onerror = message => seenErrors.push(String(message));</script>\n"
 
 
+def browser(scratch: str) -> List[str]:
+    return [
+        shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+        "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000",
+        f"--user-data-dir={scratch}/profile", "--allow-file-access-from-files"]
+
+
 def look(page: str, width: int, dark: bool, scratch: str) -> dict:
     with open(page, encoding="utf-8") as file:
         html = file.read()
@@ -52,10 +61,7 @@ def look(page: str, width: int, dark: bool, scratch: str) -> dict:
     # A window may have a least width; a frame has none.
     frame = os.path.join(scratch, "frame.html")
     command = [
-        shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-        "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000",
-        f"--user-data-dir={scratch}/profile", "--allow-file-access-from-files",
-        f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--window-size={max(width, 600)},900",
+        *browser(scratch), f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--window-size={max(width, 600)},900",
         "--dump-dom", "file://" + frame]
     with open(frame, "w", encoding="utf-8") as file:
         file.write(
@@ -68,6 +74,20 @@ def look(page: str, width: int, dark: bool, scratch: str) -> dict:
     if not found:
         raise SystemExit(f"{page}: the browser came to no end; it has {len(dom)} characters")
     return json.loads(found.group(1))
+
+
+def print_out(page: str, scratch: str) -> None:
+    """By somebody whose screen is dark: paper is not. A dark ground would be a fill of every page."""
+    paper = os.path.join(scratch, "paper.pdf")
+    subprocess.run([*browser(scratch), "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={paper}",
+                    "file://" + page], capture_output=True, timeout=120, check=True)
+    with open(paper, "rb") as file:
+        pdf = file.read()
+    pages = len(re.findall(rb"/Type /Page\b", pdf))
+    assert pdf.startswith(b"%PDF") and pages >= 1, f"{page}: {len(pdf)} bytes, {pages} pages"
+    css = re.search(r"<style>(.*?)</style>", open(page, encoding="utf-8").read(), re.S)
+    assert css and "@media print" in css[1] and "@media (prefers-color-scheme" not in css[1], f"{page}: dark on paper"
+    print(f"ok: {os.path.basename(page)}, printed: {pages} pages")
 
 
 def check(page: str, charts_min: int, scratch: str) -> None:
@@ -93,10 +113,12 @@ def main() -> None:
             subprocess.run([sealane, *words], cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=300)
 
         made("estimate", "--workload", "flexgen", "--model", "opt-30b", "--platform", "h100-sxm", "--steps", "1",
-             "--policy", "off,stock,parallel", "--json", "estimate.json")
-        made("validate", "--json", "validate.json")
+             "--policy", "off,stock,parallel", "--fleet", "--gpu-price", "4", "--core-price", "0.05",
+             "--json", "estimate.json")
+        made("validate", "--draws", "0", "--json", "validate.json")
         made("report", "estimate.json", "validate.json", "-o", "report.html")
-        check(os.path.join(scratch, "report.html"), 1, scratch)
+        check(os.path.join(scratch, "report.html"), 2, scratch)
+        print_out(os.path.join(scratch, "report.html"), scratch)
         trial = os.path.join(scratch, "trial")
         subprocess.run([sealane, "trial", "--emulate", "-o", trial, "--", "true"], check=False, timeout=300,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the Python package as a user would, then follows docs/pytorch.md with torchrun from there.
+# Makes a wheel, installs it in a fresh environment where there is neither a compiler nor the source, then follows
+# docs/pytorch.md with torchrun from there.
 # Usage: package.sh PYTHON BUILD_DIR
 set -eu
 python=$1
@@ -19,8 +20,11 @@ mkdir "$scratch/source"
 cp -r "$root/pyproject.toml" "$root/setup.py" "$root/python" "$root/docs" "$scratch/source"
 "$python" -m venv --system-site-packages --without-pip "$scratch/venv"
 cd "$scratch"
-SEALANE_BUILD=$build "$python" -m pip --python venv/bin/python install --quiet --no-build-isolation \
-  --no-index --no-deps ./source
+SEALANE_BUILD=$build "$python" -m pip wheel --quiet --no-build-isolation --no-index --no-deps --wheel-dir wheel ./source
+rm -rf source
+export CC=/bin/false CXX=/bin/false
+"$python" -m pip --python venv/bin/python install --quiet --no-index --no-deps wheel/*.whl
+venv/bin/python -c 'import sealane, sealane.torch; assert sealane.__version__ == sealane.torch.__version__'
 
 venv/bin/sealane keygen job.key
 SEALANE_KEY_FILE=job.key $torchrun "$root/examples/ddp/train.py" 2>/dev/null | tee out

@@ -88,6 +88,18 @@
   const range = (pair, digits, unit) => Array.isArray(pair) && pair.length === 2 && pair.every(Number.isFinite)
     ? `${pair[0].toFixed(digits)} to ${pair[1].toFixed(digits)}${unit}` : '';
 
+  // What a unit of work costs, where cores and GPUs have a price.
+  const priceTable = run => {
+    const priced = Object.entries(run.prices?.policies ?? {}).filter(([, price]) => Number.isFinite(price?.together));
+    if (!priced.length) return null;
+    const of = name => order(run).indexOf(name);
+    priced.sort((a, b) => of(a[0]) - of(b[0]));
+    const figure = value => Number(value).toPrecision(4);
+    return table(['price of a ' + run.prices.per, 'GPUs', 'cores', 'together', '80 %'], priced.map(([name, price]) => [
+      name, figure(price.gpus), figure(price.cores), figure(price.together),
+      Array.isArray(price.together_80) ? price.together_80.map(figure).join(' to ') : '']));
+  };
+
   // --- serving
   const order = run => run.policy_order ?? Object.keys(run.policies);
   const label = run => [run.workload.split('/').pop(), run.model, ...Object.entries(run.options ?? {})
@@ -127,7 +139,7 @@
             policy.loss_pct.toFixed(1) + ' %', range(policy.loss_pct_80, 1, ' %'), policy.hit_rate ? (100 * policy.hit_rate).toFixed(1) + ' %' : '',
             policy.sealed_bytes ? short(policy.sealed_bytes / 1e9) + ' GB' : '', policy.worker_cores ? policy.worker_cores.toFixed(1) : '',
             policy.latency_p50_ms ? short(policy.latency_p50_ms) + ' ms' : '', policy.latency_p99_ms ? short(policy.latency_p99_ms) + ' ms' : ''];
-        })));
+        })), priceTable(run) ?? '');
     }
   }
 
@@ -215,6 +227,10 @@
         label: name, name, data: run.fleet.points.map(point => ({x: point.cores_per_gpu, y: point.loss_pct[name]}))})), 'cores for each GPU', 'loss, %',
         {tick: String, y: {min: 0}}),
         run.platform + (run.fleet.cores_enough ? `; ${run.fleet.cores_enough} are enough for a loss of ${run.fleet.goal_pct} %` : `; no number keeps the loss at ${run.fleet.goal_pct} %`));
+      at.append(make('h3', {}, `${run.workload} ${run.model ?? ''} on ${run.platform}: loss by cores for each GPU`), table(
+        ['cores', 'GPUs', ...names.flatMap(name => [name, '80 %'])], run.fleet.points.map(point => [
+          String(point.cores_per_gpu), String(point.gpus),
+          ...names.flatMap(name => [Number(point.loss_pct[name]).toFixed(1) + ' %', range(point.loss_pct_80?.[name], 1, ' %')])])));
     }
   }
 
@@ -243,7 +259,7 @@
         names.map(name => {
           const policy = run.policies[name];
           return [name, short(policy.time_s) + ' s', policy.slowdown.toFixed(2) + ' x', range(policy.slowdown_80, 2, ' x'), policy.buckets, policy.messages, short(policy.sealed_bytes / 1e9) + ' GB'];
-        })));
+        })), priceTable(run) ?? '');
     }
   }
 
@@ -305,8 +321,11 @@
   document.getElementById('summary').textContent = `${runs.length} result${runs.length === 1 ? '' : 's'}: ${runs.map(each => each.file.split('/').pop()).join(', ')}`;
   document.getElementById('footer').textContent = `Made by sealane ${version}. This page needs no network.`;
 
-  // Colours are read once: a change of theme draws them again.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => location.reload());
+  // Colours are read once: a change of theme draws them again. Paper is light for a moment only, and a page that is
+  // loaded anew cannot be printed.
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const drawnDark = dark.matches;
+  dark.addEventListener('change', () => setTimeout(() => { if (dark.matches !== drawnDark) location.reload(); }, 1000));
   addEventListener('beforeprint', () => { for (const each of Object.values(Chart.instances)) each.resize(); });
   document.documentElement.dataset.charts = drawn;
 })();

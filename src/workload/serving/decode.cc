@@ -116,8 +116,11 @@ Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gp
               .steps = options.steps.value_or(400),
               .copies = options.step_copies.value_or(ControlCopies::kCopies),
               .launches = launches_of(model, graphs, kernels),
-              .host_time = from_us(options.host_us.value_or(kHostUs)),
+              .host_time = {},
               .dispatch = from_us(options.dispatch_us.value_or(kDispatchUs))};
+  const double each_us = options.sequence_us.value_or(kSequenceUs);
+  shape.host_time =
+      from_us(options.host_us.value_or(kHostUs) + each_us * static_cast<double>(shape.concurrency));
   if (options.step_ms) shape.step_time = from_us(1e3 * *options.step_ms);
   const uint64_t tokens = shape.concurrency * (shape.prompt + shape.steps + Decode::kWarmUp);
   const uint64_t bytes = model.bytes() + tokens * model.kv_bytes_per_token();

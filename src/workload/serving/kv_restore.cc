@@ -18,7 +18,8 @@ constexpr uint64_t kPrefixes = 32;  // in the cache
 class KvRestore final : public Engine {
  public:
   KvRestore(const Model& model, const Roofline& gpu, uint64_t prefix, uint64_t prompt,
-            uint64_t generate, uint64_t steps, Duration host_time, uint64_t seed)
+            uint64_t generate, uint64_t steps, Duration host_time, Duration front_time,
+            uint64_t seed)
       : model_(model),
         gpu_(gpu),
         prefix_(prefix),
@@ -26,6 +27,7 @@ class KvRestore final : public Engine {
         generate_(generate),
         steps_(steps),
         host_time_(host_time),
+        front_time_(front_time),
         random_(seed) {}
 
  private:
@@ -60,7 +62,7 @@ class KvRestore final : public Engine {
   }
 
   void restore() {
-    think(host_time_);  // the request is looked at, its prefix found
+    think(front_time_ + host_time_);  // the request arrives and is looked at, its prefix found
     // Some prefixes are asked for far more often than others.
     const double skewed = random_.real() * random_.real();
     const Range& prefix = cache_[static_cast<size_t>(skewed * static_cast<double>(kPrefixes))];
@@ -95,6 +97,7 @@ class KvRestore final : public Engine {
   uint64_t generate_;
   uint64_t steps_;
   Duration host_time_;
+  Duration front_time_;
   SeededRandom random_;
   std::vector<Range> cache_;
   uint64_t kv_on_device_ = 0;
@@ -119,7 +122,7 @@ Result<std::unique_ptr<Feed>> make_kv_restore(const Model& model, const Roofline
   return std::unique_ptr<Feed>(std::make_unique<KvRestore>(
       model, gpu, prefix, options.prompt.value_or(64), options.generate.value_or(16),
       options.steps.value_or(60), Duration(std::llround(options.host_us.value_or(kHostUs) * 1e3)),
-      options.seed));
+      Duration(std::llround(options.front_ms.value_or(kFrontMs) * 1e6)), options.seed));
 }
 
 }  // namespace sealane::workload

@@ -22,12 +22,12 @@ constexpr std::array kServings{
     Serving{"vllm", "continuous batching; preempted requests swapped out and in", "tokens/s",
             "opt-30b", "rate minutes lengths samples swap-unit host-us"},
     Serving{"kv-restore", "a cached prefix comes back from the host for every request",
-            "requests/s", "llama-3-8b", "prefix prompt generate steps host-us"},
+            "requests/s", "llama-3-8b", "prefix prompt generate steps host-us front-ms"},
     Serving{"weight-offload", "some GB of weights streamed in every step (vLLM's cpu-offload)",
             "steps/s", "llama-3-70b", "offload-gb step-ms steps"},
     Serving{"decode", "no swapping: the small copies of every step", "tokens/s", "llama-3-8b",
-            "concurrency prompt steps step-ms host-us graphs kernels-per-layer dispatch-us "
-            "step-copies"},
+            "concurrency prompt steps step-ms host-us sequence-us graphs kernels-per-layer "
+            "dispatch-us step-copies"},
     Serving{"load", "a model is loaded, tensor by tensor", "GB/s", "llama-3-8b", "read-gb-per-s"},
 };
 constexpr std::array<Make, kServings.size()> kMakes{

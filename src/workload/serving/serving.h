@@ -48,6 +48,13 @@ enum class Graphs : uint8_t {
 // two norms, four products, rotation, cache, attention and an activation. From a call of PyTorch to
 // its kernel pass 5 to 25 us: their geometric mean, less 2 us of the driver's launch.
 constexpr double kHostUs = 1'000;
+// Of each sequence of a step: scheduling it, and what is done with its token. Calibrated on SGLang
+// with 256 at a time (docs/validation.md).
+constexpr double kSequenceUs = 2.8;
+// What a request takes outside the engine's steps before its first token: HTTP, tokenising, hops
+// between processes. Geometric mean of two published, each less a step: 6 ms (NVIDIA NIM, 8 B on an
+// H100, a request at a time) and 34 ms (vLLM 0.18 on an H20, 1 k tokens that are on the GPU).
+constexpr double kFrontMs = 14;
 constexpr double kKernelsPerLayer = 10;
 constexpr double kDispatchUs = 9;
 
@@ -68,7 +75,9 @@ struct ServingOptions {
   std::optional<double> offload_gb;
   std::optional<double> step_ms;  // of the device: without offload; decode: instead of a roofline's
   std::optional<uint64_t> concurrency;
-  std::optional<double> host_us;  // the engine's own work between two steps
+  std::optional<double> host_us;      // the engine's own work between two steps
+  std::optional<double> sequence_us;  // and for each sequence of a step
+  std::optional<double> front_ms;     // of a request, outside the engine
   std::optional<Graphs> graphs;
   std::optional<double> kernels_per_layer;
   std::optional<double> dispatch_us;    // the framework's work before each launch
