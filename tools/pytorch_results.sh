@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Sealane authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
+#   tools/pytorch_results.sh         > docs/results/engines-NAME.txt       every engine, every policy; 15 minutes
+#   tools/pytorch_results.sh observe > docs/results/engines-observe.txt    what --observe says of each; 3 minutes
+#   tools/pytorch_results.sh record                                        writes tests/traces/*.trace; 3 minutes
+#   tools/pytorch_results.sh hits    > docs/results/engines-hits.txt       how often the traces' copies are foreseen
+# On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+set -eu
+# shellcheck source=tools/results_header.sh
+. "$(dirname "$0")/results_header.sh"
+bin=${SEALANE_BIN:-build/bin/sealane}
+platform=${PLATFORM:-h100-tdx}
+python=$(dirname "$bin")/../engines/venv/bin/python
+programs=$(dirname "$0")/../examples/engines
+traces=$(dirname "$0")/../tests/traces
+export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
+
+show() {
+  echo
+  echo "\$ $*"
+  "$@" 2>/dev/null
+}
+
+# What an engine does on the emulated GPU, small.
+small() {
+  command=$1
+  engine=$2
+  shift 2
+  "$bin" "$command" "$@" --emulate --memory 2G --compute-capability 12.0 --platform "$platform" -- \
+    "$python" -W ignore "$programs/run.py" "$engine" --small
+}
+
+what=${1:-policies}
+case $what in
+  policies)
+    results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh" "$bin"
+    show "$bin" bench engines --platform "$platform" --quick
+    ;;
+  observe)
+    results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
+    for engine in transformers transformers-kv peft flexgen staged loader; do
+      printf '\n%s\n' "$engine"
+      small run "$engine" --observe 2>&1 >/dev/null
+    done
+    ;;
+  record)
+    mkdir -p "$traces"
+    for engine in transformers transformers-map transformers-kv peft flexgen flexgen-kv staged loader; do
+      small record "$engine" -o "$traces/$engine.trace" --cc off >/dev/null 2>&1
+    done
+    ;;
+  hits)
+    results_header "Recorded engines, SIMULATED by tools/pytorch_results.sh hits" "$bin"
+    show "$bin" sim --hits --platform "$platform" "$traces"/*.trace
+    ;;
+  *)
+    echo "usage: tools/pytorch_results.sh [policies|observe|record|hits]" >&2
+    exit 2
+    ;;
+esac
