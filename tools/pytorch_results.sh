@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
-#   tools/pytorch_results.sh         > docs/results/engines-NAME.txt       every engine, every policy; 15 minutes
-#   tools/pytorch_results.sh observe > docs/results/engines-observe.txt    what --observe says of each; 3 minutes
-#   tools/pytorch_results.sh record                                        writes tests/traces/*.trace; 3 minutes
-#   tools/pytorch_results.sh hits    > docs/results/engines-hits.txt       how often the traces' copies are foreseen
+#   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy; 15 minutes
+#   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
+#   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
+#   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
 # On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
 set -eu
 # shellcheck source=tools/results_header.sh
@@ -49,7 +49,8 @@ case $what in
   record)
     mkdir -p "$traces"
     for engine in transformers transformers-map transformers-kv peft flexgen flexgen-kv staged loader; do
-      small record "$engine" -o "$traces/$engine.trace" --cc off >/dev/null 2>&1
+      # Slowly, so that this machine's own pace is not in the times of launches.
+      small record "$engine" -o "$traces/$engine.trace" --cc off --dilation 200 >/dev/null 2>&1
     done
     ;;
   hits)

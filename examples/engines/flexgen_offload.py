@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlexGen: an OPT whose weights (or also its KV cache) live on the host; the next layer is loaded while one computes."""
 
-import atexit
 import importlib.metadata
 import os
 import tempfile
@@ -16,6 +15,7 @@ from flexgen.utils import ExecutionEnv
 
 ABOUT = f"FlexGen {importlib.metadata.version('flexgen')}"
 HIDDEN = 1024
+BATCH = 2
 
 
 def _weight_shapes(config):
@@ -55,29 +55,28 @@ def _write_weights(config, directory):
 
 
 def _make(small, cache_on_device, batches):
-    config = OptConfig(name="opt-small", num_hidden_layers=2 if small else 6, max_seq_len=256, hidden_size=HIDDEN,
+    config = OptConfig(name="opt-small", num_hidden_layers=2 if small else 4, max_seq_len=256, hidden_size=HIDDEN,
                        n_head=8, input_dim=HIDDEN, ffn_embed_dim=4 * HIDDEN, vocab_size=2048)
     directory = tempfile.TemporaryDirectory()
     _write_weights(config, directory.name)
     device, host = TorchDevice("cuda:0"), TorchDevice("cpu")
     disk = TorchDisk(os.path.join(directory.name, "offload"), num_copy_threads=1)
-    atexit.register(disk.close_copy_threads)
     env = ExecutionEnv(gpu=device, cpu=host, disk=disk, mixed=TorchMixedDevice([device, host, disk]))
     never = CompressionConfig(num_bits=4, group_size=64, group_dim=0, symmetric=False)
     policy = Policy(
-        gpu_batch_size=4, num_gpu_batches=batches, w_gpu_percent=0, w_cpu_percent=100,
+        gpu_batch_size=BATCH, num_gpu_batches=batches, w_gpu_percent=0, w_cpu_percent=100,
         cache_gpu_percent=100 if cache_on_device else 0, cache_cpu_percent=0 if cache_on_device else 100,
         act_gpu_percent=100, act_cpu_percent=0, overlap=True, sep_layer=True, pin_weight=True,
         cpu_cache_compute=False, attn_sparsity=1.0, compress_weight=False, comp_weight_config=never,
         compress_cache=False, comp_cache_config=never)
     model = OptLM(config, env, directory.name, policy)
-    prompt = np.random.default_rng(20250206).integers(4, config.vocab_size, (4 * batches, 32))
+    prompt = np.random.default_rng(20250206).integers(4, config.vocab_size, (BATCH * batches, 16))
 
     def generate():
-        made = model.generate(prompt, max_new_tokens=4 if small else 8)
+        made = model.generate(prompt, max_new_tokens=4 if small else 6)
         return made[:, prompt.shape[1]:].tolist()
 
-    return ABOUT, generate
+    return ABOUT, generate, disk.close_copy_threads
 
 
 def weights(small: bool):

@@ -28,14 +28,14 @@ def _stream_base_weights(model):
 def lora(small: bool):
     torch.manual_seed(20250203)
     config = peft.LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"], lora_dropout=0.0)
-    model = peft.get_peft_model(make_llama(2 if small else 6), config)
+    model = peft.get_peft_model(make_llama(2 if small else 4), config)
     _stream_base_weights(model)
-    tokens = make_prompt(2, 32).cuda()
+    tokens = make_prompt(1, 16).cuda()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
 
     def train():
         losses = []
-        for _ in range(2 if small else 4):
+        for _ in range(2 if small else 3):
             loss = model(input_ids=tokens, labels=tokens).loss
             loss.backward()
             optimizer.step()

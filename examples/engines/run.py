@@ -12,7 +12,7 @@ import json
 
 import torch
 
-# Which function of which module sets it up.
+# Which function of which module sets it up: it gives what runs, the work to do, and what ends it if that is needed.
 ENGINES = {
     "transformers": ("transformers_offload", "weights"),
     "transformers-map": ("transformers_offload", "half_the_weights"),
@@ -50,8 +50,12 @@ def main():
     asked = parser.parse_args()
     torch.set_num_threads(2)
     module, setup = ENGINES[asked.engine]
-    about, work = getattr(importlib.import_module(module), setup)(asked.small)
-    seconds, answers = measure(work)
+    about, work, *ends = getattr(importlib.import_module(module), setup)(asked.small)
+    try:
+        seconds, answers = measure(work)
+    finally:
+        for end in ends:
+            end()
     text = json.dumps({
         "total_s": seconds,
         "tokens_per_s": count(answers[1]) / seconds if seconds > 0 else 0,

@@ -10,6 +10,7 @@
    where pinning works: under CC mode registration is refused, and engines go on with pageable memory.
 """
 
+import ctypes
 import queue
 import threading
 
@@ -75,14 +76,13 @@ class BlockWorker:
     """Moves blocks between the device and the host, one order after the other."""
 
     def __init__(self, blocks, block_bytes):
-        try:
-            self._host = torch.empty(blocks, block_bytes, dtype=torch.uint8)
-            refused = torch.cuda.cudart().cudaHostRegister(self._host.data_ptr(), self._host.numel(), 0)
-            if int(refused) != 0:
-                raise RuntimeError("registration is refused")
-            self.registered = True
-        except RuntimeError:
-            self.registered = False
+        self._host = torch.empty(blocks, block_bytes, dtype=torch.uint8)
+        torch.cuda.init()
+        runtime = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}")
+        self.registered = runtime.cudaHostRegister(
+            ctypes.c_void_p(self._host.data_ptr()), ctypes.c_size_t(self._host.numel()), 0) == 0
+        if not self.registered:
+            runtime.cudaGetLastError()  # or PyTorch's next launch fails of it
         self._asked, self._done = queue.Queue(), queue.Queue()
         self._thread = threading.Thread(target=self._work)
         self._thread.start()

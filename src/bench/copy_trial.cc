@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::minutes(5);  // a crowded machine, a large dilation
+constexpr auto kPatience = std::chrono::minutes(10);  // a crowded machine, a large dilation
 
 [[noreturn]] void become_example(const std::vector<std::string>& command,
                                  const CopySetting::Entering& enter, const std::string& log) {
