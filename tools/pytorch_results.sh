@@ -7,15 +7,17 @@
 #   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
-# On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+# On a quiet machine; `policies --dilation 150` and the like passes flags on. SEALANE_BIN names the program
+# (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
 set -eu
+cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
-. "$(dirname "$0")/results_header.sh"
+. tools/results_header.sh
 bin=${SEALANE_BIN:-build/bin/sealane}
 platform=${PLATFORM:-h100-tdx}
 python=$(dirname "$bin")/../engines/venv/bin/python
-programs=$(dirname "$0")/../examples/engines
-traces=$(dirname "$0")/../tests/traces
+programs=examples/engines
+traces=tests/traces
 export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 
 show() {
@@ -34,14 +36,15 @@ small() {
 }
 
 what=${1:-policies}
+if [ $# -gt 0 ]; then shift; fi
 case $what in
   policies)
     results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh" "$bin"
-    show "$bin" bench engines --platform "$platform" --quick
+    show "$bin" bench engines --platform "$platform" --quick "$@"
     ;;
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
-    for engine in transformers transformers-kv peft flexgen staged loader; do
+    for engine in transformers transformers-kv peft flexgen; do
       printf '\n%s\n' "$engine"
       small run "$engine" --observe 2>&1 >/dev/null
     done

@@ -216,6 +216,11 @@ Status simulate_traces(const Flags& flags, sim::SimOptions options) {
 }
 
 Status simulate(const Flags& flags) {
+  if (!flags.json.empty()) {
+    // What is read is not written.
+    const Status status = report::check_outputs({{"--json", flags.json}}, flags.traces);
+    if (!status) return status;
+  }
   if (flags.hits && !flags.traces.empty()) {
     return show_trace_hits(flags.traces, flags.platform.empty() ? kFirstPlatform : flags.platform,
                            flags.json);
@@ -227,9 +232,6 @@ Status simulate(const Flags& flags) {
   }
   const auto options = plan(flags);
   if (!options) return options.error();
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
   return flags.traces.empty() ? simulate_seeds(flags, *options) : simulate_traces(flags, *options);
 }
 
