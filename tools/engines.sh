@@ -54,9 +54,12 @@ install_engines() {
   done
 }
 
+# PyTorch's operators, and our backend for the same PyTorch unless `make torch2` has it already.
 build_operators() {
-  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" >/dev/null
-  cmake --build build -j "$(nproc)" --target sealane-aten sealane-program sealane-preload sealane-emu-all
+  backend=build/torch2/venv/bin/python
+  test -x "$backend" || backend=$python
+  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" -DSEALANE_TORCH2_PYTHON="$PWD/$backend" >/dev/null
+  cmake --build build -j "$(nproc)" --target sealane-aten sealane-torch2 sealane-program sealane-preload sealane-emu-all
 }
 
 run_tests() {

@@ -17,6 +17,7 @@ bin=${SEALANE_BIN:-build/bin/sealane}
 platform=${PLATFORM:-h100-tdx}
 python=$(dirname "$bin")/../engines/venv/bin/python
 programs=examples/engines
+emulated="--emulate --memory 2G --compute-capability 12.0 --platform $platform"
 traces=tests/traces
 export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 
@@ -31,8 +32,8 @@ small() {
   command=$1
   engine=$2
   shift 2
-  "$bin" "$command" "$@" --emulate --memory 2G --compute-capability 12.0 --platform "$platform" -- \
-    "$python" -W ignore "$programs/run.py" "$engine" --small
+  # shellcheck disable=SC2086
+  "$bin" "$command" "$@" $emulated -- "$python" -W ignore "$programs/run.py" "$engine" --small
 }
 
 what=${1:-policies}
@@ -45,7 +46,7 @@ case $what in
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
     for engine in transformers transformers-kv peft flexgen; do
-      printf '\n%s\n' "$engine"
+      printf '\n$ %s\n' "sealane run --observe $emulated -- python $programs/run.py $engine --small"
       small run "$engine" --observe 2>&1 >/dev/null
     done
     ;;

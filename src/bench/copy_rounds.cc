@@ -29,6 +29,7 @@ Status check_hash(const std::vector<CopyRow>& rows, const CopyRow& row) {
 Status run_round(std::vector<CopyRow>& rows, const CopySetting& setting, SeededRandom& random,
                  const std::function<void(const CopyRow&)>& show) {
   std::vector<CopyRow*> order;
+  order.reserve(rows.size());
   for (CopyRow& row : rows) order.push_back(&row);
   for (auto begin = order.begin(); begin != order.end();) {
     const auto end = std::find_if(begin, order.end(),

@@ -144,8 +144,8 @@ std::string engine_tables(const EngineReport& report) {
   });
   text +=
       "\nEvery policy gave the same tokens or losses. total: the timed part, end to end.\n"
-      "loss left: of what stock CC mode costs over off; below 0: faster than off. copies\n"
-      "and waits: callers in copies and in synchronising calls, while it was timed.\n"
+      "loss left: of what stock CC mode costs over off; below 0: faster than off.\n"
+      "copies and waits: callers in copies and in synchronising calls, while timed.\n"
       "foreseen: bulk copies that were predicted. Sizes: of a whole run with CC off.\n";
   return text + overrun_lines(measured);
 }

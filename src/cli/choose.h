@@ -20,6 +20,7 @@ template <typename Thing>
 Result<std::vector<const Thing*>> choose(const std::vector<Thing>& all,
                                          const std::vector<std::string>& names, const char* what) {
   std::vector<std::string> known;
+  known.reserve(all.size());
   for (const Thing& one : all) known.push_back(one.name);
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
