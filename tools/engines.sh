@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Real engines for the emulated GPU: the pinned PyTorch, Transformers, Accelerate and PEFT from PyPI in
+# Real engines for the emulated GPU: the pinned PyTorch, Transformers, Accelerate, PEFT and FlexGen from PyPI in
 # build/engines/venv, and PyTorch's operators built for it (adapters/aten).
 # Usage: engines.sh [size|install|build|test]...   (by default all)
 # What is there already is not fetched again: an interrupted run goes on where it was. Where PyPI cannot be reached it
@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 torch=${SEALANE_ENGINES_TORCH:-2.15.0}
-engines="transformers==5.22.2 accelerate==1.15.0 peft==0.21.2"
+engines="transformers==5.22.2 accelerate==1.15.0 peft==0.21.2 flexgen==0.1.8"
 with="numpy nvidia-ml-py==13.615.71"
 venv=build/engines/venv
 python=$venv/bin/python
@@ -54,9 +54,12 @@ install_engines() {
   done
 }
 
+# PyTorch's operators, and our backend for the same PyTorch unless `make torch2` has it already.
 build_operators() {
-  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" >/dev/null
-  cmake --build build -j "$(nproc)" --target sealane-aten sealane-program sealane-preload sealane-emu-all
+  backend=build/torch2/venv/bin/python
+  test -x "$backend" || backend=$python
+  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" -DSEALANE_TORCH2_PYTHON="$PWD/$backend" >/dev/null
+  cmake --build build -j "$(nproc)" --target sealane-aten sealane-torch2 sealane-program sealane-preload sealane-emu-all
 }
 
 run_tests() {

@@ -23,15 +23,6 @@ const CopyRow* find_row(const CopyReport& report, const CopyCase& what, std::str
   return nullptr;
 }
 
-// "9.81", or "9.81 !" if it is the machine's own.
-std::string milliseconds(const CopyRow& row, Figure figure) {
-  return fmt::format("{:.2f}{}", row.median(figure) * 1e3, row.in_time() ? "" : " !");
-}
-
-std::string spread(const CopyRow& row, Figure figure) {
-  return row.runs.size() < 2 ? "-" : fmt::format("{:.0f} %", row.summary(figure).spread_pct);
-}
-
 // What a policy leaves of what stock CC mode costs over `base`, which is CC off or nothing.
 std::string left_of_stock(const CopyReport& report, const CopyRow& row, Figure figure,
                           bool over_off) {
@@ -57,8 +48,7 @@ std::string case_table(const CopyReport& report, const CopyCase& what) {
     if (row.what != what) continue;
     const double foreseen = row.median(&CopyRun::hit_rate);
     table.add_row({row.policy->name, milliseconds(row, &CopyRun::total_s),
-                   spread(row, &CopyRun::total_s),
-                   left_of_stock(report, row, &CopyRun::total_s, true),
+                   spread(row, &CopyRun::total_s), loss_left(report, row),
                    milliseconds(row, &CopyRun::blocked_s), spread(row, &CopyRun::blocked_s),
                    left_of_stock(report, row, &CopyRun::blocked_s, false),
                    foreseen > 0 ? fmt::format("{:.0f} %", foreseen * 100) : ""});
@@ -66,7 +56,36 @@ std::string case_table(const CopyReport& report, const CopyCase& what) {
   return table.text();
 }
 
-// Which figures are of this machine rather than of the modelled one.
+}  // namespace
+
+std::string CopyCase::name() const {
+  return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
+}
+
+bool CopyRow::in_time() const {
+  return std::any_of(runs.begin(), runs.end(), [](const CopyRun& run) { return run.in_time(); });
+}
+
+Summary CopyRow::summary(Figure figure) const {
+  std::vector<double> values;
+  for (const CopyRun& run : runs) {
+    if (run.in_time() || !in_time()) values.push_back(run.*figure);
+  }
+  return summarize(std::move(values));
+}
+
+std::string milliseconds(const CopyRow& row, Figure figure) {
+  return fmt::format("{:.2f}{}", row.median(figure) * 1e3, row.in_time() ? "" : " !");
+}
+
+std::string spread(const CopyRow& row, Figure figure) {
+  return row.runs.size() < 2 ? "-" : fmt::format("{:.0f} %", row.summary(figure).spread_pct);
+}
+
+std::string loss_left(const CopyReport& report, const CopyRow& row) {
+  return left_of_stock(report, row, &CopyRun::total_s, true);
+}
+
 std::string overrun_lines(const CopyReport& report) {
   size_t runs = 0;
   size_t late = 0;
@@ -88,24 +107,6 @@ std::string overrun_lines(const CopyReport& report) {
         "and '?' what cannot be worked out without it.\n";
   }
   return text;
-}
-
-}  // namespace
-
-std::string CopyCase::name() const {
-  return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
-}
-
-bool CopyRow::in_time() const {
-  return std::any_of(runs.begin(), runs.end(), [](const CopyRun& run) { return run.in_time(); });
-}
-
-Summary CopyRow::summary(Figure figure) const {
-  std::vector<double> values;
-  for (const CopyRun& run : runs) {
-    if (run.in_time() || !in_time()) values.push_back(run.*figure);
-  }
-  return summarize(std::move(values));
 }
 
 std::string copy_tables(const CopyReport& report) {

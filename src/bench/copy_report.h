@@ -43,6 +43,16 @@ struct CopyReport {
   std::vector<CopyRow> rows;  // those of a case together, at least one, with one run at least
 };
 
+// What a policy leaves of what stock CC mode costs over CC off, "?" if that is not known, "" for
+// those two themselves.
+std::string loss_left(const CopyReport& report, const CopyRow& row);
+// "9.81", or "9.81 !" if it is this machine's own.
+std::string milliseconds(const CopyRow& row, double CopyRun::*figure);
+// The interquartile range of its rounds in percent, "-" if there is one only.
+std::string spread(const CopyRow& row, double CopyRun::*figure);
+// Which figures are of this machine rather than of the modelled one; empty if none is.
+std::string overrun_lines(const CopyReport& report);
+
 // A table for every case, what its words mean, and which figures are none.
 std::string copy_tables(const CopyReport& report);
 

@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::minutes(5);  // a crowded machine, a large dilation
+constexpr auto kPatience = std::chrono::minutes(10);  // a crowded machine, a large dilation
 
 [[noreturn]] void become_example(const std::vector<std::string>& command,
                                  const CopySetting::Entering& enter, const std::string& log) {
@@ -71,16 +71,23 @@ Result<json> read_json(const std::string& file) {
   return found;
 }
 
-void add_counters(CopyRun& run, const json& counters) {
+void add_counters(CopyRun& run, const json& counters, bool timed_only) {
+  // Of the part that is timed: what comes before is learned from.
+  const json& timed = counters.contains("profiled") ? counters.at("profiled") : counters;
+  const json& counted = timed_only ? timed : counters;
   for (const char* direction : {"to_device", "to_host"}) {
-    const json& one = counters.at(direction);
+    const json& one = counted.at(direction);
     run.copies += one.at("copies").get<uint64_t>();
     run.bytes += one.at("bytes").get<uint64_t>();
     run.blocked_s += one.at("blocked_s").get<double>();
   }
-  // Of the part that is timed: what comes before is learned from.
-  const json& timed = counters.contains("profiled") ? counters.at("profiled") : counters;
+  run.waits_s = counted.at("waits").at("blocked_s");
   if (timed.contains("speculation")) run.hit_rate = timed.at("speculation").at("foreseen_rate");
+}
+
+std::string base_of(const CopyExample& example, const CopyPolicy& policy,
+                    const CopySetting& setting) {
+  return setting.scratch + "/" + example.name + "." + policy.name;
 }
 
 }  // namespace
@@ -120,15 +127,22 @@ const std::vector<CopyPolicy>& copy_policies() {
   return all;
 }
 
+CopyFiles files_of(const CopyExample& example, const CopyPolicy& policy,
+                   const CopySetting& setting) {
+  const std::string base = base_of(example, policy, setting);
+  return {base + ".counters.json", base + ".truth.json", base + ".trace"};
+}
+
 Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,
                                  const CopySetting& setting) {
-  const std::string base = setting.scratch + "/" + example.name + "." + policy.name;
+  const std::string base = base_of(example, policy, setting);
   const std::string figures = base + ".json";
-  const CopyFiles files = {base + ".counters.json", base + ".truth.json"};
+  const CopyFiles files = files_of(example, policy, setting);
   const auto enter = setting.under(setting, example, policy, files);
   if (!enter) return enter.error();
 
-  std::vector<std::string> command = {setting.examples + "/" + example.program};
+  const bool whole = example.program.starts_with('/');
+  std::vector<std::string> command = {(whole ? "" : setting.examples + "/") + example.program};
   if (access(command[0].c_str(), X_OK) != 0) return io_error("cannot run " + command[0], errno);
   command.insert(command.end(), example.arguments.begin(), example.arguments.end());
   command.insert(command.end(), {"--json", figures});
@@ -142,7 +156,8 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   run.total_s = told->at("total_s");
   run.tokens_per_s = told->at("tokens_per_s");
   run.hash = told->at("hash");
-  add_counters(run, *counted);
+  run.about = told->value("about", "");
+  add_counters(run, *counted, example.timed_only);
   const auto true_figures = read_json(files.truth);
   if (!true_figures) return true_figures.error();
   run.overrun = true_figures->at("overrun_ns").get<double>() /

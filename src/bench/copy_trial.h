@@ -23,16 +23,18 @@ namespace sealane::bench {
 
 struct CopyExample {
   std::string name;
-  std::string program;
+  std::string program;  // below the setting's directory, or a whole path
   std::vector<std::string> arguments;
-  std::string dilation{};  // unless the setting has one; empty: chosen by the driver
+  std::string dilation{};   // unless the setting has one; empty: chosen by the driver
+  bool timed_only = false;  // copies and waits are those of the timed part, not of the whole run
 };
 
 struct CopyPolicy {
   std::string name;
   bool cc = true;
-  std::string enable{};  // of the runtime, which watches all of them
-  std::string policy{};  // or a set of switches by its name
+  std::string enable{};   // of the runtime, which watches all of them
+  std::string policy{};   // or a set of switches by its name
+  bool recorded = false;  // what the program copies and launches is written down, too
 
   bool ours() const { return enable != "none"; }
 };
@@ -43,12 +45,14 @@ const std::vector<CopyPolicy>& copy_policies();
 struct CopyRun {
   double total_s = 0;
   double blocked_s = 0;
+  double waits_s = 0;  // callers in synchronising calls
   double hit_rate = 0;
   double tokens_per_s = 0;
   double overrun = 0;  // this machine's own work that did not fit its modelled time, of all time
   uint64_t copies = 0;
   uint64_t bytes = 0;
   std::string hash;
+  std::string about;  // which versions ran, of programs that say so
 
   // What measured this machine rather than the modelled one is none of that one's figures.
   static constexpr double kOverrunMax = 0.05;
@@ -59,6 +63,7 @@ struct CopyRun {
 struct CopyFiles {
   std::string counters;  // the runtime's
   std::string truth;     // the emulated GPU's
+  std::string trace;     // of a policy under which the program is recorded
 };
 
 struct CopySetting {
@@ -75,6 +80,9 @@ struct CopySetting {
                                  const CopyFiles&)>
       under;
 };
+
+CopyFiles files_of(const CopyExample& example, const CopyPolicy& policy,
+                   const CopySetting& setting);
 
 Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& policy,
                                  const CopySetting& setting);

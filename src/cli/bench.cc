@@ -10,6 +10,7 @@ void add_bench(CLI::App& root, Invocation& invocation) {
   bench->require_subcommand(1);
   add_bench_seal(*bench, invocation);
   add_bench_copy(*bench, invocation);
+  add_bench_engines(*bench, invocation);
   add_bench_ptx(*bench, invocation);
   add_bench_nccl(*bench, invocation);
   add_bench_collective(*bench, invocation, "allreduce", "Sealed all-reduce, next to plain ones");

@@ -12,6 +12,7 @@ namespace sealane::cli {
 
 void add_bench_seal(CLI::App& bench, Invocation& invocation);
 void add_bench_copy(CLI::App& bench, Invocation& invocation);
+void add_bench_engines(CLI::App& bench, Invocation& invocation);
 void add_bench_ptx(CLI::App& bench, Invocation& invocation);
 void add_bench_nccl(CLI::App& bench, Invocation& invocation);
 void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,

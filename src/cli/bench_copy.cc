@@ -9,29 +9,24 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "bench/copy_report.h"
+#include "bench/copy_rounds.h"
 #include "bench/copy_trial.h"
 #include "bench/scratch.h"
 #include "cli/bench.h"
+#include "cli/choose.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
-#include "cli/suggest.h"
 #include "report/output.h"
 
 namespace sealane::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Flags {
   std::vector<std::string> examples;
@@ -44,25 +39,6 @@ struct Flags {
   double seconds = 0;
   std::string json;
 };
-
-// Those of `all` that were asked for by name, in their own order; all if none was.
-template <typename Thing>
-Result<std::vector<const Thing*>> choose(const std::vector<Thing>& all,
-                                         const std::vector<std::string>& names, const char* what) {
-  std::vector<std::string> known;
-  for (const Thing& one : all) known.push_back(one.name);
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return usage_error(fmt::format("there is no {} '{}'{}", what, name, did_you_mean(name, known)));
-  }
-  std::vector<const Thing*> out;
-  for (const Thing& one : all) {
-    const bool wanted =
-        names.empty() || std::find(names.begin(), names.end(), one.name) != names.end();
-    if (wanted) out.push_back(&one);
-  }
-  return out;
-}
 
 Result<std::vector<bench::CopyRow>> plan(const Flags& flags) {
   const auto examples = choose(bench::copy_examples(), flags.examples, "example");
@@ -78,46 +54,6 @@ Result<std::vector<bench::CopyRow>> plan(const Flags& flags) {
     }
   }
   return rows;
-}
-
-// The same bytes, whatever happened to them on their way.
-Status check_hash(const std::vector<bench::CopyRow>& rows, const bench::CopyRow& row) {
-  for (const bench::CopyRow& other : rows) {
-    if (other.what.example != row.what.example || other.runs.empty()) continue;
-    if (other.runs.front().hash == row.runs.back().hash) return {};
-    return internal_error(fmt::format("{} computed something else under {} than under {}",
-                                      row.what.name(), row.policy->name, other.policy->name));
-  }
-  return {};
-}
-
-// All policies of one case after another, so that they meet the same machine.
-Status run_round(std::vector<bench::CopyRow>& rows, const bench::CopySetting& setting,
-                 SeededRandom& random, const std::function<void(const bench::CopyRow&)>& show) {
-  std::vector<bench::CopyRow*> order;
-  for (bench::CopyRow& row : rows) order.push_back(&row);
-  for (auto begin = order.begin(); begin != order.end();) {
-    const auto end = std::find_if(
-        begin, order.end(), [&](const bench::CopyRow* row) { return row->what != (*begin)->what; });
-    for (auto at = end; at - begin > 1; --at) {
-      std::swap(*(at - 1),
-                *(begin + static_cast<ptrdiff_t>(random.below(static_cast<uint64_t>(at - begin)))));
-    }
-    for (; begin != end; ++begin) {
-      bench::CopyRow& row = **begin;
-      show(row);
-      bench::CopySetting here = setting;
-      here.workers = row.what.workers;
-      auto run = bench::run_copy_example(*row.what.example, *row.policy, here);
-      // A machine that was busy for a moment gets a second chance.
-      if (run && !run->in_time())
-        run = bench::run_copy_example(*row.what.example, *row.policy, here);
-      if (!run) return run.error();
-      row.runs.push_back(*std::move(run));
-      if (Status same = check_hash(rows, row); !same) return same;
-    }
-  }
-  return {};
 }
 
 // As `sealane run` would: by variables of the environment.
@@ -141,40 +77,6 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
   return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
 }
 
-std::string duration(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
-}
-
-// As many rounds as were asked for, and more while time is left. Says what to expect as soon as
-// there is something to go by.
-Result<size_t> measure(std::vector<bench::CopyRow>& rows, const bench::CopySetting& setting,
-                       const Flags& flags) {
-  const auto began = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
-  const Progress progress;
-  SeededRandom random(1);
-  size_t rounds = 0;
-  size_t runs = 0;
-  const auto another = [&] {
-    if (rounds < flags.rounds) return true;
-    return elapsed() * static_cast<double>(rounds + 1) / static_cast<double>(rounds) <
-           flags.seconds;
-  };
-  while (another()) {
-    const Status done = run_round(rows, setting, random, [&](const bench::CopyRow& row) {
-      const auto due = static_cast<double>(rows.size() * std::max(flags.rounds, rounds + 1));
-      const double left = runs == 0 ? 0 : elapsed() * (due / static_cast<double>(runs) - 1);
-      progress.show(fmt::format("round {}: {} under {}{}", rounds + 1, row.what.name(),
-                                row.policy->name,
-                                runs == 0 ? "" : "; about " + duration(left) + " left"));
-      ++runs;
-    });
-    if (!done) return done.error();
-    ++rounds;
-  }
-  return rounds;
-}
-
 Status bench_copy(const Flags& flags) {
   if (!flags.json.empty()) {
     if (Status status = report::check_writable(flags.json); !status) return status;
@@ -192,7 +94,12 @@ Status bench_copy(const Flags& flags) {
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const bench::CopySetting setting = {examples, scratch.path(), flags.platform, flags.dilation,
                                       {},       &run_under};
-  const auto rounds = measure(*rows, setting, flags);
+  Result<size_t> rounds = 0;
+  {
+    const Progress progress;
+    rounds = bench::run_rounds(*rows, setting, {flags.rounds, flags.seconds},
+                               [&](const std::string& text) { progress.show(text); });
+  }
   if (!rounds) return rounds.error();
 
   const bench::CopyReport report{flags.platform, *rounds, *std::move(rows)};

@@ -25,6 +25,7 @@
 #include "core/policy.h"
 #include "platform/reader.h"
 #include "report/output.h"
+#include "workload/trace.h"
 
 namespace sealane::cli {
 namespace {
@@ -44,6 +45,7 @@ struct Flags {
   bool alone = false;
   bool hits = false;
   bool steps = false;
+  std::vector<std::string> traces;
   std::string json;
 };
 
@@ -148,9 +150,12 @@ std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outc
   const auto row = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<22}{}\n", name, value);
   };
-  text += fmt::format("SIMULATED: {} {} of mode {}, policy {}, platform {}\n", outcome.seeds,
-                      outcome.seeds == 1 ? "seed" : "seeds", sim::to_string(options.mode),
-                      options.policy, options.platform_name);
+  const std::string what = options.recorded != nullptr
+                               ? options.recorded_name
+                               : fmt::format("mode {}", sim::to_string(options.mode));
+  text += fmt::format("SIMULATED: {} {} of {}, policy {}, platform {}\n", outcome.seeds,
+                      outcome.seeds == 1 ? "seed" : "seeds", what, options.policy,
+                      options.platform_name);
   if (!options.break_rule.empty()) row("rule turned off", options.break_rule);
   row("operations", fmt::format("{}", outcome.ops));
   row("events", fmt::format("{}", counters.events));
@@ -168,33 +173,23 @@ std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outc
   return text;
 }
 
-Status simulate(const Flags& flags) {
-  if (flags.hits || flags.steps) {
-    const auto platforms =
-        flags.platform.empty() ? platform_names() : std::vector<std::string>{flags.platform};
-    return show_sim_table(flags.hits ? SimTable::hits : SimTable::steps, platforms, flags.json);
+Result<sim::SimOutcome> run_watched(sim::SimOptions& options) {
+  const Progress progress;
+  if (progress.watched()) {
+    options.progress = [&](uint64_t done, uint64_t all) {
+      progress.show(
+          fmt::format("simulating {} {} of {} seeds", progress_bar(done, all), done, all));
+    };
   }
-  auto options = plan(flags);
-  if (!options) return options.error();
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  return run_seeds(options, std::max(1u, std::thread::hardware_concurrency()));
+}
 
-  Result<sim::SimOutcome> outcome = sim::SimOutcome{};
-  {
-    const Progress progress;
-    if (progress.watched()) {
-      options->progress = [&](uint64_t done, uint64_t all) {
-        progress.show(
-            fmt::format("simulating {} {} of {} seeds", progress_bar(done, all), done, all));
-      };
-    }
-    outcome = run_seeds(*options, std::max(1u, std::thread::hardware_concurrency()));
-  }
+// One kind of programs, from their first seed to their last.
+Status simulate_seeds(const Flags& flags, sim::SimOptions options) {
+  const Result<sim::SimOutcome> outcome = run_watched(options);
   if (!outcome) return outcome.error();
-
   if (flags.json != "-") {
-    if (Status status = report::write_file("-", describe(*options, *outcome)); !status)
+    if (Status status = report::write_file("-", describe(options, *outcome)); !status)
       return status;
   }
   if (!flags.json.empty()) {
@@ -206,12 +201,51 @@ Status simulate(const Flags& flags) {
                                     outcome->violations.front().replay));
 }
 
+Status simulate_traces(const Flags& flags, sim::SimOptions options) {
+  if (flags.traces.size() > 1 && !flags.json.empty()) {
+    return usage_error("--json takes one trace at a time");
+  }
+  for (const std::string& path : flags.traces) {
+    const auto program = workload::load_trace(path);
+    if (!program) return program.error();
+    options.recorded = &*program;
+    options.recorded_name = path;
+    if (Status status = simulate_seeds(flags, options); !status) return status;
+  }
+  return {};
+}
+
+Status simulate(const Flags& flags) {
+  if (!flags.json.empty()) {
+    // What is read is not written.
+    const Status status = report::check_outputs({{"--json", flags.json}}, flags.traces);
+    if (!status) return status;
+  }
+  if (flags.hits && !flags.traces.empty()) {
+    return show_trace_hits(flags.traces, flags.platform.empty() ? kFirstPlatform : flags.platform,
+                           flags.json);
+  }
+  if (flags.hits || flags.steps) {
+    const auto platforms =
+        flags.platform.empty() ? platform_names() : std::vector<std::string>{flags.platform};
+    return show_sim_table(flags.hits ? SimTable::hits : SimTable::steps, platforms, flags.json);
+  }
+  const auto options = plan(flags);
+  if (!options) return options.error();
+  return flags.traces.empty() ? simulate_seeds(flags, *options) : simulate_traces(flags, *options);
+}
+
 }  // namespace
 
 void add_sim(CLI::App& root, Invocation& invocation) {
   auto* command = root.add_subcommand(
       "sim", "Run the core in a simulated machine, seed by seed, and look for broken promises");
   auto flags = std::make_shared<Flags>();
+  auto* traces = command->add_option(
+      "traces", flags->traces,
+      "Recorded programs (sealane record) instead of made ones: seed 0 is as it was recorded, all "
+      "others are disturbed");
+  traces->type_name("TRACE");
   auto* seed = command->add_option("--seed", flags->seed, "Only this seed")->type_name("N");
   command->add_option("--seeds", flags->seeds, "From the first to the last, included [0..100]")
       ->type_name("A..B")
@@ -236,7 +270,8 @@ void add_sim(CLI::App& root, Invocation& invocation) {
   command->add_flag("--alone", flags->alone,
                     "Do not run each program under stock too, for comparison: a third of the time");
   auto* hits = command->add_flag("--hits", flags->hits,
-                                 "No seeds: how often the copies of each pattern are foreseen");
+                                 "No seeds: how often the copies of each pattern, or trace, are "
+                                 "foreseen");
   auto* steps = command->add_flag(
       "--steps", flags->steps, "No seeds: what each step from stock to sealane buys, per pattern");
   for (const char* name :
@@ -245,6 +280,9 @@ void add_sim(CLI::App& root, Invocation& invocation) {
     steps->excludes(command->get_option(name));
   }
   steps->excludes(hits);
+  for (const char* name : {"--ops", "--mode", "--steps"}) {
+    traces->excludes(command->get_option(name));
+  }
   add_output(*command, "--json", flags->json,
              "Write results for programs, of tables a list; - is stdout, no text");
   command->footer(
@@ -253,6 +291,7 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       "  sealane sim --seeds 0..2000 --mode swarm\n"
       "  sealane sim --seeds 0..200 --break stale\n"
       "  sealane sim --steps --platform h100-tdx\n"
+      "  sealane sim --hits program.trace\n"
       "  sealane sim --seed 17 --ops 500 --policy pipellm --json -");
   command->callback(
       [flags, &invocation] { invocation.job = [flags] { return simulate(*flags); }; });

@@ -18,4 +18,8 @@ enum class SimTable { hits, steps };
 Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
                       const std::string& json);
 
+// `sealane sim --hits TRACE...`: of each recorded program, end to end and by each predictor alone.
+Status show_trace_hits(const std::vector<std::string>& traces, const std::string& platform,
+                       const std::string& json);
+
 }  // namespace sealane::cli

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/programs.h"
+#include "sim/recorded.h"
 
 namespace sealane::sim {
 namespace {
@@ -53,8 +54,12 @@ constexpr std::array<ModeName, 3> kModes{
     {{"swarm", Mode::swarm}, {"serve", Mode::serve}, {"adversarial", Mode::adversarial}}};
 
 std::string replay_command(const SimOptions& options, uint64_t seed) {
-  std::string command = fmt::format("sealane sim --seed {} --ops {} --mode {} --policy {}", seed,
-                                    options.ops, to_string(options.mode), options.policy);
+  std::string command =
+      options.recorded != nullptr
+          ? fmt::format("sealane sim {} --seed {} --policy {}", options.recorded_name, seed,
+                        options.policy)
+          : fmt::format("sealane sim --seed {} --ops {} --mode {} --policy {}", seed, options.ops,
+                        to_string(options.mode), options.policy);
   if (!options.platform_name.empty()) command += " --platform " + options.platform_name;
   if (!options.break_rule.empty()) command += " --break " + options.break_rule;
   return command;
@@ -150,7 +155,9 @@ Result<SimOutcome> run(const SimOptions& options) {
   SimOutcome outcome;
   const uint64_t seeds = options.last_seed - options.first_seed + 1;
   for (uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
-    Case made = make_case(options.mode, seed, options.ops, options.platform);
+    Case made = options.recorded != nullptr
+                    ? make_recorded_case(*options.recorded, seed, options.platform)
+                    : make_case(options.mode, seed, options.ops, options.platform);
     made.setup.policy = *policy;
     made.setup.rules = rules;
     Outcome one = simulate(made.program, made.setup);

@@ -144,6 +144,9 @@ struct SimOptions {
   uint64_t last_seed = 0;  // included
   uint64_t ops = 2000;     // per seed
   Mode mode = Mode::swarm;
+  // Instead of programs made from seeds: this one, recorded (recorded.h), by this name.
+  const workload::Program* recorded = nullptr;
+  std::string recorded_name;
   std::string policy = "speculate";  // the one with the most rules to break
   std::string break_rule;            // empty: none
   bool compare_stock = true;         // run every program under `stock` too

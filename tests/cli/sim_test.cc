@@ -53,6 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{
             "policy", {"--policy", "fast"}, "there are: off, stock, parallel, pipellm, sealane"},
         WrongUse{"rule", {"--break", "stael"}, "did you mean 'stale'?"},
+        WrongUse{"trace_and_ops", {"a.trace", "--ops", "9"}, "--ops"},
+        WrongUse{"no_trace", {"none.trace"}, "none.trace"},
         WrongUse{"platform", {"--platform", "tpu"}, "unknown platform 'tpu'; there are: b200-t"},
         WrongUse{"platform_file", {"--platform", "./none.toml"}, "./none.toml: cannot be read"}),
     [](const auto& tested) { return tested.param.name; });
@@ -102,6 +104,47 @@ TEST(CliSim, AViolationCanBeReplayed) {
   EXPECT_EQ(again.exit_code, 1);
   const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   EXPECT_EQ(first_line(again.out), first_line(result.out));
+}
+
+std::string trace() { return SEALANE_SOURCE_DIR "/tests/traces/peft.trace"; }
+
+TEST(CliSim, PlaysARecordedProgram) {
+  const ProgramResult result = sim({trace(), "--seeds", "0..3"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("SIMULATED: 4 seeds of " + trace()), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("  violations            0\n"), std::string::npos) << result.out;
+}
+
+// What real engines do needs the rules: each that is turned off is noticed, and the command that
+// shows it again names the recording.
+TEST(CliSim, ARecordedProgramFindsBrokenRules) {
+  for (const char* rule : {"order", "gate", "iv-once", "rotation"}) {
+    const ProgramResult result = sim({trace(), "--seeds", "0..20", "--alone", "--break", rule});
+    EXPECT_EQ(result.exit_code, 1) << rule;
+    EXPECT_NE(result.out.find("Replay: sealane sim " + trace() + " --seed "), std::string::npos)
+        << result.out;
+  }
+}
+
+TEST(CliSim, SaysHowOftenARecordedProgramsCopiesAreForeseen) {
+  const ProgramResult json = sim({"--hits", trace(), "--json", "-"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto found = nlohmann::json::parse(json.out)["traces"][0];
+  EXPECT_EQ(found["trace"], "peft");
+  EXPECT_GT(found["tournament"], 0.5);
+  EXPECT_EQ(found["predictors"].size(), 8u);
+  EXPECT_TRUE(found["predictors"].contains("repetition-by-size"));
+  const ProgramResult text = sim({"--hits", trace()});
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(CliSim, DoesNotWriteOverWhatItReads) {
+  for (const char* table : {"--alone", "--hits"}) {
+    const ProgramResult result = sim({table, trace(), "--json", trace()});
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_TRUE(std::filesystem::file_size(trace()) > 1000);
+  }
 }
 
 TEST(CliSim, AnUnwritableJsonPathIsToldBeforeAnyWork) {

@@ -63,7 +63,7 @@ std::vector<Words> quick_commands() {
 
 // What is not: it takes seconds (tables of theirs are report::Table's, too), prints nothing but
 // names of files, or prints what `run --stats` does.
-const std::set<std::string> kNotWalked = {"validate", "bench ptx", "trial",
+const std::set<std::string> kNotWalked = {"validate", "bench ptx", "bench engines", "trial",
                                           "report",   "keygen",    "attach"};
 
 // What prints no figures, or (a program's stdout is its own) has --stats.

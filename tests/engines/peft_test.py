@@ -31,6 +31,21 @@ def train(model, tokens):
     return losses
 
 
+def stream_base_weights(model):
+    """They stay on the host; adapters and buffers live on the device."""
+    for name, module in model.named_modules():
+        if "lora_" in name or not list(module.parameters(recurse=False)):
+            continue
+        attach_align_device_hook(module, execution_device=torch.device("cuda", 0), offload=True,
+                                 weights_map={k: v.data for k, v in module.named_parameters(recurse=False)})
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.cuda()
+    for module in model.modules():
+        for key, buffer in module._buffers.items():
+            module._buffers[key] = buffer.cuda() if buffer is not None else None
+
+
 class Lora(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -47,17 +62,7 @@ class Lora(unittest.TestCase):
 
     def test_base_weights_streamed(self):
         model = make_adapted()
-        for name, module in model.named_modules():
-            if "lora_" in name or not list(module.parameters(recurse=False)):
-                continue
-            attach_align_device_hook(module, execution_device=torch.device("cuda", 0), offload=True,
-                                     weights_map={k: v.data for k, v in module.named_parameters(recurse=False)})
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                parameter.data = parameter.data.cuda()
-        for module in model.modules():
-            for key, buffer in module._buffers.items():
-                module._buffers[key] = buffer.cuda() if buffer is not None else None
+        stream_base_weights(model)
         self.check(train(model, self.tokens.cuda()))
 
 

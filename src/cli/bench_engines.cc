@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sealane bench engines`: the engines that `make engines` installed, on the emulated GPU, without
+// CC mode, with it as shipped, and under our policies; and what they copy. Each engine's program is
+// in examples/engines.
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/copy_rounds.h"
+#include "bench/engine_report.h"
+#include "bench/scratch.h"
+#include "cli/bench.h"
+#include "cli/choose.h"
+#include "cli/copy_sizes.h"
+#include "cli/number.h"
+#include "cli/output_option.h"
+#include "cli/progress.h"
+#include "cli/run_environment.h"
+#include "report/output.h"
+
+namespace sealane::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> engines;
+  std::vector<std::string> policies;
+  std::string platform = "h100-tdx";
+  std::string dilation;
+  std::string python;
+  std::string traces;
+  size_t rounds = 3;
+  bool quick = false;
+  std::string json;
+};
+
+// As `sealane run --compute-capability 12.0` would: what PyTorch's wheels have code for.
+Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting,
+                                               const bench::CopyExample& /*engine*/,
+                                               const bench::CopyPolicy& policy,
+                                               const bench::CopyFiles& files) {
+  RunOptions options;
+  options.truth = files.truth;
+  options.emulate = true;
+  options.platform = setting.platform;
+  options.enable = policy.enable;
+  options.policy = policy.policy;
+  options.stats = files.counters;
+  if (policy.recorded) options.record = files.trace;
+  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
+  options.set("SEALANE_EMU_DILATION", setting.dilation);
+  options.set("SEALANE_EMU_COMPUTE_CAPABILITY", "12.0");
+  options.set("SEALANE_EMU_MEMORY", "2G");
+  auto environment = environment_for(options);
+  if (!environment) return environment.error();
+  environment->emplace_back("PYTHONDONTWRITEBYTECODE", "1");
+  environment->emplace_back("HF_HUB_OFFLINE", "1");  // models are made in code
+  return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
+}
+
+// The interpreter of `make engines`, unless another one was named.
+Result<std::string> find_python(const Flags& flags) {
+  const std::string asked = flags.python;
+  if (!asked.empty()) {
+    if (access(asked.c_str(), X_OK) == 0) return std::filesystem::absolute(asked).string();
+    return usage_error(fmt::format("--python: {} cannot be run", asked));
+  }
+  const auto found = directory_of("PyTorch and the engines", "python", {"engines/venv/bin"});
+  if (found) return *found + "/python";
+  return io_error(
+      "no engines here: `make engines` installs them (docs/engines.md), or name an "
+      "interpreter that has them with --python");
+}
+
+Result<bench::CopySizes> record(const bench::CopyExample& engine, const bench::CopySetting& setting,
+                                const Flags& flags) {
+  const auto run = bench::run_copy_example(engine, bench::recording(), setting);
+  if (!run) return run.error();
+  const std::string trace = bench::files_of(engine, bench::recording(), setting).trace;
+  if (!flags.traces.empty()) {
+    std::error_code error;
+    const std::string kept = flags.traces + "/" + engine.name + ".trace";
+    std::filesystem::copy_file(trace, kept, std::filesystem::copy_options::overwrite_existing,
+                               error);
+    if (error) return io_error(fmt::format("cannot write {}: {}", kept, error.message()));
+  }
+  return sizes_of_trace(trace);
+}
+
+Status check_flags(const Flags& flags) {
+  if (!flags.traces.empty() && !std::filesystem::is_directory(flags.traces)) {
+    return usage_error(fmt::format("--traces: {} is not a directory", flags.traces));
+  }
+  return flags.json.empty() ? Status{} : report::check_writable(flags.json);
+}
+
+// Every engine once, written down, then the rounds.
+Result<bench::EngineReport> measure(const Flags& flags,
+                                    const std::vector<const bench::CopyExample*>& engines,
+                                    const std::vector<const bench::CopyPolicy*>& policies,
+                                    const bench::CopySetting& setting) {
+  bench::EngineReport report;
+  report.measured.platform = flags.platform;
+  const Progress progress;
+  for (const bench::CopyExample* engine : engines) {
+    progress.show(fmt::format("recording {}", engine->name));
+    auto sizes = record(*engine, setting, flags);
+    if (!sizes) return sizes.error();
+    report.sizes.push_back(*std::move(sizes));
+    for (const bench::CopyPolicy* policy : policies) {
+      report.measured.rows.push_back({{engine, ""}, policy, {}});
+    }
+  }
+  const auto rounds =
+      bench::run_rounds(report.measured.rows, setting, {flags.quick ? 1 : flags.rounds, 0},
+                        [&](const std::string& text) { progress.show(text); });
+  if (!rounds) return rounds.error();
+  report.measured.rounds = *rounds;
+  return report;
+}
+
+Status bench_engines(const Flags& flags) {
+  if (Status status = check_flags(flags); !status) return status;
+  const auto python = find_python(flags);
+  if (!python) return python.error();
+  const auto programs =
+      directory_of("the engines' programs", "run.py",
+                   {"examples/engines", SEALANE_LIBDIR "/sealane/examples/engines"});
+  if (!programs) return programs.error();
+  const auto all = bench::engines(*python, *programs);
+  const auto all_policies = bench::engine_policies();
+  const auto engines = choose(all, flags.engines, "engine");
+  if (!engines) return engines.error();
+  const auto policies = choose(all_policies, flags.policies, "policy");
+  if (!policies) return policies.error();
+
+  const bench::Scratch scratch;
+  if (scratch.path().empty()) return io_error("cannot make a temporary directory");
+  const bench::CopySetting setting = {{}, scratch.path(), flags.platform, flags.dilation,
+                                      {}, &run_under};
+  const auto report = measure(flags, *engines, *policies, setting);
+  if (!report) return report.error();
+  if (flags.json != "-") {
+    if (Status status = report::write_file("-", bench::engine_tables(*report)); !status)
+      return status;
+  }
+  if (flags.json.empty()) return {};
+  return report::write_json(flags.json, bench::engine_json(*report));
+}
+
+}  // namespace
+
+void add_bench_engines(CLI::App& bench, Invocation& invocation) {
+  auto flags = std::make_shared<Flags>();
+  auto* command =
+      bench.add_subcommand("engines", "PyTorch's engines on the emulated GPU, policy by policy");
+  command->add_option("--engines", flags->engines, "Which, comma-separated [all]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command->add_option("--policies", flags->policies, "Which, comma-separated [all]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command->add_option("--platform", flags->platform, "The modelled machine [h100-tdx]")
+      ->type_name("P");
+  command
+      ->add_option("--dilation", flags->dilation,
+                   "A modelled second takes K real ones [40 / cores]")
+      ->type_name("K")
+      ->check(whole_number(1, 10000));
+  auto* rounds =
+      command->add_option("--rounds", flags->rounds, "Of all engines under all policies [3]")
+          ->type_name("N")
+          ->check(whole_number(1, 1000));
+  command->add_flag("--quick", flags->quick, "One round: 15 minutes at most on two cores")
+      ->excludes(rounds);
+  command
+      ->add_option("--python", flags->python,
+                   "The interpreter that has the engines [of `make engines`]")
+      ->type_name("FILE");
+  command->add_option("--traces", flags->traces, "Keep what was recorded in this directory")
+      ->type_name("DIR");
+  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
+  command->footer(
+      "Engines: transformers (weights offloaded by Accelerate), transformers-kv (its\n"
+      "offloaded KV cache), peft (LoRA, base weights offloaded), flexgen.\n"
+      "Examples:\n"
+      "  sealane bench engines --quick\n"
+      "  sealane bench engines --engines transformers --policies off,stock,sealane\n"
+      "\n"
+      "Times are device time on the emulated GPU; docs/engines.md has the details.");
+  command->callback(
+      [flags, &invocation] { invocation.job = [flags] { return bench_engines(*flags); }; });
+}
+
+}  // namespace sealane::cli

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does `sealane bench engines` measure what it says, in the shape others read? The interpreter is a
+// stand-in here, so that this needs no engines: tests/engines runs the real ones.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "watch/e2e.h"
+
+namespace sealane::test {
+namespace {
+
+using nlohmann::json;
+
+// Answers as examples/engines/run.py does; copies as an example of ours does, which tells its own
+// figures. `answer` is a line of shell that sets $hash.
+std::string stand_in(const Scratch& scratch, const std::string& answer) {
+  const std::string file = scratch.file("python");
+  std::ofstream out(file);
+  out << "#!/bin/sh\n"
+         "for word in \"$@\"; do last=$word; done\n"  // --json FILE
+      << answer << "\n"
+      << example("decode_loop") << " --steps 8 --json \"$last.own\" || exit 1\n"
+      << "echo '{\"total_s\":0.01,\"tokens_per_s\":7,\"hash\":\"'$hash'\",\"about\":\"Engine "
+         "1.0\"}' "
+         ">\"$last\"\n";
+  out.close();
+  chmod(file.c_str(), 0700);
+  return file;
+}
+
+TEST(BenchEngines, MeasuresEveryPolicyAndCountsCopiesBySize) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"bench", "engines"}, {"--engines", "flexgen", "--quick", "--python",
+                                     stand_in(scratch, "hash=same"), "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json found = json::parse(run.out);
+  std::vector<std::string> policies;
+  for (const json& row : found["rows"]) {
+    policies.push_back(row["policy"]);
+    EXPECT_EQ(row["engine"], "flexgen");
+    EXPECT_EQ(row["versions"], "Engine 1.0");
+    EXPECT_GT(row["copies"], 0);
+    EXPECT_GE(row["waits_s"], 0);
+  }
+  EXPECT_EQ(policies,
+            (std::vector<std::string>{"off", "stock", "parallel", "sealane", "speculate"}));
+  uint64_t copies = 0;
+  for (const json& row : found["sizes"]) copies += row["copies"].get<uint64_t>();
+  EXPECT_EQ(found["sizes"].size(), 10u);
+  EXPECT_GT(copies, 0u);
+}
+
+TEST(BenchEngines, FitsATerminal) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"bench", "engines"}, {"--engines", "peft", "--policies", "off,stock,sealane",
+                                     "--rounds", "1", "--python", stand_in(scratch, "hash=same")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("\npeft: Engine 1.0\npolicy "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("\ncopies of "), std::string::npos) << run.out;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(BenchEngines, OtherTokensAreAnError) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"bench", "engines"}, {"--engines", "flexgen", "--policies", "off,stock", "--quick",
+                                     "--python", stand_in(scratch, "hash=$SEALANE_EMU_CC")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.err.find("computed something else"), std::string::npos) << run.err;
+}
+
+TEST(BenchEngines, KeepsWhatItRecorded) {
+  const Scratch scratch;
+  const ProgramResult run = sealane(
+      {"bench", "engines"}, {"--engines", "flexgen", "--policies", "off", "--quick", "--traces",
+                             scratch.file(""), "--python", stand_in(scratch, "hash=same")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::ifstream trace(scratch.file("flexgen.trace"));
+  std::string first;
+  std::getline(trace, first);
+  EXPECT_EQ(first, "sealane-trace 1");
+}
+
+TEST(BenchEngines, SaysWhatIsMissing) {
+  const ProgramResult engine =
+      sealane({"bench", "engines"}, {"--engines", "flexgem", "--python", "/bin/true"});
+  EXPECT_EQ(engine.exit_code, 2);
+  EXPECT_NE(engine.err.find("flexgen"), std::string::npos) << engine.err;
+  const ProgramResult python = sealane({"bench", "engines"}, {"--python", "/nowhere/python"});
+  EXPECT_EQ(python.exit_code, 2);
+  EXPECT_NE(python.err.find("/nowhere/python"), std::string::npos) << python.err;
+}
+
+}  // namespace
+}  // namespace sealane::test
