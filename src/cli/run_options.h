@@ -84,7 +84,7 @@ struct RunOptions {
       {"--check",
        "SEALANE_EMU_CHECK",
        "memory,races",
-       "Say what device code does wrong with shared memory",
+       "Say what device code does wrong with memory",
        {}},
       {"--machine-code",
        "SEALANE_EMU_MACHINE_CODE",

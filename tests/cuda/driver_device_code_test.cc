@@ -149,6 +149,34 @@ TEST_F(DriverDeviceCode, ABufferOfArgumentsMayBeShorterThanTheParameters) {
   EXPECT_EQ(device.read(), ByteVector(4, 0xff));
 }
 
+// As on a GPU, where memory is given out in granules: NCCL loads 16 bytes of a buffer of 4.
+TEST_F(DriverDeviceCode, ABufferCanBeAccessedToTheEndOfItsGranule) {
+  if (std::getenv("SEALANE_EMU_CHECK") != nullptr) GTEST_SKIP() << "not where memory is checked";
+  CUdeviceptr small = 0;
+  CU_OK(cuMemAlloc(&small, 4));
+  CU_OK(launch(small, 128));
+  CU_OK(cuCtxSynchronize());
+  unsigned word = 0;
+  CU_OK(cuMemcpyDtoH(&word, small, 4));
+  EXPECT_EQ(word, 5u);
+  CU_OK(cuMemFree(small));
+}
+
+TEST_F(DriverDeviceCode, WhereMemoryIsCheckedABufferEndsWhereItEnds) {
+  if (std::getenv("SEALANE_EMU_CHECK") == nullptr) GTEST_SKIP() << "memory is not checked";
+  CUcontext own = nullptr;
+  CU_OK(cuCtxCreate(&own, nullptr, 0, device_));
+  CU_OK(cuModuleLoadData(&module_, kText));
+  CU_OK(cuModuleGetFunction(&triple_, module_, "triple"));
+  CUdeviceptr small = 0;
+  CU_OK(cuMemAlloc(&small, 4));
+  CU_OK(launch(small, 1));
+  CU_OK(cuCtxSynchronize());
+  CU_OK(launch(small, 2));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CU_OK(cuCtxDestroy(own));
+}
+
 TEST_F(DriverDeviceCode, AWildAccessFailsItsContextForGood) {
   CUcontext own = nullptr;
   CU_OK(cuCtxCreate(&own, nullptr, 0, device_));  // also makes it current

@@ -267,6 +267,17 @@ class DriverVirtualMemory : public DriverTest {
   size_t step_ = 0;
 };
 
+// NCCL asks for the granularity of host memory, and gives up where it gets an error; that the
+// memory itself cannot be made it takes in its stride.
+TEST_F(DriverVirtualMemory, HostMemoryHasAGranularityAndIsRefused) {
+  prop_.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  size_t step = 0;
+  CU_OK(cuMemGetAllocationGranularity(&step, &prop_, 0));
+  EXPECT_EQ(step, step_);
+  CUmemGenericAllocationHandle made = 0;
+  EXPECT_EQ(cuMemCreate(&made, step, &prop_, 0), CUDA_ERROR_NOT_SUPPORTED);
+}
+
 // As engines grow a segment: one range of addresses, memory mapped piece by piece.
 TEST_F(DriverVirtualMemory, PiecesOfMemoryBecomeOneRange) {
   CUdeviceptr base = 0;

@@ -338,6 +338,78 @@ DONE:
   }
 }
 
+// A warp that waits for another one's write, with what takes the lanes elsewhere inside its loop.
+constexpr const char* kWaiting = R"(.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .b32 back) look(.param .b64 at)
+{
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [at];
+  ld.volatile.global.u32 %r1, [%rd1];
+  st.param.b32 [back+0], %r1;
+  ret;
+}
+.visible .entry by_a_call(.param .u64 word)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [word];
+  mov.u32 %r1, %tid.x;
+  setp.ge.u32 %p1, %r1, 32;
+  @%p1 bra WRITE;
+LOOP:
+  { .param .b64 a; st.param.b64 [a+0], %rd1; .param .b32 b; call.uni (b), look, (a); ld.param.b32 %r2, [b+0]; }
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra LOOP;
+  ret;
+WRITE:
+  mov.u32 %r3, 1;
+  st.volatile.global.u32 [%rd1], %r3;
+  ret;
+}
+.visible .entry by_going_apart(.param .u64 word)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [word];
+  mov.u32 %r1, %tid.x;
+  setp.ge.u32 %p1, %r1, 32;
+  @%p1 bra WRITE;
+  and.b32 %r2, %r1, 1;
+  setp.eq.u32 %p2, %r2, 0;
+LOOP:
+  @%p2 bra EVEN;
+  ld.volatile.global.u32 %r3, [%rd1];
+  bra MEET;
+EVEN:
+  ld.volatile.global.u32 %r3, [%rd1];
+MEET:
+  setp.eq.u32 %p3, %r3, 0;
+  @%p3 bra LOOP;
+  ret;
+WRITE:
+  mov.u32 %r4, 1;
+  st.volatile.global.u32 [%rd1], %r4;
+  ret;
+}
+)";
+
+TEST(Turns, AreGivenUpByLoopsThatCallOrGoApart) {
+  for (const char* kernel : {"by_a_call", "by_going_apart"}) {
+    Program program(kWaiting);
+    ASSERT_EQ(program.error, "");
+    program.workers = 1;
+    const uint64_t word = program.buffer(std::vector<uint32_t>{0});
+    const Launched done = program.run(kernel, {{1, 1, 1}, {64, 1, 1}, 0}, word);
+    EXPECT_EQ(done.fault, Fault::none) << kernel << ": " << done.message;
+    EXPECT_EQ(program.values<uint32_t>(word, 1)[0], 1u) << kernel;
+  }
+}
+
 // Each thread's tid, the warp's size and the device's clock, in registers of 2, 4 and 8 bytes with
 // others beside them, for all lanes and for some.
 constexpr const char* kSpecials = R"(.version 8.0

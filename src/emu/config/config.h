@@ -71,7 +71,7 @@ struct Config {
   bool stale_views() const { return cc && !mapped_live; }
 
   int compute_capability = 90;
-  bool check_memory = false;  // shared memory of device code: reads before writes
+  bool check_memory = false;  // of device code: shared reads before writes, exact ends of buffers
   bool check_races = false;
   bool skip_machine_code = false;  // kernels without PTX do nothing
   int workers = 0;                 // threads that run device code; 0: one for each core

@@ -52,7 +52,7 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes, uint64_t owner, c
     if (room < needed) continue;
     gaps_.erase(gap);
     if (room > needed) gaps_[address + needed] = room - needed;
-    blocks_[address] = {address, bytes, owner, ++serial_, pool, false, false, 0};
+    blocks_[address] = {address, bytes, needed, owner, ++serial_, pool, false, false, 0};
     used_ += needed;
     return address;
   }
@@ -95,7 +95,7 @@ void DeviceMemory::release_owned(uint64_t owner) {
 }
 
 void DeviceMemory::recycle_locked(const Block& block) {
-  const uint64_t bytes = rounded(block.bytes);
+  const uint64_t bytes = block.room;
   used_ -= bytes;
   insert_gap(block.address, bytes);
   if (bytes < kWorthReturning) return;
@@ -135,17 +135,23 @@ void DeviceMemory::give_back(uint64_t bytes) {
 }
 
 std::optional<DeviceMemory::Block> DeviceMemory::find(uint64_t address) const {
+  auto block = find_room(address);
+  if (block && address - block->address >= block->bytes) block.reset();
+  return block;
+}
+
+std::optional<DeviceMemory::Block> DeviceMemory::find_room(uint64_t address) const {
   if (!contains(address)) {
     const auto there = beyond_ != nullptr ? beyond_->find(address) : std::nullopt;
     if (!there) return std::nullopt;
-    return Block{there->address, there->bytes, 0,    there->serial,
-                 nullptr,        false,        true, there->access};
+    return Block{there->address, there->bytes, there->bytes, 0, there->serial, nullptr,
+                 false,          true,         there->access};
   }
   const std::lock_guard lock(mutex_);
   auto after = blocks_.upper_bound(address);
   if (after == blocks_.begin()) return std::nullopt;
   const Block& block = std::prev(after)->second;
-  if (address - block.address >= block.bytes) return std::nullopt;
+  if (address - block.address >= block.room) return std::nullopt;
   return block;
 }
 

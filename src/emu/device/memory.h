@@ -26,6 +26,7 @@ class DeviceMemory {
   struct Block {
     uint64_t address = 0;
     uint64_t bytes = 0;   // as asked for
+    uint64_t room = 0;    // to the end of its last granule
     uint64_t owner = 0;   // a context's id; its blocks go with it
     uint64_t serial = 0;  // unlike an address, never used twice
     const void* pool = nullptr;
@@ -59,6 +60,9 @@ class DeviceMemory {
 
   bool contains(uint64_t address) const { return address - base_ < bytes_; }
   std::optional<Block> find(uint64_t address) const;  // the live block around an address
+  // The same as kernels see it: to the end of its last granule, as on a GPU. Device code loads
+  // whole vectors of buffers that hold less.
+  std::optional<Block> find_room(uint64_t address) const;
 
   // The bytes behind a range inside one live block, nullptr if it is not.
   uint8_t* translate(uint64_t address, uint64_t bytes) const;

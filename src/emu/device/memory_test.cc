@@ -30,6 +30,23 @@ TEST(DeviceMemory, TranslatesInsideABlockOnly) {
   EXPECT_EQ(memory.translate(*address, 1), nullptr);
 }
 
+TEST(DeviceMemory, ABlockHasRoomToTheEndOfItsGranule) {
+  const auto owned = DeviceMemory::create(1_MiB);
+  DeviceMemory& memory = **owned;
+  const auto address = memory.allocate(4, 1);
+  ASSERT_TRUE(address);
+  EXPECT_FALSE(memory.find(*address + 4));
+  const auto room = memory.find_room(*address + 511);
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->address, *address);
+  EXPECT_EQ(room->bytes, 4u);
+  EXPECT_EQ(room->room, 512u);
+  EXPECT_FALSE(memory.find_room(*address + 512));
+  EXPECT_TRUE(memory.release(*address));
+  EXPECT_FALSE(memory.find_room(*address));
+  EXPECT_EQ(memory.used_bytes(), 0u);
+}
+
 TEST(DeviceMemory, RetiredBlocksStayUntilTheyAreRecycled) {
   const auto owned = DeviceMemory::create(1_MiB);
   DeviceMemory& memory = **owned;

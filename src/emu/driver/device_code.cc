@@ -38,9 +38,10 @@ class ContextDevice : public ptx::Device {
   ptx::Window find(uint64_t address) override {
     if (const Gpu* gpu = driver_.gpu_of(address)) {
       if (!may_reach(driver_, context_, *gpu, address)) return {};
-      const auto block = gpu->memory.find(address);
+      const auto block = gpu->memory.find_room(address);
       if (!block) return {};
-      return {block->address, block->bytes, gpu->memory.translate(block->address, block->bytes)};
+      const uint64_t bytes = config()->check_memory ? block->bytes : block->room;
+      return {block->address, bytes, gpu->memory.translate(block->address, block->bytes)};
     }
     const auto range = driver_.host.find(address);
     if (!range) return {};

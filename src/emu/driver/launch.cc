@@ -61,7 +61,7 @@ double cost_ns(const Frame& frame, bool cc) {
 // memory to the context's peers.
 bool may_reach(Driver& d, const Context& context, const Gpu& gpu, uint64_t address) {
   if (&gpu == &context.gpu() && gpu.memory.contains(address)) return true;
-  const auto block = gpu.memory.find(address);
+  const auto block = gpu.memory.find_room(address);
   if (block && block->mapped) return (block->access >> context.gpu().ordinal & 1) != 0;
   if (!block || block->pool == nullptr) return context.reaches(gpu);
   const auto pool = d.pools.find(static_cast<CUmemoryPool>(const_cast<void*>(block->pool)));

@@ -62,9 +62,13 @@ void await_devices(Driver& d) {
 EMU_API cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                       unsigned option) {
   return guarded([&](Driver& d) {
-    Gpu* gpu = nullptr;
     if (granularity == nullptr || option > 1) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult sane = check(d, prop, gpu);
+    // Host memory cannot be made here, but has a granularity: programs ask for it first and take
+    // another way when making it fails.
+    Gpu* gpu = nullptr;
+    const bool host = prop != nullptr && prop->location.type > CU_MEM_LOCATION_TYPE_DEVICE &&
+                      prop->location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    const CUresult sane = host ? CUDA_SUCCESS : check(d, prop, gpu);
     if (sane == CUDA_SUCCESS) *granularity = VirtualMemory::kGranule;
     return sane;
   });

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ptx/exec/access.h"
 #include "ptx/exec/grid.h"
 #include "ptx/exec/handlers.h"
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "ptx/exec/access.h"
 #include "ptx/exec/grid.h"
 #include "ptx/exec/handlers.h"
 

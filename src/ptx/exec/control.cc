@@ -29,10 +29,10 @@ Flow op_branch_table(Warp& w, const Instr& in, uint32_t mask) {
   for (unsigned i = 0; i < kLanes; ++i) same |= uint32_t{index[i] == wanted} << i;
   same &= mask;
   if (const uint32_t rest = mask & ~same; rest != 0) {
-    w.groups.push_back({rest, w.pc, w.frame, -1, 0, w.turns});
+    w.groups.push_back({rest, w.pc, w.frame, -1, 0, w.turns, w.patience});
   }
   if (const uint32_t off = w.mask & ~mask; off != 0) {
-    w.groups.push_back({off, w.pc + 1, w.frame, -1, 0, w.turns});
+    w.groups.push_back({off, w.pc + 1, w.frame, -1, 0, w.turns, w.patience});
   }
   w.mask = same;
   return split_branch(w, same, static_cast<uint32_t>(w.kernel->lists[in.list + wanted]));
@@ -54,7 +54,7 @@ Flow op_call_address(Warp& w, const Instr& in, uint32_t mask) {
   for (unsigned i = 0; i < kLanes; ++i) same |= uint32_t{target[i] == wanted} << i;
   same &= mask;
   if (const uint32_t rest = mask & ~same; rest != 0) {
-    w.groups.push_back({rest, w.pc, w.frame, -1, 0, w.turns});
+    w.groups.push_back({rest, w.pc, w.frame, -1, 0, w.turns, w.patience});
     w.mask &= ~rest;
   }
   return call_function(w, in, same, *w.kernel->functions[found->second]);

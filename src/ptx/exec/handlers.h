@@ -66,7 +66,7 @@ enum class Special : uint8_t {
   one,
 };
 
-// memory.cc, atomic.cc
+// memory.cc, address.cc, atomic.cc
 Flow op_load(Warp&, const Instr&, uint32_t);
 Flow op_store(Warp&, const Instr&, uint32_t);
 Flow op_load_parameter(Warp&, const Instr&, uint32_t);  // imm: offset in the launch's buffer
@@ -80,11 +80,6 @@ Flow op_copy_async(Warp&, const Instr&,
 Flow op_atomic(Warp&, const Instr&, uint32_t);  // mode: AtomicOp; signs: no result
 
 enum class AtomicOp : uint8_t { add, min, max, inc, dec, and_, or_, xor_, exch, cas };
-
-// The bytes of one lane's access, nullptr after the grid has failed.
-uint8_t* lane_memory(Warp&, const Instr&, unsigned lane, Space space, uint64_t address,
-                     uint32_t bytes);
-void lane_addresses(const Warp&, const Instr&, uint64_t* out);
 
 // together.cc
 Flow op_shuffle(Warp&, const Instr&, uint32_t);  // mode: 0 up, 1 down, 2 bfly, 3 idx

@@ -1,58 +1,19 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads and stores. The lanes' addresses are looked at together first: all the same, or one behind
-// the other, is one access of the host. Memory may be written by other workers, other GPUs and the
-// host meanwhile, as on a GPU: that is the program's business, so tsan does not watch.
+// Loads and stores, by rows, single places or lanes as their addresses allow (access.h).
+//
+// Each is called by the worker that runs the warp's block.
 
-#include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 
+#include "ptx/exec/access.h"
 #include "ptx/exec/grid.h"
 #include "ptx/exec/handlers.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define SEALANE_UNWATCHED __attribute__((no_sanitize_thread))
-#else
-#define SEALANE_UNWATCHED
-#endif
-
 namespace sealane::ptx {
 namespace {
-
-// How the lanes of a mask access memory.
-struct Pattern {
-  uint64_t addresses[kLanes];
-  unsigned first = 0;  // lane
-  unsigned last = 0;
-  bool same = false;
-  bool row = false;  // one behind the other, `stride` apart
-};
-
-void classify(Pattern& p, uint32_t mask, uint32_t stride) {
-  p.first = static_cast<unsigned>(std::countr_zero(mask));
-  p.last = 31 - static_cast<unsigned>(std::countl_zero(mask));
-  const uint64_t start = p.addresses[p.first];
-  const uint64_t base = start - uint64_t{p.first} * stride;
-  uint64_t unlike = 0;
-  uint64_t apart = 0;
-  for (unsigned i = 0; i < kLanes; ++i) {
-    const uint64_t active = 0 - static_cast<uint64_t>(mask >> i & 1);
-    unlike |= (p.addresses[i] ^ start) & active;
-    apart |= (p.addresses[i] ^ (base + uint64_t{i} * stride)) & active;
-  }
-  p.same = unlike == 0;
-  p.row = apart == 0;
-}
-
-bool fail_access(Warp& w, const Instr& in, unsigned lane, Fault fault, uint64_t address) {
-  w.grid->fail(fault, w, &in, 1u << lane,
-               fault == Fault::misaligned_address ? "misaligned access" : "access out of bounds",
-               &address);
-  return false;
-}
 
 uint64_t read_element(const uint8_t* at, uint32_t bytes, bool sign) {
   uint64_t bits = 0;
@@ -176,68 +137,6 @@ StoreRow row_storer(const Instr& in, uint32_t mask) {
   return nullptr;
 }
 
-// The space all lanes mean, and their addresses within it, if a generic access has one.
-Space common_space(Pattern& p, const Instr& in, uint32_t mask) {
-  if (in.space != Space::generic) return in.space;
-  const uint64_t window = p.addresses[std::countr_zero(mask)] >> 48;
-  for (uint32_t left = mask; left != 0; left &= left - 1) {
-    if (p.addresses[std::countr_zero(left)] >> 48 != window) return Space::generic;
-  }
-  if (window == 0) return Space::global;
-  const Space space = window == kSharedWindow >> 48  ? Space::shared
-                      : window == kLocalWindow >> 48 ? Space::local
-                                                     : Space::generic;
-  if (space == Space::generic) return space;
-  for (uint64_t& address : p.addresses) address &= (uint64_t{1} << 48) - 1;
-  return space;
-}
-
-// Where a row or a single place is in one piece, nullptr: look at each lane.
-uint8_t* together(Warp& w, const Pattern& p, Space space, uint32_t bytes) {
-  const uint64_t start = p.addresses[p.first];
-  const uint64_t span = p.same ? bytes : uint64_t{p.last - p.first + 1} * bytes;
-  if (!p.same && !p.row) return nullptr;
-  if ((start & (bytes - 1)) != 0) return nullptr;
-  if (space == Space::shared) {
-    const uint64_t size = w.block->shared.size();
-    return start < size && span <= size - start ? w.block->shared.data() + start : nullptr;
-  }
-  if (space == Space::global || space == Space::constant) return w.block->global(start, span);
-  return nullptr;
-}
-
-// Lanes' places in one piece of memory that all of them are inside of: lane i's is at
-// base + addresses[i] + i * lane_bytes.
-struct Spread {
-  bool found = false;
-  uintptr_t base = 0;  // a number: it may lie outside of any memory
-  size_t lane_bytes = 0;
-
-  uint8_t* at(uint64_t address, unsigned lane) const {
-    return reinterpret_cast<uint8_t*>(base + address + lane * lane_bytes);
-  }
-};
-
-Spread spread(Warp& w, const Pattern& p, Space space, uint32_t mask, uint32_t bytes) {
-  uint64_t low = UINT64_MAX, high = 0, bits = 0;
-  for (uint32_t left = mask; left != 0; left &= left - 1) {
-    const uint64_t address = p.addresses[std::countr_zero(left)];
-    low = std::min(low, address);
-    high = std::max(high, address);
-    bits |= address;
-  }
-  if ((bits & (bytes - 1)) != 0 || high > UINT64_MAX - bytes) return {};
-  if (space == Space::shared && high + bytes <= w.block->shared.size()) {
-    return {true, reinterpret_cast<uintptr_t>(w.block->shared.data()), 0};
-  }
-  if (space == Space::local && high + bytes <= w.stack_bytes) {
-    return {true, reinterpret_cast<uintptr_t>(w.stack), w.stack_bytes};
-  }
-  if (space != Space::global && space != Space::constant) return {};
-  uint8_t* memory = w.block->global(low, high + bytes - low);
-  return {memory != nullptr, reinterpret_cast<uintptr_t>(memory) - low, 0};
-}
-
 template <typename T>
 SEALANE_UNWATCHED void gather(T* d, const Pattern& p, const Spread& s, size_t offset,
                               uint32_t mask) {
@@ -327,66 +226,6 @@ Flow store_vectors(Warp& w, const Instr& in, const Pattern& p, Space space, uint
 }
 
 }  // namespace
-
-void lane_addresses(const Warp& w, const Instr& in, uint64_t* out) {
-  const auto offset = static_cast<uint64_t>(in.imm) + (in.flag ? w.frame->stack_base : 0);
-  if (in.a_bytes == 8) {
-    const uint64_t* a = w.from<uint64_t>(in.a);
-    for (unsigned i = 0; i < kLanes; ++i) out[i] = a[i] + offset;
-  } else {
-    const uint32_t* a = w.from<uint32_t>(in.a);
-    for (unsigned i = 0; i < kLanes; ++i) out[i] = static_cast<uint32_t>(a[i] + offset);
-  }
-}
-
-uint8_t* lane_memory(Warp& w, const Instr& in, unsigned lane, Space space, uint64_t address,
-                     uint32_t bytes) {
-  const uint64_t asked = address;
-  if (space == Space::generic) {
-    const uint64_t window = address >> 48;
-    const uint64_t inside = address & ((uint64_t{1} << 48) - 1);
-    if (window == 0) space = Space::global;
-    if (window == kSharedWindow >> 48) space = Space::shared, address = inside;
-    if (window == kLocalWindow >> 48) space = Space::local, address = inside;
-    if (window == kParamWindow >> 48) space = Space::param, address = inside;
-  }
-  uint8_t* memory = nullptr;
-  uint64_t size = 0;
-  switch (space) {
-    case Space::shared:
-      size = w.block->shared.size();
-      memory = w.block->shared.data();
-      break;
-    case Space::local:
-      size = w.stack_bytes;
-      memory = w.stack + size_t{lane} * w.stack_bytes;
-      break;
-    case Space::param:
-      size = w.grid->parameters.size();
-      memory = w.grid->parameters.data();
-      break;
-    case Space::global:
-    case Space::constant:
-      if ((address & (std::min(bytes, 16u) - 1)) != 0) {
-        fail_access(w, in, lane, Fault::misaligned_address, asked);
-        return nullptr;
-      }
-      if (uint8_t* found = w.block->global(address, bytes)) return found;
-      fail_access(w, in, lane, Fault::illegal_address, asked);
-      return nullptr;
-    default:
-      break;
-  }
-  if (size < bytes || address > size - bytes) {
-    fail_access(w, in, lane, Fault::illegal_address, asked);
-    return nullptr;
-  }
-  if ((address & (std::min(bytes, 16u) - 1)) != 0) {
-    fail_access(w, in, lane, Fault::misaligned_address, asked);
-    return nullptr;
-  }
-  return memory + address;
-}
 
 SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
   Pattern p;
@@ -489,86 +328,6 @@ Flow op_load_parameter(Warp& w, const Instr& in, uint32_t mask) {
   const uint8_t* memory = w.grid->parameters.data() + in.imm;
   for (unsigned k = 0; k < in.count; ++k) {
     load_same(w, in, part(w, in, k), memory + k * in.bytes, mask);
-  }
-  return Flow::next;
-}
-
-Flow op_local_address(Warp& w, const Instr& in, uint32_t mask) {
-  const uint64_t address = w.frame->stack_base + static_cast<uint64_t>(in.imm);
-  if (in.d_bytes == 8)
-    broadcast(w.to<uint64_t>(in.d), address, mask);
-  else
-    broadcast(w.to<uint32_t>(in.d), address, mask);
-  return Flow::next;
-}
-
-namespace {
-template <typename Fn>
-Flow map_addresses(Warp& w, const Instr& in, uint32_t mask, Fn fn) {
-  if (mask == kAllLanes && in.a_bytes == 8 && in.d_bytes == 8) {
-    const uint64_t* a = w.from<uint64_t>(in.a);
-    uint64_t* d = w.to<uint64_t>(in.d);
-    for (unsigned i = 0; i < kLanes; ++i) d[i] = fn(a[i]);
-    return Flow::next;
-  }
-  for (uint32_t left = mask; left != 0; left &= left - 1) {
-    const auto i = static_cast<unsigned>(std::countr_zero(left));
-    const uint64_t from = in.a_bytes == 8 ? w.from<uint64_t>(in.a)[i] : w.from<uint32_t>(in.a)[i];
-    const uint64_t to = fn(from);
-    if (in.d_bytes == 8)
-      w.to<uint64_t>(in.d)[i] = to;
-    else
-      w.to<uint32_t>(in.d)[i] = static_cast<uint32_t>(to);
-  }
-  return Flow::next;
-}
-}  // namespace
-
-Flow op_to_generic(Warp& w, const Instr& in, uint32_t mask) {
-  const auto window = static_cast<uint64_t>(in.imm);
-  return map_addresses(w, in, mask, [=](uint64_t a) { return a + window; });
-}
-
-Flow op_from_generic(Warp& w, const Instr& in, uint32_t mask) {
-  const auto window = static_cast<uint64_t>(in.imm);
-  return map_addresses(w, in, mask, [=](uint64_t a) { return a - window; });
-}
-
-Flow op_is_space(Warp& w, const Instr& in, uint32_t mask) {
-  const auto window = static_cast<uint64_t>(in.imm) >> 48;
-  uint32_t bits = 0;
-  for (unsigned i = 0; i < kLanes; ++i) {
-    const uint64_t a = in.a_bytes == 8 ? w.from<uint64_t>(in.a)[i] : w.from<uint32_t>(in.a)[i];
-    bits |= uint32_t{a >> 48 == window} << i;
-  }
-  w.set_predicate(in.d, bits, mask);
-  return Flow::next;
-}
-
-Flow op_fence(Warp&, const Instr&, uint32_t) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return Flow::next;
-}
-
-// Done at once: nobody may look before the wait, so that is soon enough.
-SEALANE_UNWATCHED Flow op_copy_async(Warp& w, const Instr& in, uint32_t mask) {
-  for (uint32_t left = mask; left != 0; left &= left - 1) {
-    const auto i = static_cast<unsigned>(std::countr_zero(left));
-    const uint64_t to = (in.d_bytes == 8 ? w.from<uint64_t>(in.d)[i] : w.from<uint32_t>(in.d)[i]) +
-                        static_cast<uint64_t>(w.kernel->lists[in.list]);
-    const uint64_t from = w.from<uint64_t>(in.a)[i] + static_cast<uint64_t>(in.imm);
-    uint32_t have = in.bytes;
-    if (in.count > 1) have = std::min<uint32_t>(have, w.from<uint32_t>(in.c)[i]);
-    if (in.signs && (w.predicate(in.b) >> i & 1) != 0) have = 0;  // ignore-src
-    uint8_t* memory = lane_memory(w, in, i, Space::shared, to, in.bytes);
-    if (memory == nullptr) return Flow::fault;
-    if (w.block->checker) w.block->checker->access(w, in, i, to, in.bytes, true);
-    std::memset(memory, 0, in.bytes);
-    if (have == 0) continue;
-    const uint8_t* source = lane_memory(w, in, i, Space::global, from, in.bytes);
-    if (source == nullptr) return Flow::fault;
-    std::memcpy(memory, source, have);
-    w.global_bytes += have;
   }
   return Flow::next;
 }

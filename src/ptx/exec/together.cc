@@ -51,7 +51,7 @@ class Party {
   Flow go_on() const {
     const uint32_t stay = mask_ & ~ready_;
     if (stay == 0) return Flow::next;
-    w_.groups.push_back({stay, w_.pc, w_.frame, -1, missed_, w_.turns});
+    w_.groups.push_back({stay, w_.pc, w_.frame, -1, missed_, w_.turns, w_.patience});
     w_.mask &= ~stay;
     ++w_.pc;
     return Flow::moved;
@@ -234,7 +234,7 @@ Flow op_barrier(Warp& w, const Instr& in, uint32_t mask) {
     return Flow::fault;
   }
   if (mask != w.mask) {  // a guarded barrier: those it is not for go on
-    w.groups.push_back({w.mask & ~mask, w.pc + 1, w.frame, -1, 0, w.turns});
+    w.groups.push_back({w.mask & ~mask, w.pc + 1, w.frame, -1, 0, w.turns, w.patience});
     w.mask = mask;
   }
   Barrier& barrier = w.block->barriers[id];

@@ -5,7 +5,9 @@
 // one frame that stand at the same instruction become one again. Whose turn it is:
 //   1. the deepest call, then the lowest pc: what lies behind waits there to be met;
 //   2. but a group that used up its patience (backward jumps, and reads of memory others write,
-//      which count more) goes behind all others: lanes may wait for each other in any way.
+//      which count more) goes behind all others: lanes may wait for each other in any way. Calls,
+//      going apart and meeting do not give patience back, or a loop with one of these inside would
+//      never lose it.
 
 #include <algorithm>
 #include <bit>
@@ -48,6 +50,7 @@ void merge_groups(Warp& w) {
         one.mask |= other.mask;
         one.needs = 0;  // tries again
         one.ran_at = std::min(one.ran_at, other.ran_at);
+        one.patience = std::min(one.patience, other.patience);
         w.groups[j] = w.groups.back();
         w.groups.pop_back();
       } else {
@@ -108,6 +111,7 @@ void load_group(Warp& w, size_t index) {
   w.pc = g.pc;
   w.frame = g.frame;
   w.registers = g.frame->file;
+  w.patience = g.patience;
 }
 
 void set_limit(Warp& w) {
@@ -126,6 +130,7 @@ void park(Warp& w, bool tired) {
   g.barrier = w.barrier;
   g.needs = w.wanted;
   g.ran_at = tired || w.favoured ? ++w.turns : w.turns;
+  g.patience = w.patience > 0 ? w.patience : kPatience;
   w.barrier = -1;
   w.wanted = 0;
   w.mask = 0;
@@ -153,7 +158,6 @@ WarpState next_group(Warp& w, bool tired) {
   }
   load_group(w, index);
   w.favoured = tired && !w.groups.empty();
-  w.patience = kPatience;
   set_limit(w);
   return WarpState::turn_over;
 }
@@ -178,6 +182,7 @@ Flow split_branch(Warp& w, uint32_t taken, uint32_t target) {
     other.pc = w.pc + 1;
     other.frame = w.frame;
     other.ran_at = w.turns;
+    other.patience = w.patience;
     w.groups.push_back(other);
     w.mask = taken;
     w.pc = target;
@@ -219,7 +224,7 @@ Flow call_function(Warp& w, const Instr& in, uint32_t mask, const Function& func
     }
   }
   if (const uint32_t rest = w.mask & ~mask; rest != 0) {
-    w.groups.push_back({rest, w.pc + 1, caller, -1, 0, w.turns});
+    w.groups.push_back({rest, w.pc + 1, caller, -1, 0, w.turns, w.patience});
   }
   w.mask = mask;
   w.frame = frame;
@@ -241,7 +246,7 @@ Flow return_from(Warp& w, uint32_t mask) {
     }
   }
   if (const uint32_t rest = w.mask & ~mask; rest != 0) {
-    w.groups.push_back({rest, w.pc + 1, frame, -1, 0, w.turns});
+    w.groups.push_back({rest, w.pc + 1, frame, -1, 0, w.turns, w.patience});
   }
   w.mask = mask;
   w.pc = frame->return_pc;
@@ -282,6 +287,7 @@ void begin_warp(Warp& w, Block& block, uint32_t index) {
   w.barrier = -1;
   w.wanted = 0;
   w.turns = 0;
+  w.patience = kPatience;
   w.favoured = false;
   w.lane_instructions = w.operations = w.global_bytes = 0;
   const uint32_t* size = grid.shape.block;
@@ -374,8 +380,7 @@ WarpState run_warp(Warp& w) {
     if (tired && w.grid->failed()) return WarpState::failed;
     if (w.favoured && !tired && w.mask != 0 && w.barrier < 0 && w.wanted == 0) {
       // Keeps its turn; those who stand where it stands join.
-      const uint32_t patience = w.patience;
-      w.groups.push_back({w.mask, w.pc, w.frame, -1, 0, w.turns});
+      w.groups.push_back({w.mask, w.pc, w.frame, -1, 0, w.turns, w.patience});
       const Frame* frame = w.frame;
       w.mask = 0;
       merge_groups(w);
@@ -385,7 +390,6 @@ WarpState run_warp(Warp& w) {
           break;
         }
       }
-      w.patience = patience;
       set_limit(w);
       continue;
     }

@@ -36,9 +36,10 @@ struct Group {
   uint32_t mask = 0;
   uint32_t pc = 0;
   Frame* frame = nullptr;
-  int16_t barrier = -1;  // waits for this barrier of the block
-  uint32_t needs = 0;    // lanes the instruction it is at waits for; 0: none
-  uint64_t ran_at = 0;   // its last turn
+  int16_t barrier = -1;   // waits for this barrier of the block
+  uint32_t needs = 0;     // lanes the instruction it is at waits for; 0: none
+  uint64_t ran_at = 0;    // its last turn
+  uint32_t patience = 0;  // what is left of it
 };
 
 struct Warp {

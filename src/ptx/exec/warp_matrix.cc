@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ptx/exec/access.h"
 #include "ptx/exec/grid.h"
 #include "ptx/exec/handlers.h"
 #include "ptx/ops/half.h"
