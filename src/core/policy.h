@@ -37,6 +37,8 @@ struct Policy {
 
   bool carries() const { return async || parallel; }  // false: the driver's own path
   bool speculates() const { return foresight != Foresight::none; }
+  // Sealing ahead is not asked what it costs, only how it costs least.
+  bool forced() const { return speculates() && by_cost && !where_it_pays; }
 };
 
 // off, stock, parallel, pipellm, sealane, speculate, in this order.

@@ -134,10 +134,7 @@ class Runtime final : private CopyThreadOwner {
   Route describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
   Route take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
   void give_back_all(const Call& call);
-  template <typename Visit>
-  void for_snapshots(const Call& call, Visit visit);
   void look_at_guards(const Call& call);
-  void await_unread(const Call& call);
   void tell_touched(Stream& stream);
   Route put(Call& call);
   bool hold(Call& call);

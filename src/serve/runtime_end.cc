@@ -117,7 +117,7 @@ bool Runtime::give_up_contexts() {
     }
   }
   for (auto& thread : gone) {
-    if (thread->door() != nullptr) thread->door()->ahead().stop();
+    if (thread->ahead() != nullptr) thread->ahead()->stop();
     thread->close();
     const std::lock_guard lock(under_way_.mutex);
     retired_.push_back(std::move(thread));

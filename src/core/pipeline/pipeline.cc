@@ -44,7 +44,7 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource* source)
       actions_(4 * Ledger::kWindow),
       sealers_(options.costs.sealers()),
       helpers_(options.costs.helpers()),
-      slots_pay_(options.costs.slots_pay()) {
+      slots_pay_(options.policy.forced() || options.costs.slots_pay()) {
   SEALANE_CHECK(options.lanes > 0, "a pipeline needs a lane");
   SEALANE_CHECK(source != nullptr || !options.policy.speculates(), "nobody to guess");
   lanes_.reserve(options.lanes);

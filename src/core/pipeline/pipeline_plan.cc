@@ -46,7 +46,7 @@ std::string_view to_string(VoidReason reason) {
 // from the device, planned already for an earlier turn, or changes too often) gets a gap of its
 // size: a later plan fills it, or the live copy does.
 void Pipeline::plan(LaneState& lane, Instant now) {
-  if (!account_.open(now)) return;
+  if (!account_.open(now) && !options_.policy.forced()) return;
   std::array<Guess, kGuessesMax> guesses;
   const size_t wanted = std::min(lane.planned.size() + kGuessesMore, kGuessesMax);
   const size_t count = source_->predict({guesses.data(), wanted});
@@ -157,6 +157,7 @@ bool Pipeline::sealable(const Range& host) const {
 bool Pipeline::worth_sealing(const Range& host) const {
   if (!options_.policy.by_cost) return true;
   if (!slots_pay_ || changing_.avoid(host)) return false;
+  if (options_.policy.forced()) return true;
   const Costs& costs = options_.costs;
   const uint32_t messages = message_count(host.bytes, message_bytes_);
   const Duration gain = costs.live(host.bytes, messages) - costs.ready(host.bytes, messages);

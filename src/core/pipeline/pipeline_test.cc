@@ -37,7 +37,7 @@ class PipelineTest : public ::testing::Test {
     return {0x1000'0000 + index * 64_MiB, bytes};
   }
 
-  void start(const char* policy = "speculate") {
+  void start(const char* policy = "sealane") {
     options.policy = *find_policy(policy);
     options.lanes = options.policy.separate_lanes ? 2 : 1;
     pipeline.emplace(options, &source);
