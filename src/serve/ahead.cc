@@ -46,11 +46,11 @@ Ahead::Ahead(WorkerPool& pool, const RangeMap<HostBlock>& host_memory, const Ahe
 // --- 1. and 2. the machine's door
 
 bool Ahead::handle_asked(CopyId copy, const CopyCall& call, HostSide side, Instant now) {
-  return tell_and_do([&] { return speculator_.handle_asked(copy, call, side, now); });
+  return tell([&] { return speculator_.handle_asked(copy, call, side, now); });
 }
 
 void Ahead::handle_turn(CopyId copy, Instant now) {
-  tell([&] { speculator_.handle_turn(copy, now); });
+  tell_and_do([&] { speculator_.handle_turn(copy, now); });
 }
 
 std::optional<WireTurn> Ahead::next_turn(Instant now) {

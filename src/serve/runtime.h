@@ -160,6 +160,7 @@ class Runtime final : private CopyThreadOwner {
   void give_back(const HeldCopy& copy) override;
   void tell_failure() override { any_failed_.store(true); }
   void fail_context(ContextHandle context, uint64_t device_address) override;
+  std::set<const CopyThread*> find_busy_threads();
 
   // --- streams and events
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;

@@ -28,7 +28,6 @@ Costs costs_of(const Platform& platform, uint32_t workers) {
   costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
-  costs.scatter = from_us(platform.gpu.device_copy_cc_us);
   constexpr double kNsPerByte = 1e3 / (1 << 20);  // of 1 us/MiB
   costs.guard_ns_per_byte = platform.guard.arm_us_per_mib * kNsPerByte;
   costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
@@ -253,7 +252,7 @@ void SealCrew::forget(CopyId copy) {
 }
 
 std::optional<Range> SealCrew::some_planned(uint64_t pick) const {
-  const auto& planned = speculator_.pipeline().lane(0).planned;
+  const auto& planned = speculator_.pipeline().lane().planned;
   if (planned.empty()) return std::nullopt;
   return planned[pick % planned.size()].host;
 }

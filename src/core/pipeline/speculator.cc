@@ -11,19 +11,10 @@ namespace {
 
 constexpr Duration kShortFor{250'000'000};
 
-PipelineOptions for_one_thread(PipelineOptions options) {
-  options.lanes = 1;
-  options.publish_window = 1;
-  options.costs.split = true;
-  return options;
-}
-
 }  // namespace
 
-Speculator::Speculator(PipelineOptions options, GuessSource& source)
-    : pipeline_(for_one_thread(options), &source),
-      copies_(Pipeline::kFlightsMax),
-      slots_(SlotPool::kSlotsMax) {
+Speculator::Speculator(const PipelineOptions& options, GuessSource& source)
+    : pipeline_(options, source), copies_(Pipeline::kFlightsMax), slots_(SlotPool::kSlotsMax) {
   sealing_.reserve(SlotPool::kSlotsMax);
 }
 
@@ -38,37 +29,28 @@ bool Speculator::handle_asked(CopyId copy, const CopyCall& call, HostSide side, 
     return false;
   }
   Asked& asked = asked_[copy];
-  asked.flight = pipeline_.handle_copy({.direction = call.direction,
-                                        .lane = kLane,
-                                        .host = call.host,
-                                        .memory = MemoryKind::pinned,
-                                        .leaves = side == HostSide::snapshot},
-                                       now);
+  asked.flight = pipeline_.handle_copy(
+      {.direction = call.direction, .host = call.host, .leaves = side == HostSide::snapshot}, now);
   asked.place = call.place();
   asked.inward = inward;
   copies_[asked.flight] = copy;
-  pump(now);  // what is expected behind it is begun while the lane still rests
   return true;
 }
 
+// What is expected behind it is begun while the lane still rests.
 void Speculator::handle_turn(CopyId copy, Instant now) {
+  pump(now);
   if (!stopped_) pipeline_.handle_ready(asked_.at(copy).flight, now);
 }
 
 // To the device the last message has ended it already.
-void Speculator::handle_over(CopyId copy, bool succeeded, Instant now) {
+void Speculator::handle_over(CopyId copy, bool succeeded, Instant) {
   const auto found = asked_.find(copy);
   if (found == asked_.end()) return;
   const Asked over = found->second;
   asked_.erase(found);
   if (!succeeded) stop();
-  if (stopped_ || over.inward) return;
-  const uint32_t messages =
-      message_count(pipeline_.host_of(over.flight).bytes, pipeline_.message_bytes_of(over.flight));
-  for (uint32_t i = 0; i < messages; ++i) {
-    pipeline_.handle_arrived(over.flight, i, now);
-    pipeline_.handle_opened(over.flight, i, true, now);
-  }
+  if (!stopped_ && !over.inward) pipeline_.handle_arrived(over.flight);
 }
 
 // --- 3. the crossing
@@ -91,7 +73,7 @@ std::optional<WireTurn> Speculator::next_turn(Instant now) {
   first_position_ = publication_->position;
   const FlightId flight = publication_->flight;
   const uint64_t size = pipeline_.message_bytes_of(flight);
-  const uint64_t messages = 1 + pipeline_.following(kLane);
+  const uint64_t messages = 1 + pipeline_.following();
   const Asked& asked = asked_.at(copies_[flight]);
   WireTurn turn{.copy = copies_[flight], .offset = publication_->message * size};
   turn.bytes = std::min(messages * size, asked.place.bytes - turn.offset);
@@ -187,7 +169,7 @@ void Speculator::handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Ins
 void Speculator::pass_message(bool exposed, uint64_t bytes, Instant now) {
   const uint64_t position = publication_->position;
   drop_published(exposed);
-  pipeline_.handle_published(kLane, position, now);
+  pipeline_.handle_published(position, now);
   messages_.advance(bytes);
 }
 
@@ -203,7 +185,7 @@ bool Speculator::end_crossing(bool succeeded, Instant now) {
   if (!succeeded || lent) stop();  // a slot that is being sent stays until that is over
   if (!lent) answering_.reset();
   if (turn_->pads > 0 && !stopped_) {
-    pipeline_.handle_published(kLane, first_position_ + turn_->pads - 1, now);
+    pipeline_.handle_published(first_position_ + turn_->pads - 1, now);
   }
   while (!stopped_ && !messages_.over()) {
     if (take_publication(now)) {
@@ -221,14 +203,14 @@ bool Speculator::end_crossing(bool succeeded, Instant now) {
 
 // The driver's counter is what counts, and what it has shown of its messages.
 void Speculator::reconcile(Instant now) {
-  const uint64_t head = pipeline_.lane(kLane).head();
+  const uint64_t head = pipeline_.lane().head();
   const uint64_t next = followed_ + 1;
   if (lost_ || !follower_.started() || next < head) {
-    pipeline_.handle_rotated(kLane, now);
-    followed_ = pipeline_.lane(kLane).head() - 1;
+    pipeline_.handle_rotated(now);
+    followed_ = pipeline_.lane().head() - 1;
     lost_ = false;
   } else if (next > head) {
-    pipeline_.handle_consumed(kLane, next, now);
+    pipeline_.handle_consumed(next, now);
   }
   if (message_size_.bytes() != pipeline_.message_bytes()) {
     pipeline_.handle_message_bytes(message_size_.bytes());

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seals ahead for one copy thread: the door of core/copy/speculation.h, implemented by a Pipeline
-// with one lane whose counter is the driver's. `serve` drives it with threads and a driver
+// whose lane's counter is the driver's. `serve` drives it with threads and a driver
 // (serve/ahead.h), `sim` with virtual time (sim/seal_crew.h).
 //
 //   1. handle_asked     what was sealed for it is claimed; its guards were asked just before
@@ -85,8 +85,7 @@ struct Verdict {
 
 class Speculator final : public Speculation {
  public:
-  // `source` outlives it. Of the options, lanes and window are set here.
-  Speculator(PipelineOptions options, GuessSource& source);
+  Speculator(const PipelineOptions& options, GuessSource& source);  // which outlives it
 
   bool handle_asked(CopyId copy, const CopyCall& call, HostSide side, Instant now) override;
   void handle_turn(CopyId copy, Instant now) override;
@@ -110,7 +109,7 @@ class Speculator final : public Speculation {
   bool end_crossing(bool succeeded, Instant now);
   // Has next_turn() something? Else: is a worker at what it would be?
   bool has_turn(Instant now);
-  bool waits_for_worker() const { return !stopped_ && pipeline_.waits_for_worker(kLane); }
+  bool waits_for_worker() const { return !stopped_ && pipeline_.waits_for_worker(); }
 
   // --- workers and guards
   std::optional<SealAction> poll(Instant now);
@@ -154,8 +153,6 @@ class Speculator final : public Speculation {
   bool fits(const SeenMessage& message) const;
   void pass_message(bool exposed, uint64_t bytes, Instant now);
   void reconcile(Instant now);
-
-  static constexpr LaneId kLane = 0;
 
   Pipeline pipeline_;
   std::unordered_map<CopyId, Asked> asked_;

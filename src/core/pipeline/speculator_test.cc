@@ -187,6 +187,38 @@ TEST_F(SpeculatorTest, StoppedItDropsEverySlotAndAnswersNothing) {
   EXPECT_FALSE(speculator.next_turn(now).has_value());
 }
 
+TEST_F(SpeculatorTest, WhatAWorkerReadsIsNotToBeFreed) {
+  source.guesses = {buffer(2)};
+  ask(1, buffer(1));
+  cross(buffer(1));
+  std::vector<SlotId> slots;
+  while (const auto action = speculator.poll(now)) {
+    if (const auto* seal = std::get_if<SealSlot>(&*action)) slots.push_back(seal->slot);
+  }
+  ASSERT_FALSE(slots.empty());
+  speculator.handle_freed(buffer(2), now);
+  EXPECT_TRUE(speculator.reads(buffer(2)));
+  EXPECT_FALSE(speculator.reads(buffer(1)));
+  for (const SlotId slot : slots) {
+    speculator.handle_sealed(slot, Speculator::Sealed::whole, now);
+  }
+  EXPECT_FALSE(speculator.reads(buffer(2)));
+  sealed_from();
+  EXPECT_EQ(dropped.size(), slots.size());
+}
+
+// What came to the host and did not verify ends it for good.
+TEST_F(SpeculatorTest, ACopyThatFailedIsFinal) {
+  foresee(buffer(2));
+  CopyCall back = copy_of(buffer(3));
+  back.direction = Direction::to_host;
+  ASSERT_TRUE(speculator.handle_asked(3, back, HostSide::in_place, now));
+  speculator.handle_over(3, false, now);
+  EXPECT_TRUE(speculator.stopped());
+  sealed_from();
+  EXPECT_FALSE(dropped.empty());
+}
+
 // What the bytes of a message have to be compared with, once the driver has hidden where it seals
 // from.
 TEST_F(SpeculatorTest, OfADriverThatHidesPlacesDigestsAreKept) {
