@@ -33,7 +33,7 @@ class Driver {
       host_.add(range(buffer), {.ours = true});
     }
     AheadOptions options;
-    options.policy = *find_policy("sealane");
+    options.policy = *find_policy("speculate");
     options.page_guards = page_guards;
     ahead_ = new Ahead(pool_, host_, options);
   }
@@ -58,32 +58,37 @@ class Driver {
       ahead_->look();
     } while (ahead_->sealing() || ahead_->deadline());
     const Instant began = SteadyClock().now();
-    ahead_->check_guards(range(buffer));
-    const auto flight = ahead_->claim(range(buffer), buffer);
+    CopyCall call;
+    call.host = range(buffer);
+    call.memory = HostKind::pinned;
+    ahead_->check_guards(call.host);
+    const bool known = ahead_->handle_asked(next_, call, HostSide::in_place, began);
     const Duration took = SteadyClock().now() - began;
-    if (flight) carry(*flight, buffer);
+    if (known) carry(next_, buffer);
     return took;
   }
 
  private:
   Range range(const uint8_t* buffer) const { return {reinterpret_cast<uint64_t>(buffer), bytes_}; }
 
-  void carry(FlightId flight, const uint8_t* buffer) {
-    ahead_->ready(flight);
+  void carry(CopyId copy, const uint8_t* buffer) {
+    ahead_->handle_turn(copy, SteadyClock().now());
     for (uint64_t carried = 0; carried < bytes_;) {
-      const auto turn = ahead_->await_turn() ? ahead_->next() : std::nullopt;
-      if (!turn) continue;
-      ahead_->begin(*turn);
-      const uint64_t bytes = turn->flight == kNone ? turn->messages : turn->bytes;
-      const uint64_t message = turn->flight == kNone ? 1 : turn->message_bytes;
-      for (uint64_t at = 0; at < bytes; at += message) {
-        const auto taken = ahead_->take(1, schedule_, law_.iv(position_++),
-                                        buffer + turn->offset + at, std::min(message, bytes - at));
-        if (taken.ours) ahead_->give(taken, std::min(message, turn->bytes - at));
+      const auto turn =
+          ahead_->await_turn() ? ahead_->next_turn(SteadyClock().now()) : std::nullopt;
+      if (!turn || !ahead_->begin()) continue;
+      for (uint64_t i = 0; i < turn->pads; ++i) seal(buffer, 1);
+      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
+        seal(buffer + turn->offset + at, std::min(kMessageBytes, turn->bytes - at));
       }
-      if (turn->flight != kNone) carried += turn->bytes;
-      ahead_->end(*turn, true);
+      carried += turn->bytes;
+      ahead_->end(true);
     }
+    ahead_->handle_over(copy, true, SteadyClock().now());
+  }
+  void seal(const uint8_t* from, uint64_t bytes) {
+    const auto taken = ahead_->take(1, schedule_, law_.iv(position_++), from, bytes);
+    if (taken.ours) ahead_->give(taken, bytes);
   }
 
   const uint64_t bytes_;

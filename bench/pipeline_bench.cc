@@ -20,12 +20,11 @@ constexpr uint64_t kBytes = 256_KiB;
 
 class Driver {
  public:
-  explicit Driver(const char* policy) : pipeline_(options(policy), &source_) {}
+  explicit Driver(const char* policy) : pipeline_(options(policy), source_) {}
 
   void copy(const Range& host) {
     now_ += Duration(50'000);
-    pipeline_.handle_copy({.lane = 1, .host = host, .memory = MemoryKind::pinned, .ready = true},
-                          now_);
+    pipeline_.handle_ready(pipeline_.handle_copy({.host = host}, now_), now_);
     drain();
   }
   const Pipeline& pipeline() const { return pipeline_; }
@@ -51,7 +50,7 @@ class Driver {
       const std::vector<SlotId> sealed = std::exchange(sealing_, {});
       const std::vector<uint64_t> landed = std::exchange(published_, {});
       for (const SlotId slot : sealed) pipeline_.handle_sealed(slot, now_);
-      for (const uint64_t position : landed) pipeline_.handle_published(1, position, now_);
+      for (const uint64_t position : landed) pipeline_.handle_published(position, now_);
       if (sealed.empty() && landed.empty()) break;
     } while (true);
   }

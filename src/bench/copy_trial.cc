@@ -120,7 +120,6 @@ const std::vector<CopyPolicy>& copy_policies() {
       {"engine", true, "engine"},
       {"async", true, "engine,async"},
       {"parallel", true, {}, "parallel"},
-      {"pipellm", true, {}, "pipellm"},
       {"speculate", true, {}, "speculate"},
       {"sealane", true, {}, "sealane"},
   };

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "bench/memory.h"
 #include "bench/seal_trial.h"
 #include "cli/progress.h"
+#include "cli/utc_now.h"
 #include "os/machine.h"
 #include "platform/reader.h"
 #include "platform/spread.h"
@@ -118,13 +118,6 @@ Result<double> measure_memory(unsigned cores) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
-
 }  // namespace
 
 Result<Platform> measure_local_platform() {
@@ -140,7 +133,7 @@ Result<Platform> measure_local_platform() {
   local.name = "local";
   local.description =
       fmt::format("this machine's cores and rates, the GPU and link of {}", kGpuFrom);
-  const std::string source = "measured on this machine, " + today();
+  const std::string source = "measured on this machine, " + utc_now("%F");
   const bench::EngineResult& fast = measured->engines.front();
   const bench::EngineResult& stock = measured->engines.back();
   set(local, "host.fast_aead_gb_per_s", local.host.fast_aead_gb_per_s, fast.seal.rate_gb_s.median,
@@ -166,7 +159,7 @@ Result<Platform> measure_local_platform() {
       source + ": all cores copying at once");
   local.host.memory_bytes = bench::available_memory_bytes();
   set(local, "host.memory_bytes", fmt::format("{}", local.host.memory_bytes),
-      "what could be used without swapping, " + today());
+      "what could be used without swapping, " + utc_now("%F"));
   return local;
 }
 

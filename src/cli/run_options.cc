@@ -235,7 +235,7 @@ void add_runtime_options(CLI::App& command, RunOptions& options) {
       ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
   command
       .add_option("--policy", options.policy,
-                  "A set of parts by its name, to compare: stock, parallel, pipellm, sealane "
+                  "A set of parts by its name, to compare: stock, parallel, sealane "
                   "(the default: seals ahead where it pays), speculate (always)")
       ->type_name("NAME")
       ->check([](const std::string& name) { return name.empty() ? "is empty" : ""; });

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +14,7 @@
 
 #include "base/text.h"
 #include "cli/progress.h"
+#include "cli/utc_now.h"
 #include "cli/validate_report.h"
 #include "core/session/sha256.h"
 #include "estimate/blind.h"
@@ -39,14 +39,6 @@ std::string sha256(const std::string& content) {
   return hash.text();
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min);
-}
-
 // What was foretold before stands.
 Status commit(const std::string& path, const std::string& predictions) {
   std::error_code failed;
@@ -69,8 +61,8 @@ std::string signed_off(const estimate::Blind& blind, const Digests& digests) {
   return fmt::format(
       "\nsender       {}\nplatform     {}\nprogram      sealane {} (commit {})\ncompared     {}\n"
       "manifest     sha256 {}\npredictions  sha256 {}\nmeasured     sha256 {}\n",
-      visible(blind.sender), visible(blind.platform.name), SEALANE_VERSION, SEALANE_COMMIT, today(),
-      digests.manifest, digests.predictions, digests.measured);
+      visible(blind.sender), visible(blind.platform.name), SEALANE_VERSION, SEALANE_COMMIT,
+      utc_now("%F %H:%M UTC"), digests.manifest, digests.predictions, digests.measured);
 }
 
 Result<std::vector<estimate::Foretold>> predict(const estimate::Blind& blind, uint32_t draws) {

@@ -14,7 +14,6 @@ constexpr Policy kParallel{.name = "parallel",
                            .fast_engine = true,
                            .async = true,
                            .parallel = true,
-                           .separate_lanes = true,
                            .coalesce = true,
                            .by_cost = true};
 // The paper tells swaps from control traffic by size and leaves room for control copies by a
@@ -31,7 +30,6 @@ constexpr Policy kSealane{.name = "sealane",
                           .parallel = true,
                           .foresight = Foresight::tournament,
                           .where_it_pays = true,
-                          .separate_lanes = true,
                           .coalesce = true,
                           .by_cost = true};
 constexpr Policy forced(Policy policy) {

@@ -28,15 +28,16 @@ struct Policy {
   bool async = false;        // copies are carried: the caller does not wait for its stream
   bool parallel = false;     // all workers seal the messages of one copy
   Foresight foresight = Foresight::none;
-  bool where_it_pays = false;   // only if the machine's costs say so (core/pipeline/outlook.h)
-  bool separate_lanes = false;  // bulk travels in a private lane, control copies do not disturb it
-  bool coalesce = false;        // small copies that wait together travel together
-  bool by_cost = false;       // hold, pad or relinquish by cost; false: by the paper's fixed rules
+  bool where_it_pays = false;  // only if the machine's costs say so (core/pipeline/outlook.h)
+  bool coalesce = false;       // small copies that wait together travel together
+  bool by_cost = false;        // hold, pad or relinquish by cost; false: by the paper's fixed rules
   uint32_t fixed_leeway = 0;  // positions left free before each planned transfer; by_cost learns it
   uint64_t bulk_bytes_min = 128_KiB;  // what counts as a swap
 
   bool carries() const { return async || parallel; }  // false: the driver's own path
   bool speculates() const { return foresight != Foresight::none; }
+  // Sealing ahead is not asked what it costs, only how it costs least.
+  bool forced() const { return speculates() && by_cost && !where_it_pays; }
 };
 
 // off, stock, parallel, pipellm, sealane, speculate, in this order.

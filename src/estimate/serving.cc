@@ -16,12 +16,8 @@ namespace sealane::estimate {
 namespace {
 
 constexpr Policy kEngine{.name = "engine", .fast_engine = true};
-constexpr Policy kAsync{.name = "async",
-                        .fast_engine = true,
-                        .async = true,
-                        .separate_lanes = true,
-                        .coalesce = true,
-                        .by_cost = true};
+constexpr Policy kAsync{
+    .name = "async", .fast_engine = true, .async = true, .coalesce = true, .by_cost = true};
 
 const std::array<Policy, 8>& all_policies() {
   static const std::array<Policy, 8> all{*find_policy("off"),

@@ -6,21 +6,24 @@
 // the others' slots are still right.
 
 #include <algorithm>
-#include <array>
+#include <exception>
 
-#include "os/pace.h"
 #include "serve/ahead.h"
 
 namespace sealane::serve {
 
 void Ahead::check_guards(const Range& host) {
-  attempt([&] { look_at_guards(host); });
+  try {
+    look_at_guards(host);
+  } catch (const std::exception&) {
+    stop();
+  }
 }
 
 void Ahead::look_at_guards(const Range& host) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || pipeline_.guard_of(host) == GuardKind::none) return;
+    if (speculator_.guard_of(host) == GuardKind::none) return;
   }
   std::vector<Range> written;
   bool by_digest = false;
@@ -34,7 +37,7 @@ void Ahead::look_at_guards(const Range& host) {
   if (by_digest) check_digests(host, written);
   if (written.empty()) return;
   const std::lock_guard lock(mutex_);
-  for (const Range& range : written) pipeline_.handle_written(range, now());
+  for (const Range& range : written) speculator_.handle_written(range, now());
 }
 
 void Ahead::check_pages(GuardBook::Entry& guard, const Range& host, std::vector<Range>& written) {
@@ -42,7 +45,7 @@ void Ahead::check_pages(GuardBook::Entry& guard, const Range& host, std::vector<
   uint64_t message_bytes = 0;
   {
     const std::lock_guard lock(mutex_);
-    message_bytes = pipeline_.message_bytes();
+    message_bytes = speculator_.pipeline().message_bytes();
   }
   const uint32_t messages = message_count(guard.range.bytes, message_bytes);
   for (uint32_t i = 0; i < messages; ++i) {
@@ -51,20 +54,18 @@ void Ahead::check_pages(GuardBook::Entry& guard, const Range& host, std::vector<
   }
 }
 
+// What a worker is reading now has no digest yet: nobody can tell whether it read it before.
 void Ahead::check_digests(const Range& host, std::vector<Range>& written) {
-  std::vector<Slot> compared;
+  std::vector<SlotRecord> compared;
   {
     const std::lock_guard lock(mutex_);
-    // What a worker is reading now has no digest yet: nobody can tell whether it read it before.
-    for (const SlotId id : sealing_) {
-      const Slot& slot = slots_[id];
-      if (slot.ahead && slot.host.overlaps(host)) written.push_back(slot.host);
-    }
-    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(compared),
-                 [&](const Slot& slot) { return slot.digest && slot.host.overlaps(host); });
+    speculator_.sealing_ahead(host, written);
+    records_.find_digested(host, compared);
   }
   std::vector<uint8_t> same(compared.size());
-  pool_.each(compared.size(), [&](size_t i) { same[i] = same_digest(compared[i]) ? 1 : 0; });
+  pool_.each(compared.size(), [&](size_t i) {
+    same[i] = records_.same_source(compared[i], stays_mapped(compared[i].host)) ? 1 : 0;
+  });
   for (size_t i = 0; i < compared.size(); ++i) {
     if (same[i] == 0) written.push_back(compared[i].host);
   }
@@ -76,38 +77,18 @@ bool Ahead::arm_guard(const Job& job) {
   if (!job.guard) return true;
   guards_.arm(*job.guard, job.by_pages);
   if (job.guard->state.load() != GuardBook::Entry::State::digest) return true;
-  const std::lock_guard lock(mutex_);
-  if (stopped_) return false;
-  if (guards_.guards_pages() && !job.guard->told.exchange(true)) {
-    pipeline_.handle_guarded(job.guard->range, GuardKind::digest);
-    pump();
-  }
-  return !pipeline_.slots()[job.seal.slot].orphan;
+  return tell_and_do([&] {
+    if (guards_.guards_pages() && !job.guard->told.exchange(true)) {
+      speculator_.handle_guarded(job.guard->range, GuardKind::digest);
+    }
+    return speculator_.wanted(job.what.slot);
+  });
 }
 
 // Pinned memory cannot go while somebody reads it: freeing it waits. Other memory may.
 bool Ahead::stays_mapped(const Range& host) const {
   const auto block = host_memory_.find(host.address);
   return block && !block->what.registered && block->range.contains(host);
-}
-
-bool Ahead::same_digest(const Slot& slot) const {
-  const uint64_t began = pace().begin();
-  const auto* const source = reinterpret_cast<const uint8_t*>(slot.host.address);
-  Digest now;
-  if (stays_mapped(slot.host)) {
-    now = digest_.of(source, slot.host.bytes);
-  } else {
-    std::array<uint8_t, 16 * SourceDigest::kBlockBytes> piece;
-    for (uint64_t at = 0; at < slot.host.bytes; at += piece.size()) {
-      const uint64_t here = std::min<uint64_t>(piece.size(), slot.host.bytes - at);
-      if (!read_memory(source + at, piece.data(), here)) return false;
-      digest_.add(now, piece.data(), here);
-    }
-    wipe(piece);
-  }
-  pace().end(Pace::host_copy, slot.host.bytes, began);
-  return now == *slot.digest;
 }
 
 }  // namespace sealane::serve

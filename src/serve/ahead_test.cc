@@ -71,21 +71,32 @@ class AheadTest : public testing::TestWithParam<bool> {
     if (schedule_ == nullptr) GTEST_SKIP() << "no engine that seals in parts on this CPU";
   }
 
-  std::optional<FlightId> ask(const Buffer& buffer) {
-    ahead_->check_guards(buffer.range());
-    return ahead_->claim(buffer.range(), buffer.bytes());
+  static Instant now() { return SteadyClock().now(); }
+  static CopyCall call_of(const Buffer& buffer) {
+    CopyCall call;
+    call.host = buffer.range();
+    call.memory = HostKind::pinned;
+    return call;
   }
-  std::optional<Ahead::Turn> next() { return ahead_->await_turn() ? ahead_->next() : std::nullopt; }
+  std::optional<CopyId> ask(const Buffer& buffer) {
+    ahead_->check_guards(buffer.range());
+    const CopyId copy = ++copies_;
+    const bool known = ahead_->handle_asked(copy, call_of(buffer), HostSide::in_place, now());
+    return known ? std::optional(copy) : std::nullopt;
+  }
+  std::optional<WireTurn> next() {
+    return ahead_->await_turn() ? ahead_->next_turn(now()) : std::nullopt;
+  }
   void copy(const Buffer& buffer) {
-    const auto flight = ask(buffer);
-    ASSERT_TRUE(flight);
-    ahead_->ready(*flight);
-    carry(buffer, *flight, [] {});
+    const auto asked = ask(buffer);
+    ASSERT_TRUE(asked);
+    ahead_->handle_turn(*asked, now());
+    carry(buffer, *asked, [] {});
   }
 
   // `before_end` runs when the driver has all messages of a turn.
   template <typename Then>
-  void carry(const Buffer& buffer, FlightId flight, const Then& before_end) {
+  void carry(const Buffer& buffer, CopyId asked, const Then& before_end) {
     uint64_t carried = 0;
     while (carried < kBytes) {
       const auto turn = next();
@@ -93,26 +104,24 @@ class AheadTest : public testing::TestWithParam<bool> {
         std::this_thread::yield();
         continue;
       }
-      ahead_->begin(*turn);
-      if (turn->flight == kNone) {
-        for (uint32_t i = 0; i < turn->messages; ++i) send(&nothing_, 1);
-      } else {
-        EXPECT_EQ(turn->flight, flight);
-        for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
-          send(buffer.bytes() + turn->offset + at, std::min(kMessageBytes, turn->bytes - at));
-        }
-        carried += turn->bytes;
+      ASSERT_TRUE(ahead_->begin());
+      for (uint64_t i = 0; i < turn->pads; ++i) send(&nothing_, 1);
+      EXPECT_EQ(turn->copy, turn->pads == 0 ? asked : kNoCopy);
+      for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
+        send(buffer.bytes() + turn->offset + at, std::min(kMessageBytes, turn->bytes - at));
       }
+      carried += turn->bytes;
       before_end();
-      ahead_->end(*turn, true);
+      ahead_->end(true);
     }
+    ahead_->handle_over(asked, true, now());
   }
 
   void send(const uint8_t* in, uint64_t bytes) {
     const Iv iv = law_.iv(position_++);
     Ahead::Taken taken = ahead_->take(key_number_, schedule_, iv, in, bytes);
     if (taken.record != nullptr) {
-      ++answered_;
+      if (taken.foreseen) ++answered_;
       std::vector<uint8_t> expected(bytes);
       schedule_->seal_part(iv, 0, in, expected.data(), bytes);
       EXPECT_EQ(std::memcmp(expected.data(), taken.record, bytes), 0) << "stale";
@@ -158,6 +167,7 @@ class AheadTest : public testing::TestWithParam<bool> {
   AheadOptions options_;
   Ahead* ahead_ = nullptr;
   uint8_t nothing_ = 0;
+  CopyId copies_ = kNoCopy;
   uint64_t answered_ = 0;
 };
 
@@ -216,15 +226,25 @@ TEST_P(AheadTest, NothingNewBeginsBetweenATurnAndItsEnd) {
   const auto first = ask(buffers_[0]);
   const auto second = ask(buffers_[1]);
   ASSERT_TRUE(first && second);
-  ahead_->ready(*first);
-  ahead_->ready(*second);
+  ahead_->handle_turn(*first, now());
+  ahead_->handle_turn(*second, now());
   new_key();
   carry(buffers_[0], *first, [&] { ahead_->freed({1, 1}); });
   carry(buffers_[1], *second, [] {});
 }
 
+// Who is told to seal ahead asks for no costs.
+TEST_P(AheadTest, ForcedItSealsAheadWhateverThatCosts) {
+  options_.costs.digest_ns_per_byte = 1;
+  options_.costs.copy_ns_per_byte = 2 * options_.costs.seal_ns_per_byte;
+  ahead_ = new Ahead(pool_, host_, options_);
+  rounds(6);
+  EXPECT_GT(ahead_->stats().pipeline.hits, 0u);
+}
+
 // What a digest costs is told to the core: at that price nothing is sealed ahead.
 TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
+  options_.policy = *find_policy("sealane");
   options_.costs.digest_ns_per_byte = 1;
   ahead_ = new Ahead(pool_, host_, options_);
   rounds(6);
@@ -235,6 +255,7 @@ TEST_P(AheadTest, WhatCostsMoreThanItBringsIsNotGuarded) {
 
 // Memory of which only the worker that arms it learns that it cannot be protected.
 TEST_P(AheadTest, WhatCannotBeProtectedIsGivenUp) {
+  options_.policy = *find_policy("sealane");
   options_.costs.digest_ns_per_byte = 1;
   ahead_ = new Ahead(pool_, host_, options_);
   char name[] = "/tmp/sealane-ahead-XXXXXX";
@@ -255,8 +276,8 @@ TEST_P(AheadTest, ABrokenInvariantEndsSpeculationAndNothingElse) {
   rounds(2);
   const auto flight = ask(buffers_[0]);
   ASSERT_TRUE(flight);
-  ahead_->ready(*flight);
-  ahead_->ready(*flight);  // what no driver of the core may do
+  ahead_->handle_turn(*flight, now());
+  ahead_->handle_turn(*flight, now());  // what no driver of the core may do
   set_check_handler(nullptr);
   EXPECT_TRUE(ahead_->stopped());
 }
@@ -285,20 +306,18 @@ TEST_P(AheadTest, WhatOthersHaveIsNotToBeHadUntilTheyGiveItBack) {
 
 // A pool that could not start a thread: nobody seals ahead, and nobody waits for it either.
 TEST_P(AheadTest, WithoutWorkersItStopsAndNobodyWaits) {
-  AheadOptions options = options_;
-  options.policy = *find_policy("pipellm");
-  ahead_ = new Ahead(*new WorkerPool(0), host_, options);
+  ahead_ = new Ahead(*new WorkerPool(0), host_, options_);
   for (int i = 0; i < 40 && !ahead_->stopped(); ++i) {
-    const auto flight = ask(buffers_[i % 3]);
-    if (!flight) break;
-    ahead_->ready(*flight);
-    if (const auto turn = next()) {
-      ahead_->begin(*turn);
+    const auto asked = ask(buffers_[i % 3]);
+    if (!asked) break;
+    ahead_->handle_turn(*asked, now());
+    while (const auto turn = next()) {
+      ahead_->begin();
       for (uint64_t at = 0; at < turn->bytes; at += kMessageBytes) {
         send(buffers_[i % 3].bytes() + turn->offset + at,
              std::min(kMessageBytes, turn->bytes - at));
       }
-      ahead_->end(*turn, true);
+      ahead_->end(true);
     }
     pause();
   }
@@ -313,12 +332,14 @@ TEST_P(AheadTest, StoppedUnderACopyItsSourceIsLeftAlone) {
     Buffer source;
     Ahead& mine = *new Ahead(pool_, host_, options_);
     mine.take(key_number_, schedule_, law_.iv(0), &nothing_, 1);  // makes the key known
-    const auto flight = mine.claim({0x1000, kBytes}, source.bytes());
-    ASSERT_TRUE(flight);
-    mine.ready(*flight);
-    if (mine.await_turn()) static_cast<void>(mine.next());
+    CopyCall call = call_of(source);
+    call.host.address = 0x1000;
+    call.ours = source.range().address;
+    ASSERT_TRUE(mine.handle_asked(1, call, HostSide::snapshot, now()));
+    mine.handle_turn(1, now());
+    if (mine.await_turn()) static_cast<void>(mine.next_turn(now()));
     mine.stop();
-    mine.settle(source.bytes(), kBytes);
+    mine.settle(1);
   }  // the memory is gone: whoever reads it dies
 }
 

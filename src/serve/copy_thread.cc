@@ -48,9 +48,9 @@ CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& unde
       id_(options.id),
       carrier_(options.carrier),
       context_(context),
+      ahead_(options.ahead),
       proxy_(driver, options.carrier.direction),
       crossing_(driver, options.carrier.direction) {
-  if (options.ahead != nullptr) door_.emplace(*options.ahead);
   copies_.reserve(CopyList::kMax);
   parts_.reserve(CopyList::kMax);
   ended_.reserve(CopyList::kMax);
@@ -95,7 +95,7 @@ void CopyThread::wake(std::span<const CopyId> copies) {
   lock.unlock();
   if (ours) return asked_.notify_one();
   // There was no thread to be had: from then on callers do the copy thread's work.
-  if (door_) door_->ahead().stop();  // it must see all or nothing
+  if (ahead_ != nullptr) ahead_->stop();  // it must see all or nothing
   const auto over = [&] {
     return std::none_of(copies.begin(), copies.end(), [&](CopyId copy) {
       return under_way_.copies.under_way(copy) && under_way_.copies.thread_of(copy) == id_;
@@ -127,13 +127,13 @@ void CopyThread::rest(Lock& lock) {
     asked_.wait_for(lock, kPoll, [&] { return closing_ || wakes_ != wakes_seen_; });
     return pace().go_on_now();
   }
-  const auto until = door_ ? door_->ahead().deadline() : std::nullopt;
+  const auto until = ahead_ != nullptr ? ahead_->deadline() : std::nullopt;
   const auto left = until ? *until - now() : Duration{0};
   if (!until) {
     asked_.wait(lock, asked);
   } else if (left <= Duration{0} || !asked_.wait_for(lock, left, asked)) {
     lock.unlock();
-    door_->ahead().look();
+    ahead_->look();
     lock.lock();
   }
   pace().go_on_now();
@@ -167,7 +167,7 @@ void CopyThread::look_at_events(Lock& lock) {
     if (code == kNotReady) continue;
     under_way_.copies.handle_reached(events_[i], code);
     if (code != kSuccess) owner_.tell_failure();
-    if (!door_) break;
+    if (ahead_ == nullptr) break;
   }
   leases_.clear();
 }
@@ -175,21 +175,21 @@ void CopyThread::look_at_events(Lock& lock) {
 // Their turn has come: all that could write their sources before is done. What was sealed from
 // there is compared with what is there now.
 void CopyThread::look_at_guards(Lock& lock) {
-  if (!door_ || door_->stopped()) return;
+  if (ahead_ == nullptr || ahead_->stopped()) return;
   under_way_.copies.at_turn(id_, at_turn_);
   if (at_turn_.empty()) return;
   sources_.clear();
   for (const CopyId copy : at_turn_) sources_.push_back(under_way_.copies.call_of(copy).host);
   lock.unlock();
-  for (const Range& source : sources_) door_->ahead().check_guards(source);
+  for (const Range& source : sources_) ahead_->check_guards(source);
   lock.lock();
 }
 
 bool CopyThread::take(Lock& lock) {
   const auto* taken = under_way_.copies.take(id_, now());
-  if (taken == nullptr && door_ && !door_->stopped()) {
+  if (taken == nullptr && ahead_ != nullptr && !ahead_->stopped()) {
     lock.unlock();
-    const bool ready = door_->ahead().await_turn();
+    const bool ready = ahead_->await_turn();
     lock.lock();
     if (ready) taken = under_way_.copies.take(id_, now());
   }
@@ -207,12 +207,11 @@ Code CopyThread::carry(Lock& lock) {
     if (watched()) tell_dropped(*copies_.front());
     return kSuccess;
   }
-  const auto turn = door_ ? door_->take_turn() : std::nullopt;
   const bool together = handed_.copies.size() > 1 && prepare_together(lock);
   lock.unlock();
   const bool begun = together || fetch_all();
   Code code = begun ? kSuccess : kIllegalAddress;
-  if (turn) door_->ahead().begin(*turn);
+  const bool by_turns = ahead_ != nullptr && ahead_->begin();
   if (handed_.pads > 0) {
     code = pad(handed_.pads);
   } else if (together) {
@@ -222,7 +221,7 @@ Code CopyThread::carry(Lock& lock) {
   } else if (watched()) {
     tell_carried(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
   }
-  if (turn) door_->ahead().end(*turn, code == kSuccess);
+  if (by_turns) ahead_->end(code == kSuccess);
   if (code != kSuccess && begun && handed_.pads == 0) replace_context();
   lock.lock();
   return code;
@@ -330,9 +329,9 @@ void CopyThread::replace_context() {
 // --- 3. end
 
 void CopyThread::end(Lock& lock, Code code) {
-  if (door_ && (handed_.last || code != kSuccess)) {
+  if (ahead_ != nullptr && (handed_.last || code != kSuccess)) {
     lock.unlock();
-    for (const HeldCopy* copy : copies_) door_->ahead().settle(copy->host, copy->bytes);
+    for (const CopyId copy : handed_.copies) ahead_->settle(copy);
     lock.lock();
   }
   Copies& copies = under_way_.copies;

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "serve/ahead_door.h"
+#include "serve/ahead.h"
 #include "serve/crossing.h"
 #include "serve/gpu_driver.h"
 #include "serve/pinned_proxy.h"
@@ -88,7 +88,7 @@ class CopyThread {
   void wake(std::span<const CopyId> copies);
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
-  AheadDoor* door() { return door_ ? &*door_ : nullptr; }
+  Ahead* ahead() { return ahead_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;  // of UnderWay
@@ -126,7 +126,7 @@ class CopyThread {
   const CopyThreadId id_;
   const Carrier carrier_;
   CopyContext context_;  // the copy thread may replace a failed one
-  std::optional<AheadDoor> door_;
+  Ahead* const ahead_;   // nullptr: nothing is sealed ahead for it
   PinnedProxy proxy_;
   GateWord pad_word_;  // what pads write to
   Crossing crossing_;

@@ -103,7 +103,6 @@ Measured measure() {
   slow(costs.message);
   slow(costs.pad);
   slow(costs.toll);
-  slow(costs.scatter);
   void* memory =
       mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return out;

@@ -94,13 +94,16 @@ void read_enable(Options& options, std::string_view list) {
 }
 
 // The policies people compare (core/policy.h), as sets of switches. `off` is none: it is CC mode
-// that is off.
+// that is off; nor is the paper's, which is for the simulator to compare with.
 void read_policy(Options& options, std::string_view name) {
   const Policy* const policy = find_policy(name);
-  if (policy == nullptr || !policy->confidential) {
+  const auto ours = [](const Policy& each) {
+    return each.confidential && each.foresight != Foresight::paper;
+  };
+  if (policy == nullptr || !ours(*policy)) {
     std::string known;
     for (const Policy& each : policies()) {
-      if (each.confidential) known += concat(known.empty() ? "" : ", ", each.name);
+      if (ours(each)) known += concat(known.empty() ? "" : ", ", each.name);
     }
     std::fprintf(stderr, "sealane: SEALANE_POLICY knows %s: not %.*s\n", known.c_str(),
                  static_cast<int>(name.size()), name.data());
@@ -112,7 +115,6 @@ void read_policy(Options& options, std::string_view name) {
   options.parallel = policy->parallel;
   options.coalesce = policy->coalesce;
   options.registration = policy->carries();
-  options.paper = policy->foresight == Foresight::paper;
   if (policy->speculates()) {
     options.speculate = policy->where_it_pays ? Speculate::by_cost : Speculate::on;
   }
@@ -122,9 +124,7 @@ void read_policy(Options& options, std::string_view name) {
 
 const Policy* Options::speculation() const {
   if (!engine || !async || !parallel || speculate == Speculate::off) return nullptr;
-  static const Policy* const ours = find_policy("speculate");
-  static const Policy* const papers = find_policy("pipellm");
-  return paper ? papers : ours;
+  return find_policy(speculate == Speculate::on ? "speculate" : "sealane");
 }
 
 Options read_options(Lookup lookup) {

@@ -25,7 +25,6 @@ struct Options {
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   Speculate speculate = Speculate::by_cost;  // bulk copies are sealed before they are asked for
-  bool paper = false;                        // SEALANE_POLICY=pipellm: by the paper's rules
   bool page_guards = true;  // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's

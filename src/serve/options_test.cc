@@ -41,7 +41,6 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   EXPECT_TRUE(all.coalesce && with("SEALANE_ENABLE", "async,coalesce").coalesce);
   EXPECT_TRUE(with("SEALANE_POLICY", "sealane").coalesce);
   EXPECT_TRUE(with("SEALANE_POLICY", "speculate").coalesce);
-  EXPECT_FALSE(with("SEALANE_POLICY", "pipellm").coalesce) << "the paper does not";
   const Options watching = with("SEALANE_OBSERVE", "1");
   EXPECT_FALSE(watching.engine || watching.async || watching.parallel || watching.registration);
   EXPECT_TRUE(with("SEALANE_DISABLE", "1").disabled);
@@ -59,11 +58,10 @@ TEST(Options, TheDefaultIsThePolicyOfThatName) {
   EXPECT_EQ(named.registration, usual.registration);
   EXPECT_EQ(named.pinned, usual.pinned);
   EXPECT_EQ(named.speculate, usual.speculate);
-  EXPECT_EQ(named.paper, usual.paper);
 }
 
 TEST(Options, APolicyThatIsNoneOfTheRuntimesChangesNothing) {
-  for (const char* name : {"off", "magic", ""}) {
+  for (const char* name : {"off", "pipellm", "magic", ""}) {
     const Options options = with("SEALANE_POLICY", name);
     EXPECT_TRUE(options.engine && options.async && options.parallel) << name;
     EXPECT_EQ(options.speculate, Speculate::by_cost) << name;

@@ -37,7 +37,7 @@ CopiesOptions copies_options(const SpeculationChoice& speculation) {
   made.async = options().async;
   if (speculation.policy != nullptr) {
     made.bulk_bytes_min = speculation.policy->bulk_bytes_min;
-    made.threads.bulk = speculation.policy->by_cost ? kBulkThreads : 1;  // the paper has one
+    made.threads.bulk = kBulkThreads;
   }
   if (options().coalesce) made.costs = crossing_costs();
   return made;
@@ -218,7 +218,6 @@ Route Runtime::put(Call& call) {
     refuse(call);
     return Route::passed;
   }
-  await_unread(call);
   let_go(call);
   return Route::carried;
 }

@@ -134,10 +134,7 @@ class Runtime final : private CopyThreadOwner {
   Route describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
   Route take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
   void give_back_all(const Call& call);
-  template <typename Visit>
-  void for_snapshots(const Call& call, Visit visit);
   void look_at_guards(const Call& call);
-  void await_unread(const Call& call);
   void tell_touched(Stream& stream);
   Route put(Call& call);
   bool hold(Call& call);
@@ -163,6 +160,7 @@ class Runtime final : private CopyThreadOwner {
   void give_back(const HeldCopy& copy) override;
   void tell_failure() override { any_failed_.store(true); }
   void fail_context(ContextHandle context, uint64_t device_address) override;
+  std::set<const CopyThread*> find_busy_threads();
 
   // --- streams and events
   uint64_t key_of(StreamHandle stream, ContextHandle context) const;

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "serve/runtime_for_tests.h"
 
 namespace sealane::serve {
@@ -175,6 +177,24 @@ TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {
   runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{78}));
   EXPECT_EQ(out(0, 100), Route::carried);
   driver_.await(stream_);
+}
+
+// What holds a stream may be the very thread that asks for a context: it waited for ever.
+TEST_F(RuntimeTest, GivingContextsBackDoesNotWaitForWhatTheCallerHolds) {
+  driver_.obstruct(stream_);
+  ASSERT_EQ(in(0, 64), Route::carried);
+  const StreamHandle other = FakeDriver::stream(8192);
+  ASSERT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + 1000, host_ + 1000, 64,
+                            other, ++id_}),
+            Route::carried);
+  driver_.await(other);
+  const int before = driver_.contexts();
+  EXPECT_TRUE(runtime_->give_up_contexts());
+  EXPECT_LT(driver_.contexts(), before);
+  EXPECT_GT(driver_.contexts(), 0) << "a copy still waits for one";
+  driver_.lift();
+  runtime_->drain();
+  EXPECT_EQ(std::memcmp(driver_.device.data(), host_, 64), 0);
 }
 
 // What holds a stream of another context may be the very thread that ends this one.

@@ -41,7 +41,7 @@ void Runtime::open_missing(const CopyCall& call) {
     if (!made && wanted.ahead != nullptr) wanted.ahead->stop();
     const std::lock_guard lock(under_way_.mutex);
     if (threads_.size() <= *id) threads_.resize(*id + 1);
-    under_way_.copies.handle_thread(*id, made != nullptr, made ? made->door() : nullptr);
+    under_way_.copies.handle_thread(*id, made != nullptr, made ? made->ahead() : nullptr);
     threads_[*id] = std::move(made);
   }
 }
@@ -107,26 +107,15 @@ void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
   for (Ahead* ahead : aheads()) ahead->allocated(range);
 }
 
-// Those who seal ahead, with each source of a call of which there is a snapshot.
-template <typename Visit>
-void Runtime::for_snapshots(const Call& call, Visit visit) {
+// A snapshot is what a copy carries from now on: what was sealed from its source is compared with
+// it here. Other sources are compared when their turn has come (CopyThread::look_at_guards).
+void Runtime::look_at_guards(const Call& call) {
   if (speculation_.policy == nullptr) return;
   for (const CopyCall& each : call.calls) {
     const bool snapshot = each.ours != 0 && each.memory != HostKind::registered;
     if (!snapshot || each.host.bytes < speculation_.policy->bulk_bytes_min) continue;
-    for (Ahead* ahead : aheads()) visit(*ahead, each.host);
+    for (Ahead* ahead : aheads()) ahead->check_guards(each.host);
   }
-}
-
-// A snapshot is what a copy carries from now on: what was sealed from its source is compared with
-// it here. Other sources are compared when their turn has come (CopyThread::look_at_guards).
-void Runtime::look_at_guards(const Call& call) {
-  for_snapshots(call, [](Ahead& ahead, const Range& source) { ahead.check_guards(source); });
-}
-
-// The program may change that source as soon as it goes on.
-void Runtime::await_unread(const Call& call) {
-  for_snapshots(call, [](Ahead& ahead, const Range& source) { ahead.await_unread(source); });
 }
 
 }  // namespace sealane::serve

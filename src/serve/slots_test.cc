@@ -45,7 +45,7 @@ class Driver {
     known_ = know_key(key.secret());
     random.fill(law_.mask);
     AheadOptions options;
-    options.policy = *find_policy("pipellm");
+    options.policy = *find_policy("speculate");
     options.costs.workers = 2;
     for (size_t i = 0; i < kBuffers; ++i) {
       void* made =
@@ -83,27 +83,28 @@ class Driver {
 
   void copy(size_t buffer) {
     ahead_->check_guards(range(buffer));
-    const auto flight = ahead_->claim(range(buffer), buffers_[buffer]);
-    ASSERT_TRUE(flight);
-    ahead_->ready(*flight);
+    CopyCall call;
+    call.host = range(buffer);
+    call.memory = HostKind::pinned;
+    const CopyId asked = ++copies_;
+    ASSERT_TRUE(ahead_->handle_asked(asked, call, HostSide::in_place, SteadyClock().now()));
+    ahead_->handle_turn(asked, SteadyClock().now());
     for (uint64_t carried = 0; carried < kBytes;) {
-      const auto turn = ahead_->await_turn() ? ahead_->next() : std::nullopt;
-      if (!turn) {
+      if (!ahead_->await_turn()) {
         std::this_thread::yield();
         continue;
       }
-      ahead_->begin(*turn);
-      if (turn->flight == kNone) {
-        for (uint32_t i = 0; i < turn->messages; ++i) seal(&nothing_, 1);
-      } else {
-        for (uint64_t at = 0; at < turn->bytes; at += way_.message_bytes) {
-          seal(buffers_[buffer] + turn->offset + at,
-               std::min(way_.message_bytes, turn->bytes - at));
-        }
-        carried += turn->bytes;
+      const auto turn = ahead_->next_turn(SteadyClock().now());
+      ASSERT_TRUE(turn);
+      ASSERT_TRUE(ahead_->begin());
+      for (uint64_t i = 0; i < turn->pads; ++i) seal(&nothing_, 1);
+      for (uint64_t at = 0; at < turn->bytes; at += way_.message_bytes) {
+        seal(buffers_[buffer] + turn->offset + at, std::min(way_.message_bytes, turn->bytes - at));
       }
-      ahead_->end(*turn, true);
+      carried += turn->bytes;
+      ahead_->end(true);
     }
+    ahead_->handle_over(asked, true, SteadyClock().now());
   }
 
   uint64_t answered() const { return ahead_->stats().answered_ahead; }
@@ -160,6 +161,7 @@ class Driver {
   uint64_t position_ = 0;
   uint8_t* buffers_[kBuffers];
   Ahead* ahead_ = nullptr;
+  CopyId copies_ = kNoCopy;
   const uint8_t nothing_ = 0;
 };
 

@@ -25,8 +25,7 @@ std::string figures(const SpeculationChoice& choice) {
 
 }  // namespace
 
-// Who asks for it gets it even where little is to be gained; but a slot that is slower than no slot
-// is of no use to anybody. The paper's rules know no cost.
+// Who asks for it gets it, whatever is to be gained.
 SpeculationChoice choose_speculation(const Options& options, unsigned threads) {
   SpeculationChoice choice;
   choice.threads = threads;
@@ -40,10 +39,8 @@ SpeculationChoice choose_speculation(const Options& options, unsigned threads) {
   const Costs costs = measure_costs(threads);
   choice.digests = !options.pinned || !options.page_guards || !can_guard_pages();
   choice.outlook = speculation_outlook(costs, choice.digests, link_ns_per_byte());
-  const bool possible = !policy->by_cost || costs.copy_ns_per_byte < costs.seal_ns_per_byte;
-  choice.why = Why::no_gain;
-  if (asked && possible) choice.why = Why::asked;
-  if (!asked && choice.outlook.pays()) choice.why = Why::pays;
+  choice.why = choice.outlook.pays() ? Why::pays : Why::no_gain;
+  if (asked) choice.why = Why::asked;
   if (choice.why != Why::no_gain) choice.policy = policy;
   return choice;
 }

@@ -27,14 +27,13 @@ TEST(Speculation, NobodyToSealAheadIsAReason) {
   EXPECT_EQ(choice.policy, nullptr);
 }
 
-TEST(Speculation, ThePapersRulesAreNotAsked) {
+TEST(Speculation, WhoAsksForItIsNotAskedWhatItCosts) {
   Options options;
   options.speculate = Speculate::on;
-  options.paper = true;
   const auto choice = choose_speculation(options, 4);
   EXPECT_EQ(choice.why, Why::asked);
   ASSERT_NE(choice.policy, nullptr);
-  EXPECT_EQ(choice.policy->name, "pipellm");
+  EXPECT_EQ(choice.policy->name, "speculate");
 }
 
 TEST(Speculation, ByDefaultTheCostsDecide) {

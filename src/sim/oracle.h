@@ -93,8 +93,6 @@ class Oracle {
   uint32_t epoch(uint32_t lane) { return lane_of(lane).epoch; }
   // The content a message of this copy must have; `bytes` of it from `offset`.
   void delivers(CallId copy, const Range& part, uint64_t content);
-  // Content of a coalesced message: call add_expected() for each of its copies, then compare.
-  uint64_t expected_whole(CallId copy) const { return calls_[copy].whole; }
 
   // --- the host
   void opened(CallId copy);  // verified and in place

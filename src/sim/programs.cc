@@ -384,6 +384,7 @@ void draw_faults(SeededRandom& random, Faults& faults) {
   if (random.chance(0.1)) faults.refused_step = 0.02;
   if (random.chance(0.1)) faults.crash = 0.002;
   faults.apart = sometimes(random, 0.3);
+  if (random.chance(0.1)) faults.no_room = 0.05;
 }
 
 }  // namespace
@@ -412,6 +413,7 @@ Case make_case(Mode mode, uint64_t seed, uint64_t ops, const Platform& platform)
       made.setup.faults.guard_write = 0.1 + random.real() * 0.4;
       break;
   }
+  if (mode != Mode::serve && random.chance(0.2)) made.setup.staged = 0.5;
   return made;
 }
 

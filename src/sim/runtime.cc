@@ -85,6 +85,7 @@ bool Runtime::open_thread(CopyThreadId thread) {
     return false;
   }
   Crosser& made = crossers_[thread];
+  made.channel.staged = world_.random.chance(world_.setup.staged);
   Speculation* door = nullptr;
   if (CopyThreads::is_bulk(thread)) {
     made.ahead = std::make_unique<SealCrew>(world_, slot_memory_, thread,
@@ -171,7 +172,7 @@ void Runtime::take_snapshot(CopyId id) {
   known.snapshot.insert(known.snapshot.end(), parts.begin(), parts.end());
   for (auto& [thread, crosser] : crossers_) {
     if (crosser.ahead && host.bytes >= copies_.options().bulk_bytes_min) {
-      crosser.ahead->keep(id, parts);
+      crosser.ahead->keep(id, host, parts);
     }
   }
 }
@@ -245,8 +246,10 @@ const SealedPath& Runtime::path(Direction direction) const {
 
 void Runtime::pump() {
   for (auto& [id, crosser] : crossers_) {
-    if (crosser.awaits_message) {
+    if (crosser.awaits == Crosser::Awaits::message) {
       start_message(id, crosser);
+    } else if (crosser.awaits == Crosser::Awaits::end) {
+      end_crossing(id, crosser);
     } else if (crosser.crossing == nullptr) {
       start(id, crosser);
     }
@@ -269,7 +272,10 @@ void Runtime::start(CopyThreadId id, Crosser& crosser) {
   crosser.code = 0;
   crosser.tampered.reset();
   crosser.contents.clear();
-  crosser.by_turns = crosser.ahead && crosser.ahead->speculator().crossing();
+  crosser.sent = 0;
+  crosser.seen = false;
+  const Speculator* const ahead = crosser.ahead ? &crosser.ahead->speculator() : nullptr;
+  crosser.by_turns = ahead != nullptr && ahead->crossing() && !ahead->stopped();
   if (crosser.crossing->dropped) {
     world_.events.add(world_.now(), EventKind::crossed, id);
     return;
@@ -278,7 +284,6 @@ void Runtime::start(CopyThreadId id, Crosser& crosser) {
   if (crosser.crossing->pads > 0) {
     start_pads(id, crosser);
   } else if (crosser.by_turns) {
-    crosser.first_message = true;
     crosser.across = world_.now();
     start_message(id, crosser);
   } else {
@@ -306,14 +311,11 @@ void Runtime::begin_crossing(CopyThreadId id, Crosser& crosser) {
   }
   if (crossing.copies.empty()) return;
   const ProgramCopy& first = known_[crossing.copies.front()].copy;
-  const Range handed{first.host.address + crossing.offset, crossing.bytes};
-  crosser.messages.begin(handed, kMessageBytes);
   for (; channel.driver_messages > 0; --channel.driver_messages) {
-    const uint64_t bytes = world_.random.chance(0.5) ? std::min(kMessageBytes, handed.bytes)
+    const uint64_t bytes = world_.random.chance(0.5) ? std::min(kMessageBytes, crossing.bytes)
                                                      : world_.random.between(1, 4096);
-    // Its bytes are the driver's: none that were sealed ahead.
-    const MessageOwner owner = crosser.messages.owner_of({0, bytes}, world_.setup.rules);
-    const bool taken = owner == MessageOwner::copy;
+    const bool seen = crosser.by_turns && world_.random.chance(0.7);
+    const bool taken = seen && crosser.ahead->own_message(channel, bytes);
     world_.log("the driver uses position {} of thread {}", channel.position, id);
     world_.oracle.own_message(id, taken ? first.call : kNoCall);
     ++channel.position;
@@ -371,31 +373,43 @@ void Runtime::start_pads(CopyThreadId id, Crosser& crosser) {
                     EventKind::crossed, id);
 }
 
+Range Runtime::next_part(const Crosser& crosser) const {
+  const Crossing& crossing = *crosser.crossing;
+  const Range& host = copies_.call_of(crossing.copies.front()).host;
+  const uint64_t offset = crosser.sent * kMessageBytes;
+  return {host.address + crossing.offset + offset,
+          std::min(kMessageBytes, crossing.bytes - offset)};
+}
+
 // By turns: the driver is about to seal the next message.
 void Runtime::start_message(CopyThreadId id, Crosser& crosser) {
   Speculator& speculator = crosser.ahead->speculator();
-  crosser.message = speculator.next_message(world_.now());
-  crosser.awaits_message = !crosser.message && !speculator.stopped();
-  if (!crosser.message) {
-    if (speculator.stopped()) world_.events.add(world_.now(), EventKind::crossed, id);
-    return;
-  }
-  const Known& known = known_[crosser.crossing->copies.front()];
-  const Range part = message_range(known.copy.host, crosser.message->message);
   const Channel& channel = crosser.channel;
-  crosser.made = crosser.message->slot;
-  crosser.slot = speculator.answer({channel.epoch}, channel.position);
+  const Known& known = known_[crosser.crossing->copies.front()];
+  const Range part = next_part(crosser);
+  const uint64_t index = (part.address - known.copy.host.address) / kMessageBytes;
+  crosser.content =
+      known.snapshot.empty() ? world_.memory.fingerprint(part) : known.snapshot[1 + index];
+  SeenMessage message{.key = channel.key(), .iv = channel.iv(), .piece = part};
+  if (channel.staged) message.piece.address = 0;
+  if (!std::exchange(crosser.seen, true)) speculator.handle_seen(message.key, message.iv);
+  crosser.verdict = speculator.answer(message, world_.now());
+  if (crosser.verdict.kind == Verdict::Kind::compare) {
+    message.same = crosser.ahead->slot(crosser.verdict.slot).content == crosser.content;
+    crosser.guard_debt += digest_time(world_.setup.platform.guard, part.bytes);
+    crosser.verdict = speculator.answer(message, world_.now());
+  }
+  const bool waits = crosser.verdict.kind == Verdict::Kind::wait;
+  crosser.awaits = waits ? Crosser::Awaits::message : Crosser::Awaits::nothing;
+  if (waits) return;
   crosser.ahead->pump(crossings());  // what does not fit is wiped before anything is sealed
-  crosser.content = known.snapshot.empty() ? world_.memory.fingerprint(part)
-                                           : known.snapshot[1 + crosser.message->message];
-  const Duration alone = crosser.slot != kNone ? memcpy_time(ours_.host, part.bytes)
-                                               : fast_aead_time(ours_.host, part.bytes);
+  const bool from_slot = crosser.verdict.kind == Verdict::Kind::from_slot;
+  const Duration alone =
+      from_slot ? memcpy_time(ours_.host, part.bytes) : fast_aead_time(ours_.host, part.bytes);
   Duration work =
       alone / (helpers() + 1) + message_time(ours_.cc, path(Direction::to_device), part.bytes);
   work += std::exchange(crosser.guard_debt, Duration{0});
-  if (std::exchange(crosser.first_message, false)) {
-    work += toll_time(path(Direction::to_device), HostMemory::pinned);
-  }
+  if (crosser.sent == 0) work += toll_time(path(Direction::to_device), HostMemory::pinned);
   world_.timeline.add({.track = Track::lane,
                        .index = id,
                        .what = "publish",
@@ -405,31 +419,33 @@ void Runtime::start_message(CopyThreadId id, Crosser& crosser) {
 }
 
 void Runtime::sent(uint32_t id) {
+  using Kind = Verdict::Kind;
   Crosser& crosser = crossers_[id];
-  Speculator& speculator = crosser.ahead->speculator();
   const Known& known = known_[crosser.crossing->copies.front()];
-  const Range part = message_range(known.copy.host, crosser.message->message);
+  const Range part = next_part(crosser);
   Channel& channel = crosser.channel;
-  const bool from_memory = known.snapshot.empty();
-  if (from_memory && world_.memory.fingerprint(part) != crosser.content) {
+  const Verdict& verdict = crosser.verdict;
+  if (known.snapshot.empty() && world_.memory.fingerprint(part) != crosser.content) {
     crosser.content = world_.memory.garbage();
   }
   Oracle::Sealed record{channel.epoch, channel.position, crosser.content};
-  const bool slot = crosser.slot != kNone;
-  if (slot) record = crosser.ahead->slot(crosser.slot);
-  if (!slot && crosser.made != kNone) world_.oracle.sealed_instead(id, crosser.made);
-  world_.log("thread {} exposes position {}: copy {} message {}{}", id, channel.position,
-             known.copy.call, crosser.message->message, slot ? ", from its slot" : "");
+  const bool slot = verdict.kind == Kind::from_slot;
+  if (slot) record = crosser.ahead->slot(verdict.slot);
+  if (!slot && verdict.slot != kNone) world_.oracle.sealed_instead(id, verdict.slot);
+  world_.log("thread {} exposes position {}: [{:#x}, +{}) of copy {}{}", id, channel.position,
+             part.address, part.bytes, known.copy.call, slot ? ", from its slot" : "");
   world_.oracle.exposes(id, channel.position, &record);
   world_.oracle.delivers(known.copy.call, part, record.content);
+  if (verdict.kind != Kind::drivers) {
+    crosser.ahead->speculator().handle_answered(channel.iv(), slot, part.bytes, world_.now());
+  }
   ++channel.position;
   channel.key_bytes += part.bytes;
-  if (crosser.made != kNone) crosser.ahead->sent(crosser.made);
-  crosser.message.reset();
-  speculator.handle_sent(world_.now());
+  ++crosser.sent;
+  crosser.seen = false;
   crosser.across = world_.device.transfer(Direction::to_device, world_.now(),
                                           link_time(path(Direction::to_device), part.bytes));
-  const bool more = !speculator.all_sent();
+  const bool more = crosser.sent * kMessageBytes < crosser.crossing->bytes;
   if (crosser.tampered) judge_bus(crosser, more);
   if (more && crosser.code == 0) {
     start_message(id, crosser);
@@ -442,9 +458,16 @@ void Runtime::sent(uint32_t id) {
 
 void Runtime::crossed(uint32_t id) {
   Crosser& crosser = crossers_[id];
+  if (!crosser.crossing->dropped) finish_whole(id, crosser);
+  end_crossing(id, crosser);
+}
+
+void Runtime::end_crossing(CopyThreadId id, Crosser& crosser) {
+  const bool over = !crosser.by_turns ||
+                    crosser.ahead->speculator().end_crossing(crosser.code == 0, world_.now());
+  crosser.awaits = over ? Crosser::Awaits::nothing : Crosser::Awaits::end;
+  if (!over) return;
   const Crossing& crossing = *crosser.crossing;
-  crosser.messages.end();
-  if (!crossing.dropped) finish_whole(id, crosser);
   copies_.handle_crossed(id, crosser.code, crosser.endings);
   const bool landed = crossing.last && !crossing.dropped && crosser.code == 0;
   for (const CopyId copy : crossing.copies) {  // of several, each takes effect after the one before
@@ -472,16 +495,13 @@ void Runtime::finish_whole(CopyThreadId id, Crosser& crosser) {
   Channel& channel = crosser.channel;
   if (crosser.crossing->pads > 0) {
     for (uint64_t i = 0; i < crosser.crossing->pads; ++i) {
+      crosser.ahead->speculator().handle_seen(channel.key(), channel.iv());
       world_.oracle.exposes(id, channel.position++, nullptr);
     }
   } else if (!crosser.by_turns && CopyThreads::direction_of(id) == Direction::to_device) {
     deliver_to_device(id, crosser);
   } else if (!crosser.by_turns) {
     deliver_to_host(crosser);
-  }
-  if (crosser.by_turns) {
-    crosser.ahead->speculator().handle_turn_over({channel.epoch}, channel.position,
-                                                 crosser.code == 0, world_.now());
   }
 }
 

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "core/copy/copies.h"
-#include "core/copy/message_match.h"
 #include "sim/channel.h"
 #include "sim/program_call.h"
 #include "sim/seal_crew.h"
@@ -72,17 +71,16 @@ class Runtime {
   struct Crosser {  // a copy thread
     const Crossing* crossing = nullptr;
     Channel channel;
-    MessageMatch messages;
     std::unique_ptr<SealCrew> ahead;
     std::vector<uint64_t> contents;  // of each copy, as it was read
-    std::optional<Publish> message;  // by turns: the one the driver seals
-    SlotId made = kNone;             //   for which this slot was made,
-    SlotId slot = kNone;             //   from it, if it fits,
-    uint64_t content = 0;            //   else holding this
     bool by_turns = false;
-    bool awaits_message = false;  // a worker is at it
-    bool first_message = false;
-    Duration guard_debt{0};  // guards it has looked at
+    uint64_t sent = 0;     // by turns: messages that the driver has sealed
+    bool seen = false;     //   the next one has been shown,
+    Verdict verdict;       //   and this is to be done with it;
+    uint64_t content = 0;  //   sealed now it holds this
+    enum class Awaits : uint8_t { nothing, message, end };
+    Awaits awaits = Awaits::nothing;  // a worker
+    Duration guard_debt{0};           // guards it has looked at
     Instant across{};
     std::optional<ScriptedFault::Kind> tampered;
     ErrorCode code = 0;
@@ -111,7 +109,9 @@ class Runtime {
   void start_pads(CopyThreadId id, Crosser& crosser);
   void start_message(CopyThreadId id, Crosser& crosser);
   void replace_context(CopyThreadId id, Crosser& crosser);
+  Range next_part(const Crosser& crosser) const;
   void finish_whole(CopyThreadId id, Crosser& crosser);
+  void end_crossing(CopyThreadId id, Crosser& crosser);
   void deliver_to_device(CopyThreadId id, Crosser& crosser);
   void deliver_to_host(Crosser& crosser);
   void reject(Crosser& crosser, const char* which);

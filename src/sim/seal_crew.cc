@@ -28,7 +28,6 @@ Costs costs_of(const Platform& platform, uint32_t workers) {
   costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
-  costs.scatter = from_us(platform.gpu.device_copy_cc_us);
   constexpr double kNsPerByte = 1e3 / (1 << 20);  // of 1 us/MiB
   costs.guard_ns_per_byte = platform.guard.arm_us_per_mib * kNsPerByte;
   costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
@@ -105,12 +104,11 @@ Duration SealCrew::write(const Range& range) {
 }
 
 Duration SealCrew::check_guards(const Range& host) {
-  Pipeline& pipeline = speculator_.pipeline();
-  const GuardKind kind = pipeline.guard_of(host);
+  const GuardKind kind = speculator_.guard_of(host);
   if (kind == GuardKind::none) return Duration{0};
   for (Guarded& guarded : guarded_) {
     if (!guarded.range.overlaps(host)) continue;
-    for (const Range& dirty : guarded.dirty) pipeline.handle_written(dirty, world_.now());
+    for (const Range& dirty : guarded.dirty) speculator_.handle_written(dirty, world_.now());
     guarded.dirty.clear();
   }
   const GuardCosts& costs = world_.setup.platform.guard;
@@ -123,14 +121,14 @@ void SealCrew::arm(const Guard& guard) {
   const bool refused = guard.kind == GuardKind::page && unprotectable_.contains(guard.range);
   guarded_.push_back({guard.range, refused ? GuardKind::digest : guard.kind, {}});
   if (refused) {
-    speculator_.pipeline().handle_guarded(guard.range, GuardKind::digest);
+    speculator_.handle_guarded(guard.range, GuardKind::digest);
   } else if (guard.kind == GuardKind::page) {
     guard_debt_ += guard_arm_time(world_.setup.platform.guard, guard.range.bytes);
   }
 }
 
 void SealCrew::allocated(const Range& range, bool guardable) {
-  speculator_.pipeline().handle_allocated(range);
+  speculator_.handle_allocated(range);
   if (guardable) {
     unprotectable_.erase(range);
   } else {
@@ -149,19 +147,19 @@ void SealCrew::pump(uint32_t crossings) {
     if (!action) break;
     run(*action, crossings);
   }
-  const std::optional<Instant> deadline = speculator_.pipeline().deadline();
+  const std::optional<Instant> deadline = speculator_.deadline();
   if (deadline && *deadline > world_.now() && timer_ != deadline) {
     timer_ = deadline;
     world_.events.add(*deadline, EventKind::timer);
   }
 }
 
-void SealCrew::run(const Action& action, uint32_t crossings) {
-  if (const auto* seal = std::get_if<Seal>(&action)) {
+void SealCrew::run(const SealAction& action, uint32_t crossings) {
+  if (const auto* seal = std::get_if<SealSlot>(&action)) {
     start(*seal, crossings);
-  } else if (const auto* wiped = std::get_if<Void>(&action)) {
-    world_.log("slot {} is wiped", wiped->slot);
-    wipe(wiped->slot);
+  } else if (const auto* dropped = std::get_if<DropSlot>(&action)) {
+    world_.log("slot {} is {}", dropped->slot, dropped->exposed ? "free" : "wiped");
+    wipe(dropped->slot);
   } else if (const auto* guard = std::get_if<Guard>(&action)) {
     arm(*guard);
   } else if (const auto* unguard = std::get_if<Unguard>(&action)) {
@@ -173,30 +171,29 @@ void SealCrew::run(const Action& action, uint32_t crossings) {
 }
 
 // All workers that are not needed elsewhere share each record.
-void SealCrew::start(const Seal& seal, uint32_t crossings) {
-  Slot& slot = slots_[seal.slot];
-  slot.bytes = seal.host.bytes;
-  memory_.bytes += seal.host.bytes;
+void SealCrew::start(const SealSlot& what, uint32_t crossings) {
+  const bool ahead = what.copy == kNoCopy;
+  slots_[what.slot].bytes = what.host.bytes;
+  memory_.bytes += what.host.bytes;
   world_.oracle.slots_hold(memory_.bytes);
-  if (seal.flight == kNone) world_.oracle.seals_ahead(seal.host);
-  world_.log("workers seal [{:#x}, +{}) for thread {} position {}{}", seal.host.address,
-             seal.host.bytes, lane_, seal.position, seal.flight == kNone ? ", ahead" : "");
-  Job job{.seal = seal, .content = world_.memory.fingerprint(seal.host)};
-  const CopyId copy = speculator_.copy_of(seal.flight);
-  for (const auto& [kept, contents] : snapshots_) {
-    if (seal.flight == kNone || kept != copy) continue;
-    job.content = contents[seal.message];
+  if (ahead) world_.oracle.seals_ahead(what.host);
+  world_.log("workers seal [{:#x}, +{}) into slot {} of thread {}{}", what.host.address,
+             what.host.bytes, what.slot, lane_, ahead ? ", ahead" : "");
+  Job job{.what = what, .content = world_.memory.fingerprint(what.host)};
+  for (const Snapshot& kept : snapshots_) {
+    if (ahead || kept.copy != what.copy) continue;
+    job.content = kept.contents[(what.host.address - kept.host.address) / kMessageBytes];
     job.from_memory = false;
   }
-  Duration work = fast_aead_time(world_.setup.platform.host, seal.host.bytes) / workers_;
+  Duration work = fast_aead_time(world_.setup.platform.host, what.host.bytes) / workers_;
   work = work * (1 + crossings) + std::exchange(guard_debt_, Duration{0});
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
   const Instant from = std::max(world_.now(), from_);
   world_.counters.workers_busy += work * workers_;
   world_.timeline.add({.track = Track::worker,
                        .index = 0,
-                       .what = seal.flight == kNone ? "seal ahead" : "seal",
-                       .bytes = seal.host.bytes,
+                       .what = ahead ? "seal ahead" : "seal",
+                       .bytes = what.host.bytes,
                        .from = from,
                        .until = from + work});
   jobs_.push_back(job);
@@ -207,14 +204,21 @@ void SealCrew::start(const Seal& seal, uint32_t crossings) {
 
 void SealCrew::worker_done(size_t index) {
   const Job& job = jobs_[index];
+  const SlotId slot = job.what.slot;
   --sealing_;
+  if (world_.random.chance(world_.setup.faults.no_room)) {
+    world_.log("there is no memory for slot {} of thread {}", slot, lane_);
+    memory_.bytes -= std::exchange(slots_[slot].bytes, 0);
+    return speculator_.handle_sealed(slot, Speculator::Sealed::no_room, world_.now());
+  }
   uint64_t content = job.content;
-  if (job.from_memory && world_.memory.fingerprint(job.seal.host) != content) {
+  if (job.from_memory && world_.memory.fingerprint(job.what.host) != content) {
     content = world_.memory.garbage();  // it changed while it was read
   }
-  slots_[job.seal.slot].sealed = {job.seal.epoch.number, job.seal.position, content};
-  world_.oracle.slot_holds(lane_, job.seal.slot, slots_[job.seal.slot].sealed);
-  speculator_.pipeline().handle_sealed(job.seal.slot, world_.now());
+  const auto epoch = static_cast<uint32_t>(job.what.key - 1);
+  slots_[slot].sealed = {epoch, position_of(job.what.iv, epoch), content};
+  world_.oracle.slot_holds(lane_, slot, slots_[slot].sealed);
+  speculator_.handle_sealed(slot, Speculator::Sealed::whole, world_.now());
 }
 
 void SealCrew::wipe(SlotId id) {
@@ -223,18 +227,32 @@ void SealCrew::wipe(SlotId id) {
   world_.oracle.slot_wiped(lane_, id);
 }
 
-void SealCrew::sent(SlotId id) { wipe(id); }
+// Its bytes are the driver's: none that were sealed ahead.
+bool SealCrew::own_message(const Channel& channel, uint64_t bytes) {
+  SeenMessage message{.key = channel.key(), .iv = channel.iv(), .piece = {0, bytes}};
+  speculator_.handle_seen(message.key, message.iv);
+  Verdict verdict = speculator_.answer(message, world_.now());
+  if (verdict.kind == Verdict::Kind::compare) {
+    message.same = false;
+    verdict = speculator_.answer(message, world_.now());
+  }
+  const bool from_slot = verdict.kind == Verdict::Kind::from_slot;
+  if (from_slot || verdict.kind == Verdict::Kind::seal_now) {
+    speculator_.handle_answered(message.iv, from_slot, bytes, world_.now());
+  }
+  return from_slot;
+}
 
-void SealCrew::keep(CopyId copy, std::vector<uint64_t> contents) {
-  snapshots_.emplace_back(copy, std::move(contents));
+void SealCrew::keep(CopyId copy, const Range& host, std::vector<uint64_t> contents) {
+  snapshots_.push_back({copy, host, std::move(contents)});
 }
 
 void SealCrew::forget(CopyId copy) {
-  std::erase_if(snapshots_, [&](const auto& entry) { return entry.first == copy; });
+  std::erase_if(snapshots_, [&](const Snapshot& kept) { return kept.copy == copy; });
 }
 
 std::optional<Range> SealCrew::some_planned(uint64_t pick) const {
-  const auto& planned = speculator_.pipeline().lane(0).planned;
+  const auto& planned = speculator_.pipeline().lane().planned;
   if (planned.empty()) return std::nullopt;
   return planned[pick % planned.size()].host;
 }

@@ -11,6 +11,7 @@
 
 #include "core/pipeline/speculator.h"
 #include "core/predict/mapped_ranges.h"
+#include "sim/channel.h"
 #include "sim/world.h"
 
 namespace sealane::sim {
@@ -28,7 +29,6 @@ class SealCrew {
   const Speculator& speculator() const { return speculator_; }
 
   Duration write(const Range& range);  // the program writes: what guards cost it
-  // Device writes pass them by.
   // Looks at the guards of this memory and tells what was written. What that costs.
   Duration check_guards(const Range& host);
   void allocated(const Range& range, bool guardable);
@@ -37,13 +37,13 @@ class SealCrew {
   void stall_next() { stall_next_ = true; }
   void stall(Duration duration) { from_ = world_.now() + duration; }
 
-  // The content of the slot, or of what is sealed now from the program's memory.
   const Oracle::Sealed& slot(SlotId id) const { return slots_[id].sealed; }
-  void sent(SlotId id);  // its memory is free
+  // The driver seals a message of its own. True: a slot was sent in its place.
+  bool own_message(const Channel& channel, uint64_t bytes);
   uint32_t sealing() const { return sealing_; }
   std::optional<Range> some_planned(uint64_t pick) const;
   // Snapshots: what the messages of a copy hold.
-  void keep(CopyId copy, std::vector<uint64_t> contents);
+  void keep(CopyId copy, const Range& host, std::vector<uint64_t> contents);
   void forget(CopyId copy);
   void count(Counters& counters) const;
 
@@ -58,13 +58,18 @@ class SealCrew {
     uint64_t bytes = 0;
   };
   struct Job {
-    Seal seal;
+    SealSlot what;
     uint64_t content = 0;
     bool from_memory = true;
   };
+  struct Snapshot {
+    CopyId copy;
+    Range host;
+    std::vector<uint64_t> contents;
+  };
 
-  void run(const Action& action, uint32_t crossings);
-  void start(const Seal& seal, uint32_t crossings);
+  void run(const SealAction& action, uint32_t crossings);
+  void start(const SealSlot& what, uint32_t crossings);
   void arm(const Guard& guard);
   void wipe(SlotId slot);
 
@@ -79,7 +84,7 @@ class SealCrew {
   MappedRanges unprotectable_;  // managed memory: its pages are the driver's
   std::vector<Job> jobs_;
   std::optional<Instant> timer_;
-  std::vector<std::pair<CopyId, std::vector<uint64_t>>> snapshots_;
+  std::vector<Snapshot> snapshots_;
   uint32_t sealing_ = 0;
   Duration guard_debt_{0};  // arming, paid by the next worker
   Instant from_{};          // nobody begins before

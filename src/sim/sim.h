@@ -50,6 +50,7 @@ struct Faults {
   double tamper = 0;          // a bus message is changed, dropped, repeated or swapped
   double refused_step = 0;    // of a copy's call: the driver cannot record an event or put a gate
   double apart = 0;           // per crossing: copies cannot be gathered after all
+  double no_room = 0;         // per record: somebody else has the memory for it
   double crash = 0;           // work of the program fails its context
   Duration stall{2'000'000};
 };
@@ -87,6 +88,7 @@ struct Setup {
   uint32_t bulk_threads = 1;   // for what is sealed ahead; the paper has one
   double registered = 0;       // share of pinned allocations that are registered memory
   double mapped = 0;           //   or that the device can write
+  double staged = 0;           // share of channels whose driver seals from memory of its own
   bool history = false;        // keep the events for Violation::history
   size_t timeline_spans = 0;   // keep so many for Outcome::timeline
   double patience = 1;         // scales the bounds beyond which a run is livelocked (patience.h)

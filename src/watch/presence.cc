@@ -20,7 +20,7 @@ std::string parts(const Options& options, bool speculates) {
                                  {options.parallel, "parallel"},
                                  {options.coalesce, "coalesce"},
                                  {options.registration, "register"},
-                                 {speculates, options.paper ? "speculate (pipellm)" : "speculate"},
+                                 {speculates, "speculate"},
                                  {options.pinned, "pinned"}}) {
     if (on) out += concat(out.empty() ? "" : ", ", name);
   }

@@ -29,13 +29,8 @@ namespace {
 constexpr size_t kBytes = (6 << 20) + 4096 + 100;  // with a tail
 constexpr int kRounds = 12;
 
-struct Device {
-  Device() {
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cuCtxSetCurrent(context));
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuMemAlloc(&memory, kBytes));
+struct Device : OneDevice {
+  Device() : OneDevice(kBytes) {
     OK(cuMemAlloc(&other, kBytes));
     void* pinned = nullptr;
     OK(cuMemAllocHost(&pinned, kBytes));
@@ -55,9 +50,6 @@ struct Device {
     }
   }
 
-  CUcontext context = nullptr;
-  CUstream stream = nullptr;
-  CUdeviceptr memory = 0;
   CUdeviceptr other = 0;
   uint8_t* host = nullptr;
 };

@@ -24,13 +24,8 @@ namespace {
 
 constexpr size_t kBytes = 8 << 20;
 
-struct Device {
-  Device() {
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cuCtxSetCurrent(context));
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuMemAlloc(&memory, kBytes));
+struct Device : OneDevice {
+  Device() : OneDevice(kBytes) {
     OK(cuMemAllocHost(&pinned, kBytes));
     std::memset(pinned, 1, kBytes);
   }
@@ -46,9 +41,6 @@ struct Device {
     }
   }
 
-  CUcontext context = nullptr;
-  CUstream stream = nullptr;
-  CUdeviceptr memory = 0;
   void* pinned = nullptr;
 };
 

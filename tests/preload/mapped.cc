@@ -34,15 +34,8 @@ void add_one(const sealane_emu_launch* launch) {
   for (size_t i = 0; i < kBytes; ++i) ++memory[i];
 }
 
-struct Device {
-  Device() {
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cuCtxSetCurrent(context));
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuMemAlloc(&memory, kBytes));
-    kernel = make_kernel("add_one", add_one, 1);
-  }
+struct Device : OneDevice {
+  Device() : OneDevice(kBytes) { kernel = make_kernel("add_one", add_one, 1); }
   void expect(const uint8_t* host, uint8_t value) {
     for (size_t i = 0; i < kBytes; ++i) {
       if (host[i] != value) fail("the host does not see what a kernel wrote", host[i]);
@@ -53,9 +46,6 @@ struct Device {
     OK(cuMemcpyDtoH(back.data(), memory, kBytes));
     if (std::memcmp(back.data(), host, kBytes) != 0) fail("a copy of mapped memory is stale");
   }
-  CUcontext context = nullptr;
-  CUstream stream = nullptr;
-  CUdeviceptr memory = 0;
   CUfunction kernel = nullptr;
 };
 

@@ -57,7 +57,7 @@ class Troubles : public testing::TestWithParam<Trouble> {
                            "SEALANE_EMU_GPUS=2",
                            "SEALANE_EMU_STATS=" + truth_,
                            "SEALANE_STATS=" + stats_,
-                           "SEALANE_POLICY=pipellm",
+                           "SEALANE_POLICY=speculate",
                            "SEALANE_WORKERS=3"};
     options.environment.insert(options.environment.end(), trouble.environment.begin(),
                                trouble.environment.end());

@@ -31,7 +31,7 @@ TEST_P(LiveScenarioFile, UnderTheRuntime) {
 
 INSTANTIATE_TEST_SUITE_P(Scenario, LiveScenarioFile,
                          testing::Combine(testing::ValuesIn(scenario_files()),
-                                          testing::Values("parallel", "pipellm", "speculate")),
+                                          testing::Values("parallel", "speculate")),
                          [](const testing::TestParamInfo<Live>& tested) {
                            return concat(std::get<1>(tested.param), "_",
                                          stem_of(std::get<0>(tested.param)));
@@ -47,10 +47,10 @@ TEST(LiveTargetTest, CountsWhatTheRuntimeDid) {
       "repeat 8\ncopy h2d w0 1M\nkernel 4ms\nsync\ncopy h2d w1 1M\nkernel 4ms\nsync\nend\n";
   const auto possible = scenario_of(loop + "expect live hit at least 1\n");
   ASSERT_TRUE(possible) << possible.error().message;
-  for (const std::string& failure : run_patiently(*possible, "pipellm")) ADD_FAILURE() << failure;
+  for (const std::string& failure : run_patiently(*possible, "speculate")) ADD_FAILURE() << failure;
   const auto impossible = scenario_of(loop + "expect live hit at least 1000\n");
   ASSERT_TRUE(impossible) << impossible.error().message;
-  LiveTarget live("pipellm");
+  LiveTarget live("speculate");
   const auto failures = run_scenario(*impossible, live);
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_NE(failures[0].find("expected hit at least 1000, saw "), std::string::npos) << failures[0];

@@ -99,7 +99,7 @@ class Run:
         environment = self.environment
         environment["SEALANE_WORKERS"] = self.dice.choice(["1", "2", "3", "3", "5"])
         environment["SEALANE_POLICY"] = self.dice.choices(
-            ["pipellm", "speculate", "sealane", "parallel", "stock"], [6, 3, 1, 1, 1])[0]
+            ["speculate", "sealane", "parallel", "stock"], [9, 1, 1, 1])[0]
         if self.sometimes(0.15):
             parts = ["default", "engine", "async", "parallel", "register", "speculate", "pinned"]
             chosen = [part for part in parts if self.sometimes(0.6)]
@@ -119,7 +119,7 @@ class Run:
         if self.command[-1] == "registered":
             environment["SEALANE_ENABLE"] = "engine,async,register"
         if self.command[-1] == "stall":
-            environment.update(SEALANE_POLICY="pipellm", SEALANE_WORKERS="3")
+            environment.update(SEALANE_POLICY="speculate", SEALANE_WORKERS="3")
             environment.pop("SEALANE_ENABLE", None)
         if self.command[-1] in ("registered", "stall"):
             environment.pop("SEALANE_OBSERVE", None)

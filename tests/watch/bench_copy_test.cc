@@ -35,7 +35,7 @@ TEST(BenchCopy, MeasuresEveryPolicyOfAnExample) {
     EXPECT_EQ(row["in_time"], row["overrun"] <= 0.05) << row;
   }
   EXPECT_EQ(policies, (std::vector<std::string>{"off", "stock", "engine", "async", "parallel",
-                                                "pipellm", "speculate", "sealane"}));
+                                                "speculate", "sealane"}));
 }
 
 TEST(BenchCopy, IsSeveralRoundsWithTheirSpreadAndFitsATerminal) {

@@ -275,26 +275,32 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
   ProgramResult run;
   json stats;
   for (int attempt = 0; attempt < 5; ++attempt) {
-    run = sealane({"run", "--emulate", "--policy", "pipellm", "--workers", "2", "--stats",
+    run = sealane({"run", "--emulate", "--policy", "speculate", "--workers", "2", "--stats",
                    scratch.file("s"), "--trace", scratch.file("t"), "--metrics", scratch.file("m")},
                   {"--", example("layer_swap"), "--steps", "6", "--warmup", "4"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     stats = read_json(scratch.file("s"));
-    ASSERT_EQ(stats["speculation"]["lanes"].size(), 1u) << stats;
-    if (stats["speculation"]["lanes"][0]["messages_ahead"] > 0) break;
+    ASSERT_FALSE(stats["speculation"]["lanes"].empty()) << stats;
+    if (stats["to_device"]["messages"]["slot"]["count"] > 0) break;
   }
   const json& speculation = stats["speculation"];
-  const json& lane = speculation["lanes"][0];
-  EXPECT_EQ(lane["requests"], 10 * 8 * 2);
-  EXPECT_EQ(lane["requests"], lane["hits"].get<int>() + lane["misses"].get<int>());
-  EXPECT_GT(lane["hits"], 0) << lane;
-  EXPECT_GT(lane["slot_bytes_peak"], 0);
-  EXPECT_NE(lane["leader"], "");
-  const json& profiled = stats["profiled"]["speculation"]["lanes"][0];
+  EXPECT_EQ(speculation["requests"], 10 * 8 * 2);
+  EXPECT_EQ(speculation["requests"],
+            speculation["hits"].get<int>() + speculation["misses"].get<int>());
+  EXPECT_GT(speculation["hits"], 0) << speculation;
+  const json& profiled = stats["profiled"]["speculation"];
   EXPECT_EQ(profiled["requests"], 6 * 8 * 2);
-  EXPECT_LE(profiled["hits"], lane["hits"]);
-  const std::string name = "lane " + lane["lane"].dump() + " of GPU 0";
-  EXPECT_NE(run.err.find("sealing ahead on " + name + ": "), std::string::npos) << run.err;
+  EXPECT_LE(profiled["hits"], speculation["hits"]);
+  int messages_ahead = 0;
+  std::set<std::string> names;
+  for (const json& lane : speculation["lanes"]) {
+    messages_ahead += lane["messages_ahead"].get<int>();
+    EXPECT_GT(lane["slot_bytes_peak"], 0);
+    EXPECT_NE(lane["leader"], "");
+    const std::string name = "lane " + lane["lane"].dump() + " of GPU 0";
+    EXPECT_NE(run.err.find("sealing ahead on " + name + ": "), std::string::npos) << run.err;
+    names.insert(name);
+  }
 
   const json trace = read_json(scratch.file("t"));
   const auto phases = check_schema(trace);
@@ -307,18 +313,21 @@ TEST(Speculation, IsInStatsSummaryTraceAndMetrics) {
     const std::string what = event["name"];
     ahead += what.starts_with("seal ahead ") ? 1 : 0;
     hits += what.starts_with("hit ") ? 1 : 0;
-    rows += what == "thread_name" && event["args"]["name"] == name ? 1 : 0;
+    rows += what == "thread_name" && names.contains(event["args"]["name"]) ? 1 : 0;
   }
-  EXPECT_EQ(rows, 1);
+  EXPECT_EQ(rows, static_cast<int>(names.size()));
   EXPECT_GT(ahead, 0);
   EXPECT_EQ(hits, stats["to_device"]["messages"]["slot"]["count"]);
-  EXPECT_EQ(hits, lane["messages_ahead"]);
+  EXPECT_EQ(hits, messages_ahead);
 
   auto metrics = ExpositionParser::parse(contents(scratch.file("m")));
   ASSERT_TRUE(metrics.contains("sealane_speculation_hits_total"));
-  const auto& [labels, value] = *metrics["sealane_speculation_hits_total"].samples.begin();
-  EXPECT_EQ(value, lane["hits"].get<double>());
-  EXPECT_EQ(labels.at("command"), "layer_swap");
+  double told = 0;
+  for (const auto& [labels, value] : metrics["sealane_speculation_hits_total"].samples) {
+    told += value;
+    EXPECT_EQ(labels.at("command"), "layer_swap");
+  }
+  EXPECT_EQ(told, speculation["hits"].get<double>());
 }
 
 // A file is there while the program runs, and one that is killed leaves it behind.

@@ -316,14 +316,19 @@ const Crossing* Copies::take_dropped(CopyThread& thread) {
 // Which of those that may go goes first, in how many parts, and what must be sent in between to
 // keep the positions of what is sealed already, is decided behind the door.
 const Crossing* Copies::take_turn(CopyThread& thread, Instant now) {
+  // All are asked for before the first has its turn, behind which others are begun: not these.
+  for (const CopyId id : thread.queue) {
+    Carried& copy = under_way_.at(id);
+    if (copy.ahead != nullptr || copy.side != HostSide::in_place || !copy.looked) continue;
+    if (thread.ahead->handle_asked(id, copy.call, copy.side, now)) copy.ahead = thread.ahead;
+  }
   for (const CopyId id : thread.queue) {
     Carried& copy = under_way_.at(id);
     if (copy.told || !may_go(copy)) continue;
-    if (copy.ahead == nullptr && copy.side == HostSide::in_place) {
-      if (!copy.looked) continue;  // its turn came just now
-      if (thread.ahead->handle_asked(id, copy.call, copy.side, now)) copy.ahead = thread.ahead;
+    if (copy.ahead == nullptr) {
+      if (copy.side == HostSide::in_place && !copy.looked) continue;  // its turn came just now
+      return take_first(thread);
     }
-    if (copy.ahead == nullptr) return take_first(thread);
     copy.told = true;
     copy.ahead->handle_turn(id, now);
   }

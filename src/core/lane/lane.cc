@@ -70,11 +70,6 @@ Result<Bytes> SendLane::publish(SealedRecord record) {
   return Bytes(bytes);
 }
 
-void SendLane::revoke(SealedRecord record) {
-  wipe(record.bytes_);
-  ledger_.give_back(std::move(record.position_));
-}
-
 void SendLane::rotate(LaneSecret secret) {
   secret_ = std::move(secret);
   ledger_.rotate();

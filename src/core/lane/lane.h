@@ -5,8 +5,7 @@
 //
 // Sending, in order:   1. reserve()  serial    a position, within the key's limits
 //                      2. seal()     parallel  consumes the position
-//                      3. publish()  serial    in position order, before a byte is exposed;
-//                         or revoke(): the record is wiped and its position is free again
+//                      3. publish()  serial    in position order, before a byte is exposed
 //                      or seal_exposed(), which is all three, straight into shared memory
 // Receiving:           open()        serial    header, order, tag; the first error is final. A gap,
 //                                              a repetition or a swap is an attack
@@ -68,8 +67,6 @@ class SendLane {
 
   // From here on the record may be exposed. A crypto error if it is not this lane's turn.
   Result<Bytes> publish(SealedRecord record);
-
-  void revoke(SealedRecord record);
 
   // The three steps at once, for records nobody could want back: `exposed` may be memory the other
   // side reads and writes already. The position is published before the first byte is written.

@@ -171,13 +171,6 @@ TEST_F(LaneTest, APositionSealsOnce) {
                "position used before");
 }
 
-TEST_F(LaneTest, RevokedRecordIsWipedAndItsPositionSealedAgain) {
-  Record slot(record_bytes(4));
-  sender_.revoke(sender_.seal(*sender_.reserve(4), {}, as_bytes("old!"), slot));
-  EXPECT_EQ(slot, Record(slot.size(), 0));
-  EXPECT_EQ(receive(receiver_, send(sender_, "new")), "new");
-}
-
 TEST_F(LaneTest, PublishingOutOfOrderFailsAndWipes) {
   Record first(record_bytes(1));
   Record second(record_bytes(1));

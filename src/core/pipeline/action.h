@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the pipeline asks its driver to do. Plain values, carried out in the order they are polled:
-// an action takes effect before the next one is polled, work that takes time (Seal, Publish, Pad,
-// Open) is started and reported back by a handle_*() event.
+// an action takes effect before the next one is polled, work that takes time (Seal, Publish, Pad)
+// is started and reported back by a handle_*() event.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,10 @@
 #include <string_view>
 #include <variant>
 
-#include "base/time.h"
 #include "core/copy.h"
-#include "core/lane/position.h"
 
 namespace sealane {
 
-using LaneId = uint8_t;
 using SlotId = uint32_t;    // private memory for one record
 using FlightId = uint32_t;  // a copy that was requested and is not done
 
@@ -45,41 +42,24 @@ std::string_view to_string(VoidReason reason);
 // A worker seals one message into a slot. Report: handle_sealed(slot).
 struct Seal {
   SlotId slot;
-  LaneId lane;
   uint64_t position;
-  Epoch epoch;
-  Range host;        // what the record carries
-  FlightId flight;   // kNone: ahead of any request
-  uint32_t message;  // which message of the copy
-  SlotId reopen;     // not kNone: the plaintext is what this slot holds, sealed at another position
+  Range host;       // what the record carries
+  FlightId flight;  // kNone: ahead of any request
 };
 
 // The lane sends the next message: exposes the slot's record, or seals on its own thread if there
-// is none (slot == kNone). Report: handle_published(lane, position) when the device has it.
+// is none (slot == kNone). Report: handle_published(position) when the driver has it.
 struct Publish {
-  LaneId lane;
   uint64_t position;
-  Epoch epoch;
   FlightId flight;
   uint32_t message;
   SlotId slot;
-  SlotId reopen;         // as in Seal, when slot == kNone
-  bool same_crossing;    // continues the call of the message before: no toll of its own
-  uint32_t helpers = 0;  // idle workers that may take a share of the copying
 };
 
-// No-op messages at [position, position + count). Report: handle_published(lane, last position).
+// No-op messages at [position, position + count). Report: handle_published(last position).
 struct Pad {
-  LaneId lane;
   uint64_t position;
   uint64_t count;
-};
-
-// The lane waits for an earlier request, at most until then. For logs; handle_time() ends it.
-struct Hold {
-  LaneId lane;
-  FlightId flight;
-  Instant until;
 };
 
 // Wipe the slot now: its record was never exposed, its position may be sealed again.
@@ -95,23 +75,6 @@ struct Unguard {
   Range range;
 };
 
-// A worker opens one message that arrived from the device. Report: handle_opened().
-struct Open {
-  FlightId flight;
-  uint32_t message;
-};
-
-// The program may have its source back: the call returns if it was waiting for that.
-struct Release {
-  FlightId flight;
-};
-
-// To the device: the last byte landed. To the host: verified and in place. The flight is over and
-// its number may be used again.
-struct Done {
-  FlightId flight;
-};
-
-using Action = std::variant<Seal, Publish, Pad, Hold, Void, Guard, Unguard, Open, Release, Done>;
+using Action = std::variant<Seal, Publish, Pad, Void, Guard, Unguard>;
 
 }  // namespace sealane

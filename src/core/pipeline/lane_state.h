@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the pipeline knows of one lane to the device: the state of each position from the head on,
+// What the pipeline knows of its lane to the device: the state of each position from the head on,
 // the transfers planned ahead, the requests that have no position yet. A data structure of
 // Pipeline; no decisions are made here. Pure; allocates when constructed.
 #pragma once
@@ -36,8 +36,7 @@ struct Message {
   FlightId flight = kNone;  // kNone: ahead
   uint32_t index = 0;       // which message of the transfer
   SlotId slot = kNone;
-  SlotId reopen = kNone;  // a slot that holds the plaintext under a position it lost
-  bool by_lane = false;   // no worker could
+  bool by_lane = false;  // no worker could
   Range host;
   std::optional<Position> position;
 };
@@ -54,7 +53,6 @@ struct Planned {
 struct Displaced {
   FlightId flight = kNone;
   uint32_t index = 0;
-  SlotId reopen = kNone;
 };
 
 // What was handed to the lane and has not reached the device.
@@ -62,7 +60,6 @@ struct UnderWay {
   uint64_t position = 0;
   FlightId flight = kNone;  // kNone: a pad
   SlotId slot = kNone;
-  SlotId reopen = kNone;
   Range host{};
 };
 
@@ -70,13 +67,11 @@ class LaneState {
  public:
   static constexpr size_t kPlannedMax = 256;
 
-  LaneState(LaneId lane_id, KeyLimits limits, size_t flights_max, size_t publish_window)
-      : id(lane_id),
-        ledger(limits),
+  LaneState(KeyLimits limits, size_t flights_max)
+      : ledger(limits),
         planned(kPlannedMax),
         displaced(Ledger::kWindow),
         backlog(flights_max),
-        under_way(publish_window),
         ring_(Ledger::kWindow) {}
 
   Message& at(uint64_t position) { return ring_[position % Ledger::kWindow]; }
@@ -111,28 +106,23 @@ class LaneState {
     ledger.rotate();
     tail_ = seal_from = 0;
     hold_until.reset();
-    last_flight = kNone;
   }
 
-  LaneId id;
   Ledger ledger;
   Ring<Planned> planned;      // in position order
   Ring<Displaced> displaced;  // placed before anything of the backlog
   Ring<FlightId> backlog;     // flights with messages that never had a position
-  Ring<UnderWay> under_way;
+  std::optional<UnderWay> under_way;
   Leeway leeway;
   uint64_t seal_from = 0;    // no message waits before it
   uint32_t eligible = 0;     // placed messages of flights that may be issued
-  uint32_t extra = 0;        // positions used since the last bulk request, not by bulk
+  uint32_t extra = 0;        // positions others used since the last request
   uint64_t depth_bytes = 0;  // how much to seal ahead, beyond one transfer
   std::optional<Instant> hold_until;
   uint64_t hold_target = 0;
   std::optional<Instant> waits_since;  // for a worker, with the message whose turn it is
-  FlightId last_flight = kNone;        // of the message published last
   FlightId early = kNone;              // has positions though it may not go yet
   bool plan_due = false;
-  bool paused = false;
-  bool synchronised = false;  // since the last request
 
  private:
   Message* occupy(Result<Position> minted) {
@@ -165,21 +155,16 @@ inline Range message_range(const Range& host, uint32_t index,
 struct Flight {
   Range host;
   Direction direction = Direction::to_device;
-  MemoryKind memory = MemoryKind::pageable;
-  LaneId lane = 0;
-  bool snapshot = false;
   bool ready = false;
-  bool released = false;
   bool bypassed = false;  // others went first: not sealed again before it is ready
   bool in_use = false;
   bool leaves = false;
   Instant early_from{};  // before that no worker seals it unless it is ready
   uint64_t message_bytes = kMessageBytes;
   uint32_t messages = 0;
-  uint32_t placed = 0;    // messages that ever had a position
-  uint32_t unsealed = 0;  // messages whose bytes are still only in the program's memory
-  uint32_t in_ring = 0;   // messages that have a position and are not published
-  uint32_t landed = 0;    // or, to the host, opened
+  uint32_t placed = 0;   // messages that ever had a position
+  uint32_t in_ring = 0;  // messages that have a position and are not published
+  uint32_t sent = 0;
 };
 
 }  // namespace sealane

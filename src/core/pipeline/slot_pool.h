@@ -24,13 +24,13 @@ class SlotPool {
   }
 
   // kNone if the budget does not allow it.
-  SlotId take(const Range& host, bool ahead, LaneId lane, uint64_t position) {
+  SlotId take(const Range& host, bool ahead, uint64_t position) {
     const uint64_t limit = ahead ? bytes_max_ - bytes_max_ / 8 : bytes_max_;
     const uint64_t bytes = host.bytes;
     if (free_.empty() || (bounded_ && bytes_ + bytes > limit)) return kNone;
     const SlotId id = free_.front();
     free_.pop();
-    slots_[id] = {.position = position, .host = host, .lane = lane, .orphan = false};
+    slots_[id] = {.position = position, .host = host};
     bytes_ += bytes;
     bytes_peak_ = std::max(bytes_peak_, bytes_);
     return id;
@@ -49,7 +49,6 @@ class SlotPool {
   struct Slot {
     uint64_t position = 0;
     Range host;
-    LaneId lane = 0;
     bool orphan = false;                  // a worker still writes to it, nobody wants the result
     VoidReason why = VoidReason::passed;  // an orphan: nobody does
   };

@@ -9,164 +9,340 @@
 namespace sealane {
 namespace {
 
-PipelineOptions for_one_thread(PipelineOptions options) {
-  options.lanes = 1;
-  options.publish_window = 1;
-  options.costs.split = true;
-  return options;
-}
+constexpr Duration kShortFor{250'000'000};
 
 }  // namespace
 
-Speculator::Speculator(PipelineOptions options, GuessSource& source)
-    : pipeline_(for_one_thread(options), &source) {}
+Speculator::Speculator(const PipelineOptions& options, GuessSource& source)
+    : pipeline_(options, source), copies_(Pipeline::kFlightsMax), slots_(SlotPool::kSlotsMax) {
+  sealing_.reserve(SlotPool::kSlotsMax);
+}
 
 // --- 1. and 2.
 
+// Of what goes to the device it must see all or nothing.
 bool Speculator::handle_asked(CopyId copy, const CopyCall& call, HostSide side, Instant now) {
-  if (stopped() || pipeline_.full()) return false;
-  const FlightId flight = pipeline_.handle_copy({.direction = call.direction,
-                                                 .lane = kLane,
-                                                 .host = call.host,
-                                                 .memory = MemoryKind::pinned,
-                                                 .leaves = side == HostSide::snapshot},
-                                                now);
-  flights_[copy] = flight;
-  copies_[flight] = copy;
-  pump(now);
+  if (stopped_) return false;
+  const bool inward = call.direction == Direction::to_device;
+  if (pipeline_.full()) {
+    if (inward) stop();
+    return false;
+  }
+  Asked& asked = asked_[copy];
+  asked.flight = pipeline_.handle_copy(
+      {.direction = call.direction, .host = call.host, .leaves = side == HostSide::snapshot}, now);
+  asked.place = call.place();
+  asked.inward = inward;
+  copies_[asked.flight] = copy;
   return true;
 }
 
+// What is expected behind it is begun while the lane still rests.
 void Speculator::handle_turn(CopyId copy, Instant now) {
-  if (stopped()) return;
-  pipeline_.handle_ready(flights_.at(copy), now);
   pump(now);
+  if (!stopped_) pipeline_.handle_ready(asked_.at(copy).flight, now);
+}
+
+// To the device the last message has ended it already.
+void Speculator::handle_over(CopyId copy, bool succeeded, Instant) {
+  const auto found = asked_.find(copy);
+  if (found == asked_.end()) return;
+  const Asked over = found->second;
+  asked_.erase(found);
+  if (!succeeded) stop();
+  if (!stopped_ && !over.inward) pipeline_.handle_arrived(over.flight);
 }
 
 // --- 3. the crossing
 
-std::optional<WireTurn> Speculator::next_turn(Instant now) {
+bool Speculator::has_turn(Instant now) {
   pump(now);
-  if (stopped() || turns_.empty()) return std::nullopt;
+  return !stopped_ && !turns_.empty();
+}
+
+std::optional<WireTurn> Speculator::next_turn(Instant now) {
+  if (!has_turn(now)) return std::nullopt;
   const auto front = turns_.front();
   turns_.pop_front();
-  sent_ = 0;
   if (const Pad* pad = std::get_if<Pad>(&front)) {
-    pads_end_ = pad->position + pad->count;
-    messages_ = 0;
+    first_position_ = pad->position;
+    messages_.end();
     return turn_ = WireTurn{.pads = pad->count};
   }
   publication_ = std::get<Publish>(front);
+  first_position_ = publication_->position;
   const FlightId flight = publication_->flight;
   const uint64_t size = pipeline_.message_bytes_of(flight);
-  messages_ = 1 + pipeline_.following(kLane);
-  WireTurn turn{.copy = copies_.at(flight), .offset = publication_->message * size};
-  turn.bytes = std::min(messages_ * size, pipeline_.host_of(flight).bytes - turn.offset);
+  const uint64_t messages = 1 + pipeline_.following();
+  const Asked& asked = asked_.at(copies_[flight]);
+  WireTurn turn{.copy = copies_[flight], .offset = publication_->message * size};
+  turn.bytes = std::min(messages * size, asked.place.bytes - turn.offset);
+  messages_.begin({asked.place.address + turn.offset, turn.bytes}, size);
   return turn_ = turn;
 }
 
-std::optional<Publish> Speculator::next_message(Instant now) {
-  if (sent_ >= messages_) return std::nullopt;
-  if (!publication_) {
-    pump(now);
-    if (turns_.empty()) return std::nullopt;
-    const Publish* next = std::get_if<Publish>(&turns_.front());
-    if (next == nullptr) {
-      stopped_ = true;  // following() promised it: the books are wrong
-      return std::nullopt;
-    }
-    publication_ = *next;
-    turns_.pop_front();
+bool Speculator::expects(uint64_t key, const Iv& iv) const {
+  return turn_ && key_ == key && follower_.started() && follower_.predict(1) == iv;
+}
+
+bool Speculator::expects(uint64_t place) const {
+  return turn_ && messages_.owner_of({place, 0}) == MessageOwner::copy;
+}
+
+void Speculator::handle_seen(uint64_t key, const Iv& iv) {
+  const bool known = follower_.started();
+  const auto steps = follower_.observe(iv);
+  if (known && (!steps || key != key_)) lost_ = true;
+  if (steps) followed_ += *steps;
+  if (!known) followed_ = first_position_;
+  key_ = key;
+}
+
+// The message whose turn it is, once the core has given it its turn.
+bool Speculator::take_publication(Instant now) {
+  if (publication_) return true;
+  if (!has_turn(now)) return false;
+  const Publish* next = std::get_if<Publish>(&turns_.front());
+  const bool mine =
+      next != nullptr && copies_[next->flight] == turn_->copy &&
+      next->message * pipeline_.message_bytes_of(next->flight) == turn_->offset + messages_.start();
+  if (!mine) {
+    stop();  // following() promised it: the books are wrong
+    return false;
   }
-  return publication_;
+  publication_ = *next;
+  turns_.pop_front();
+  return true;
 }
 
-SlotId Speculator::answer(Epoch epoch, uint64_t position) {
-  const SlotId slot = publication_->slot;
-  if (slot == kNone) return kNone;
+Verdict Speculator::answer(const SeenMessage& message, Instant now) {
+  using Kind = Verdict::Kind;
   const SafetyRules& rules = pipeline_.options().rules;
-  const bool same_key = publication_->epoch == epoch || !rules.rotation;
-  const bool same_place = publication_->position == position || !rules.message_match;
-  if (same_key && (same_place || publication_->epoch != epoch)) return slot;
-  if (rules.iv_once) actions_.push_back(Void{std::exchange(publication_->slot, kNone)});
-  return kNone;
+  const bool begun = answering_ && *answering_ == message.iv;
+  if (stopped_ && begun) handle_answered(message.iv, false, 0, now);
+  if (stopped_ || !turn_ || (answering_ && !begun)) return {};
+  const MessageOwner owner = messages_.owner_of(message.piece, rules);
+  if (owner == MessageOwner::driver) return {};
+  if (!take_publication(now)) return {stopped_ ? Kind::drivers : Kind::wait};
+  const bool placed = owner == MessageOwner::copy;
+  hides_places_ = hides_places_ || !placed;
+  first_ = messages_.done() == 0 && placed;
+  const SlotId slot = publication_->slot;
+  if (slot != kNone && !placed) {
+    // One of the driver's own must not carry a byte of the program's.
+    const bool as_long = slots_[slot].what.host.bytes == message.piece.bytes;
+    if (!as_long || !message.same.value_or(true)) {
+      answering_.reset();
+      return {};
+    }
+    answering_ = message.iv;  // until it is compared
+    if (!message.same) return {Kind::compare, slot};
+  }
+  answering_ = message.iv;
+  if (slot == kNone) return {Kind::seal_now};
+  if (fits(message)) return {Kind::from_slot, slot, slots_[slot].what.copy == kNoCopy};
+  // It is going to be sealed again, perhaps under the same IV.
+  if (rules.iv_once) drop(std::exchange(publication_->slot, kNone), false);
+  return {Kind::seal_now, slot};
 }
 
-void Speculator::handle_sent(Instant now) {
-  const Publish sent = *std::exchange(publication_, std::nullopt);
-  pipeline_.handle_published(kLane, sent.position, now);
-  ++sent_;
-  if (sent_ < messages_) pump(now);
+bool Speculator::fits(const SeenMessage& message) const {
+  const SafetyRules& rules = pipeline_.options().rules;
+  const Slot& slot = slots_[publication_->slot];
+  const bool same_key = slot.what.key == message.key;
+  if ((!same_key || lost_) && rules.rotation) return false;
+  const bool same_iv = slot.what.iv == message.iv || !rules.message_match || !same_key;
+  return slot.sealed && same_iv && message.piece.bytes <= slot.what.host.bytes;
+}
+
+void Speculator::handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Instant now) {
+  if (!answering_ || *answering_ != iv) return;
+  answering_.reset();
+  if (stopped_) return drop_published(exposed);
+  if (first_) message_size_.observe(bytes, turn_->bytes);
+  if (exposed) ++stats_.answered;
+  if (exposed && slots_[publication_->slot].what.copy == kNoCopy) ++stats_.answered_ahead;
+  pass_message(exposed, bytes, now);
+}
+
+// The message is the driver's now.
+void Speculator::pass_message(bool exposed, uint64_t bytes, Instant now) {
+  const uint64_t position = publication_->position;
+  drop_published(exposed);
+  pipeline_.handle_published(position, now);
+  messages_.advance(bytes);
+}
+
+void Speculator::drop_published(bool exposed) {
+  const SlotId slot = std::exchange(publication_, std::nullopt)->slot;
+  if (slot != kNone) drop(slot, exposed);
 }
 
 // Nothing is given to the workers yet: the thread is about to ask for the next copy if there is
 // one, and would wait for whoever has just begun to arm the guard of that very range.
-void Speculator::handle_turn_over(Epoch epoch, uint64_t next, bool succeeded, Instant now) {
-  const WireTurn turn = *std::exchange(turn_, std::nullopt);
-  if (!succeeded) stopped_ = true;
-  if (stopped()) return;
-  if (turn.copy == kNoCopy) pipeline_.handle_published(kLane, pads_end_ - 1, now);
-  const LaneState& lane = pipeline_.lane(kLane);
-  if (epoch != lane.ledger.epoch() || next < lane.head()) {
-    // However many keys have passed, the plan is made anew under the one there is now.
-    do {
-      pipeline_.handle_rotated(kLane, now);
-    } while (pipeline_.lane(kLane).ledger.epoch().number < epoch.number);
+bool Speculator::end_crossing(bool succeeded, Instant now) {
+  const bool lent = answering_ && publication_->slot != kNone;
+  if (!succeeded || lent) stop();  // a slot that is being sent stays until that is over
+  if (!lent) answering_.reset();
+  if (turn_->pads > 0 && !stopped_) {
+    pipeline_.handle_published(first_position_ + turn_->pads - 1, now);
   }
-  if (next > pipeline_.lane(kLane).head()) pipeline_.handle_consumed(kLane, next, now);
-}
-
-// To the device the last message has ended it already.
-void Speculator::handle_over(CopyId copy, bool succeeded, Instant now) {
-  const auto found = flights_.find(copy);
-  if (found == flights_.end()) return;
-  const FlightId flight = found->second;
-  const bool outward = pipeline_.direction_of(flight) == Direction::to_host;
-  flights_.erase(found);
-  copies_.erase(flight);
-  if (!succeeded) stopped_ = true;
-  if (stopped() || !outward) return;
-  const uint32_t messages =
-      message_count(pipeline_.host_of(flight).bytes, pipeline_.message_bytes_of(flight));
-  for (uint32_t i = 0; i < messages; ++i) {
-    pipeline_.handle_arrived(flight, i, now);
-    pipeline_.handle_opened(flight, i, true, now);
+  while (!stopped_ && !messages_.over()) {
+    if (take_publication(now)) {
+      pass_message(false, messages_.length(), now);
+    } else if (!stopped_) {
+      return false;
+    }
   }
-  pump(now);
+  turn_.reset();
+  messages_.end();
+  if (publication_ && !lent) drop_published(false);
+  if (!stopped_) reconcile(now);
+  return true;
 }
 
-void Speculator::handle_freed(const Range& host, Instant now) {
-  pipeline_.handle_freed(host, now);
-  pump(now);
+// The driver's counter is what counts, and what it has shown of its messages.
+void Speculator::reconcile(Instant now) {
+  const uint64_t head = pipeline_.lane().head();
+  const uint64_t next = followed_ + 1;
+  if (lost_ || !follower_.started() || next < head) {
+    pipeline_.handle_rotated(now);
+    followed_ = pipeline_.lane().head() - 1;
+    lost_ = false;
+  } else if (next > head) {
+    pipeline_.handle_consumed(next, now);
+  }
+  if (message_size_.bytes() != pipeline_.message_bytes()) {
+    pipeline_.handle_message_bytes(message_size_.bytes());
+  }
 }
 
-bool Speculator::reads(const Range& host) const { return pipeline_.sealing_from(host); }
+// --- 4. workers and guards
 
-// --- 4. workers
+std::optional<SealAction> Speculator::poll(Instant now) {
+  pump(now);
+  if (actions_.empty()) return std::nullopt;
+  const SealAction action = actions_.front();
+  actions_.pop_front();
+  return action;
+}
 
 // Not between the last message of a crossing and its end: counters are compared first, and nothing
 // new may be on its way then.
 void Speculator::pump(Instant now) {
-  if (turn_ && sent_ >= messages_) return;
-  while (!stopped()) {
+  if (turn_ && turn_->pads == 0 && messages_.over()) return;
+  if (short_until_ && now >= *short_until_) {
+    short_until_.reset();
+    pipeline_.handle_room(pipeline_.options().slot_bytes_max);
+  }
+  while (!stopped_) {
     const auto action = pipeline_.poll(now);
-    if (!action) return;
-    if (const Publish* publish = std::get_if<Publish>(&*action)) {
+    if (!action) break;
+    if (const Seal* seal = std::get_if<Seal>(&*action)) {
+      begin_sealing(*seal, now);
+    } else if (const Publish* publish = std::get_if<Publish>(&*action)) {
       turns_.emplace_back(*publish);
     } else if (const Pad* pad = std::get_if<Pad>(&*action)) {
       turns_.emplace_back(*pad);
-    } else if (!std::holds_alternative<Done>(*action) && !std::holds_alternative<Open>(*action)) {
-      actions_.push_back(*action);
+    } else if (const Void* gone = std::get_if<Void>(&*action)) {
+      drop(gone->slot, false);
+    } else if (const Guard* guard = std::get_if<Guard>(&*action)) {
+      actions_.emplace_back(*guard);
+    } else if (const Unguard* unguard = std::get_if<Unguard>(&*action)) {
+      actions_.emplace_back(*unguard);
     }
+  }
+  if (pipeline_.failed()) stop();
+}
+
+// Before the channel's first message nobody knows its key.
+void Speculator::begin_sealing(const Seal& seal, Instant now) {
+  if (!follower_.started()) return pipeline_.handle_unsealed(seal.slot, now);
+  SealSlot what{seal.slot,    seal.host, seal.host,
+                kNoCopy,      key_,      follower_.predict(seal.position - followed_),
+                hides_places_};
+  if (seal.flight != kNone) {
+    what.copy = copies_[seal.flight];
+    const Range& whole = pipeline_.host_of(seal.flight);
+    what.from.address = asked_.at(what.copy).place.address + (seal.host.address - whole.address);
+  }
+  slots_[seal.slot] = {what};
+  actions_.emplace_back(what);
+  sealing_.push_back(seal.slot);
+}
+
+void Speculator::handle_sealed(SlotId id, Sealed how, Instant now) {
+  std::erase(sealing_, id);
+  slots_[id].sealed = how == Sealed::whole;
+  if (stopped_) return drop(id, false);
+  if (how == Sealed::whole) {
+    pipeline_.handle_sealed(id, now);
+  } else {
+    pipeline_.handle_unsealed(id, now);
+  }
+  if (how != Sealed::no_room) return;
+  // Others have the memory. What there is now must do, for a while.
+  pipeline_.handle_room(pipeline_.slots().bytes());
+  short_until_ = now + kShortFor;
+}
+
+void Speculator::drop(SlotId id, bool exposed) {
+  if (slots_[id].sealed) actions_.emplace_back(DropSlot{id, exposed});
+  slots_[id] = {};
+}
+
+void Speculator::stop() {
+  if (std::exchange(stopped_, true)) return;
+  turns_.clear();
+  std::erase_if(actions_, [&](const SealAction& action) {  // nobody has begun with these
+    const auto* seal = std::get_if<SealSlot>(&action);
+    return seal != nullptr && std::erase(sealing_, seal->slot) > 0;
+  });
+  const SlotId sent = publication_ && answering_ ? publication_->slot : kNone;
+  for (SlotId id = 0; id < slots_.size(); ++id) {
+    if (slots_[id].sealed && id != sent) drop(id, false);
   }
 }
 
-std::optional<Action> Speculator::poll(Instant now) {
-  pump(now);
-  if (actions_.empty()) return std::nullopt;
-  const Action action = actions_.front();
-  actions_.pop_front();
-  return action;
+bool Speculator::sealing_for(CopyId copy) const {
+  return std::any_of(sealing_.begin(), sealing_.end(),
+                     [&](SlotId id) { return slots_[id].what.copy == copy; });
+}
+
+void Speculator::sealing_ahead(const Range& host, std::vector<Range>& out) const {
+  for (const SlotId id : sealing_) {
+    const SealSlot& what = slots_[id].what;
+    if (what.copy == kNoCopy && what.host.overlaps(host)) out.push_back(what.host);
+  }
+}
+
+bool Speculator::reads(const Range& host) const {
+  return std::any_of(sealing_.begin(), sealing_.end(),
+                     [&](SlotId id) { return slots_[id].what.from.overlaps(host); });
+}
+
+void Speculator::handle_allocated(const Range& range) {
+  if (!stopped_) pipeline_.handle_allocated(range);
+}
+
+void Speculator::handle_freed(const Range& host, Instant now) {
+  if (!stopped_) pipeline_.handle_freed(host, now);
+}
+
+void Speculator::handle_written(const Range& range, Instant now) {
+  if (!stopped_) pipeline_.handle_written(range, now);
+}
+
+void Speculator::handle_guarded(const Range& range, GuardKind kind) {
+  if (!stopped_) pipeline_.handle_guarded(range, kind);
+}
+
+GuardKind Speculator::guard_of(const Range& host) const {
+  return stopped_ ? GuardKind::none : pipeline_.guard_of(host);
+}
+
+std::optional<Instant> Speculator::deadline() const {
+  return stopped_ ? std::nullopt : pipeline_.deadline();
 }
 
 }  // namespace sealane

@@ -2,38 +2,90 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seals ahead for one copy thread: the door of core/copy/speculation.h, implemented by a Pipeline
-// with one lane whose counter is the driver's.
+// whose lane's counter is the driver's. `serve` drives it with threads and a driver
+// (serve/ahead.h), `sim` with virtual time (sim/seal_crew.h).
 //
-//   1. handle_asked     a slot that fits is claimed; its guard was asked just before
+//   1. handle_asked     what was sealed for it is claimed; its guards were asked just before
 //   2. handle_turn      the copy may go
 //   3. next_turn        the thread hands this to the driver, in one crossing
-//      next_message     the driver seals its next message: has its turn come?
-//      answer           may the slot be sent in its place?
-//      handle_sent      the message is the driver's now
-//      handle_turn_over the crossing is over: counters are compared, the driver's is right
-//   4. poll             seal, guard, wipe: for the workers
+//      handle_seen      the driver seals a message, under this key and this IV
+//      answer           what is to be sent in its place?
+//      handle_answered  the message is the driver's now
+//      end_crossing     its call is over: counters are compared, and the driver's is right
+//   4. poll             seal, drop, guard, unguard: carried out in this order
+//      handle_sealed    a worker is done
 //
-// A slot answers a message if it was sealed under the key the driver uses, at the position the
-// driver has reached, from the bytes whose turn it is. Whatever does not fit is wiped before the
-// driver seals anything in its place: of two records for one position only one is ever exposed.
+// The driver's counter is known by the IVs that come by (core/lane/iv_follower.h): when it has
+// moved on without us those positions are gone, when the key has changed all of them are. How long
+// its messages are is learnt (core/lane/message_size.h).
+//
+// A slot answers a message if it was sealed under the key the driver uses, for the IV the driver
+// has reached, from the bytes whose turn it is (core/copy/message_match.h). Whatever does not fit
+// is dropped before the driver seals anything in its place: of two records for one position only
+// one is ever exposed. One message is answered at a time, and until it is over its slot stays: the
+// driver's other messages are sealed as they are, whatever they look like.
+//
+// Fails by stop(): what is not being sent at that moment is dropped, nothing more is sealed ahead
+// or answered, and the thread carries what it has as any other.
 //
 // Pure; not synchronised.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
+#include "core/copy/message_match.h"
 #include "core/copy/speculation.h"
+#include "core/lane/iv_follower.h"
+#include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
 
 namespace sealane {
 
+// A worker seals one message into a slot: handle_sealed().
+struct SealSlot {
+  SlotId slot;
+  Range host;    // what the record carries
+  Range from;    // where those bytes are read: the same, or a snapshot
+  CopyId copy;   // kNoCopy: ahead of any
+  uint64_t key;  // known by this number
+  Iv iv;
+  bool digest;  // by its bytes alone a message may be known
+};
+// What the slot holds is wiped now, unless all of it is exposed: then anybody may have it.
+struct DropSlot {
+  SlotId slot;
+  bool exposed;
+};
+using SealAction = std::variant<SealSlot, DropSlot, Guard, Unguard>;
+
+// A message that the driver begins to seal.
+struct SeenMessage {
+  uint64_t key = 0;
+  Iv iv{};
+  Range piece{};               // its first piece, as the driver names it
+  std::optional<bool> same{};  // asked to compare: are these the bytes of that slot?
+};
+struct Verdict {
+  enum class Kind : uint8_t {
+    drivers,    // none of the copy's: sealed as it is
+    wait,       // a worker is at its record: ask again
+    compare,    // with what was sealed into the slot: ask again, with the result
+    seal_now,   // the copy's next: handle_answered() when it is sealed
+    from_slot,  // likewise, and the record is there
+  };
+  Kind kind = Kind::drivers;
+  SlotId slot = kNone;    // seal_now: the one that did not fit, which is gone
+  bool foreseen = false;  // from_slot: sealed before it was asked for
+};
+
 class Speculator final : public Speculation {
  public:
-  // `source` outlives it. Of the options, lanes and window are set here.
-  Speculator(PipelineOptions options, GuessSource& source);
+  Speculator(const PipelineOptions& options, GuessSource& source);  // which outlives it
 
   bool handle_asked(CopyId copy, const CopyCall& call, HostSide side, Instant now) override;
   void handle_turn(CopyId copy, Instant now) override;
@@ -41,46 +93,93 @@ class Speculator final : public Speculation {
   void handle_over(CopyId copy, bool succeeded, Instant now) override;
   void handle_freed(const Range& host, Instant now) override;
   bool reads(const Range& host) const override;
-  bool stopped() const override { return stopped_ || pipeline_.failed(); }
+  bool stopped() const override { return stopped_; }
 
-  // --- the crossing under way
+  // --- the crossing that next_turn() began
   bool crossing() const { return turn_.has_value(); }
-  bool all_sent() const { return sent_ >= messages_; }
-  CopyId copy_of(FlightId flight) const {
-    const auto found = copies_.find(flight);
-    return found == copies_.end() ? kNoCopy : found->second;
-  }
-  // Nothing: a worker is at it still.
-  std::optional<Publish> next_message(Instant now);
-  // The driver seals it under this key, at this position. The slot to send, or kNone.
-  SlotId answer(Epoch epoch, uint64_t position);
-  void handle_sent(Instant now);
-  // The channel's counter is `next`, under this key.
-  void handle_turn_over(Epoch epoch, uint64_t next, bool succeeded, Instant now);
+  // Could it be of this crossing? By the IV that comes next, or by the place it names.
+  bool expects(uint64_t key, const Iv& iv) const;
+  bool expects(uint64_t place) const;
+  void handle_seen(uint64_t key, const Iv& iv);
+  Verdict answer(const SeenMessage& message, Instant now);
+  // It was so long. `exposed`: the driver has got all of the record.
+  void handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Instant now);
+  // False: a worker is at a message that the driver has sealed in a way nobody could follow. Again
+  // when it is done.
+  bool end_crossing(bool succeeded, Instant now);
+  // Has next_turn() something? Else: is a worker at what it would be?
+  bool has_turn(Instant now);
+  bool waits_for_worker() const { return !stopped_ && pipeline_.waits_for_worker(); }
 
-  // --- workers: carry out, then report to pipeline()
-  std::optional<Action> poll(Instant now);  // Seal, Void, Guard, Unguard
-  Pipeline& pipeline() { return pipeline_; }
+  // --- workers and guards
+  std::optional<SealAction> poll(Instant now);
+  enum class Sealed : uint8_t { whole, not_at_all, no_room };
+  void handle_sealed(SlotId slot, Sealed how, Instant now);
+  bool wanted(SlotId slot) const { return !stopped_ && !pipeline_.slots()[slot].orphan; }
+  bool sealing() const { return !sealing_.empty(); }
+  bool sealing_for(CopyId copy) const;
+  // Of these ranges of the source, a worker may be reading some ahead.
+  void sealing_ahead(const Range& host, std::vector<Range>& out) const;
+  void handle_allocated(const Range& range);
+  void handle_written(const Range& range, Instant now);
+  void handle_guarded(const Range& range, GuardKind kind);
+  GuardKind guard_of(const Range& host) const;
+  std::optional<Instant> deadline() const;  // poll() then, even if nothing else happens
+  void stop();
+
+  struct Stats {
+    uint64_t answered = 0;        // messages, from slots;
+    uint64_t answered_ahead = 0;  // of those, sealed before they were asked for
+  };
+  const Stats& stats() const { return stats_; }
   const Pipeline& pipeline() const { return pipeline_; }
-  void stop() { stopped_ = true; }
 
  private:
-  void pump(Instant now);
-  void drop_published();
+  struct Asked {
+    FlightId flight = kNone;
+    Range place;
+    bool inward = true;
+  };
+  struct Slot {
+    SealSlot what{};
+    bool sealed = false;
+  };
 
-  static constexpr LaneId kLane = 0;
+  void pump(Instant now);
+  void begin_sealing(const Seal& seal, Instant now);
+  void drop(SlotId slot, bool exposed);
+  void drop_published(bool exposed);
+  bool take_publication(Instant now);
+  bool fits(const SeenMessage& message) const;
+  void pass_message(bool exposed, uint64_t bytes, Instant now);
+  void reconcile(Instant now);
 
   Pipeline pipeline_;
-  std::unordered_map<CopyId, FlightId> flights_;
-  std::unordered_map<FlightId, CopyId> copies_;
+  std::unordered_map<CopyId, Asked> asked_;
+  std::vector<CopyId> copies_;  // by flight
+  std::vector<Slot> slots_;
+  std::vector<SlotId> sealing_;
   std::deque<std::variant<Publish, Pad>> turns_;
-  std::deque<Action> actions_;
-  std::optional<WireTurn> turn_;        // under way
-  std::optional<Publish> publication_;  // the message whose turn it is
-  uint64_t pads_end_ = 0;               // of pads under way: one past the last position
-  uint32_t messages_ = 0;               // of the turn,
-  uint32_t sent_ = 0;                   // of those, the driver's
+  std::deque<SealAction> actions_;
+
+  // The channel, as far as its messages have shown it.
+  IvFollower follower_;
+  uint64_t key_ = 0;
+  uint64_t followed_ = 0;      // the position of the IV seen last; wraps to one before 0
+  bool lost_ = false;          // it went on in a way the law does not explain
+  bool hides_places_ = false;  // the driver seals from somewhere else
+  MessageSize message_size_{kMessageBytes};
+
+  // The crossing.
+  std::optional<WireTurn> turn_;
+  uint64_t first_position_ = 0;
+  MessageMatch messages_;
+  std::optional<Publish> publication_;  // the message whose turn it is,
+  std::optional<Iv> answering_;         // which the driver has begun, under this IV,
+  bool first_ = false;                  // the crossing's first, at its place
+  std::optional<Instant> short_until_;  // of memory
   bool stopped_ = false;
+  Stats stats_;
 };
 
 }  // namespace sealane

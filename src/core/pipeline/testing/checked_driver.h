@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -26,7 +26,7 @@ class CheckedDriver {
   static constexpr uint64_t kBudget = 24_MiB;
 
   explicit CheckedDriver(const Policy& policy)
-      : source_(PredictLimits{.transfers_max = 256}), pipeline_(options(policy), &source_) {}
+      : source_(PredictLimits{.transfers_max = 256}), pipeline_(options(policy), source_) {}
 
   void run(std::span<const uint8_t> events) {
     for (size_t i = 0; i + 1 < events.size() && !pipeline_.failed(); i += 2) {
@@ -42,32 +42,29 @@ class CheckedDriver {
  private:
   struct Copy {
     CopyRequest request;
-    std::set<uint32_t> published;
+    std::set<uint32_t> published{};
+    uint32_t landed = 0;
     bool ready = false;
   };
   struct SlotState {
     enum { unused, sealing, sealed, sent } state = unused;
     uint64_t position = 0;
-    LaneId lane = 0;
     uint32_t epoch = 0;
     uint64_t bytes = 0;
     uint64_t written = 0;  // writes when it was begun
     Range host;
     bool ahead = false;
   };
-  struct Wire {
-    std::deque<uint64_t> under_way;  // last positions
-    std::deque<SlotId> slots;
-    uint64_t next = 0;
-    uint32_t epoch = 0;
-    bool paused = false;
+  struct Sent {
+    uint64_t position = 0;  // the last, of pads
+    FlightId flight = kNone;
+    SlotId slot = kNone;
   };
 
   static PipelineOptions options(const Policy& policy) {
     PipelineOptions made;
     made.policy = policy;
     made.slot_bytes_max = kBudget;
-    made.lanes = policy.separate_lanes ? 2 : 1;
     return made;
   }
 
@@ -88,8 +85,6 @@ class CheckedDriver {
         request(Direction::to_host, buffer(what), what);
         break;
       case 5:
-        batch(what);
-        break;
       case 6:
       case 7:
         ready(what);
@@ -100,36 +95,34 @@ class CheckedDriver {
         break;
       case 10:
       case 11:
-        landed(what);
+        landed();
         break;
       case 12:
         written({buffer(what).address + what * 100, 1 + what * 1000ULL});
         break;
       case 13:
-        opened();
+        arrived();
         break;
       case 14:
         consumed(what);
         break;
       case 15:
         if (what % 4 == 0) {
-          rotate(what);
+          rotate();
         } else if (what % 4 == 1) {
           guarded(buffer(what / 4), what < 128 ? GuardKind::digest : GuardKind::page);
         } else {
-          pipeline_.handle_synchronise(now_);
+          unsealed(what);
         }
         break;
     }
   }
 
-  LaneId bulk_lane() const { return static_cast<LaneId>(pipeline_.options().lanes - 1); }
-
   void request(Direction direction, const Range& host, uint8_t how) {
     if (pipeline_.full()) return;
     for (const auto& [id, other] : copies_) {
       // Programs do not copy to what they are copying from, or read what is still coming.
-      if (other.request.host.overlaps(host) && !other.request.snapshot &&
+      if (other.request.host.overlaps(host) &&
           (other.request.direction != direction || direction == Direction::to_host)) {
         return;
       }
@@ -137,22 +130,10 @@ class CheckedDriver {
     for (const Range& dirty : dirty_) {
       if (dirty.overlaps(host)) pipeline_.handle_written(dirty, now_);
     }
-    CopyRequest made{.direction = direction,
-                     .lane = bulk_lane(),
-                     .host = host,
-                     .memory = how % 2 == 0 ? MemoryKind::pinned : MemoryKind::pageable};
-    add(made);
-  }
-
-  void batch(uint8_t what) {
-    if (pipeline_.full()) return;
-    add({.host = {0, 1 + what * 100ULL}, .snapshot = true, .ready = true});
-  }
-
-  void add(const CopyRequest& made) {
+    const CopyRequest made{.direction = direction, .host = host, .leaves = how % 2 != 0};
     const FlightId id = pipeline_.handle_copy(made, now_);
     SEALANE_CHECK(copies_.count(id) == 0, "a flight's number was used twice");
-    copies_[id] = {made, {}, made.ready};
+    copies_[id] = {.request = made};
   }
 
   void ready(uint8_t which) {
@@ -164,10 +145,8 @@ class CheckedDriver {
   void make_ready(FlightId id) {
     Copy& copy = copies_[id];
     copy.ready = true;
+    if (copy.request.direction == Direction::to_host) return arriving_.push_back(id);
     pipeline_.handle_ready(id, now_);
-    if (copy.request.direction == Direction::to_device) return;
-    for (uint32_t i = 0; i < message_count(copy.request.host.bytes); ++i)
-      arriving_.push_back({id, i});
   }
 
   void sealed(uint8_t which) {
@@ -179,16 +158,27 @@ class CheckedDriver {
     pipeline_.handle_sealed(slot, now_);
   }
 
-  void landed(uint8_t which) {
-    Wire& wire = wires_[which % pipeline_.options().lanes];
-    if (wire.under_way.empty()) return;
-    const uint64_t position = wire.under_way.front();
-    wire.under_way.pop_front();
-    const SlotId slot = wire.slots.front();
-    wire.slots.pop_front();
-    if (slot != kNone) free_slot(slot);
-    pipeline_.handle_published(static_cast<LaneId>(which % pipeline_.options().lanes), position,
-                               now_);
+  void unsealed(uint8_t which) {
+    if (sealing_.empty()) return;
+    const auto at = sealing_.begin() + which % sealing_.size();
+    const SlotId slot = *at;
+    sealing_.erase(at);
+    slots_[slot].state = SlotState::sealed;  // nothing is in it, and that is wiped
+    pipeline_.handle_unsealed(slot, now_);
+  }
+
+  void landed() {
+    if (!sent_) return;
+    const Sent done = *sent_;
+    sent_.reset();
+    if (done.slot != kNone) free_slot(done.slot);
+    pipeline_.handle_published(done.position, now_);
+    if (done.flight == kNone) return;
+    Copy& copy = copies_[done.flight];
+    const bool last = ++copy.landed == message_count(copy.request.host.bytes);
+    if (!last) return;
+    SEALANE_CHECK(copy.published.size() == copy.landed, "done before every message went");
+    copies_.erase(done.flight);
   }
 
   // Some guards turn out to be of another kind than the core asked for.
@@ -196,7 +186,7 @@ class CheckedDriver {
 
   void written(const Range& range) {
     for (const auto& [id, copy] : copies_) {
-      if (!copy.request.snapshot && copy.request.host.overlaps(range)) return;
+      if (copy.request.host.overlaps(range)) return;
     }
     dirty_.push_back(range);
     ++writes_;
@@ -205,32 +195,25 @@ class CheckedDriver {
     }
   }
 
-  void opened() {
+  void arrived() {
     if (arriving_.empty()) return;
-    const auto [id, message] = arriving_.front();
+    const FlightId id = arriving_.front();
     arriving_.pop_front();
-    pipeline_.handle_arrived(id, message, now_);
-    pipeline_.handle_opened(id, message, true, now_);
+    copies_.erase(id);
+    pipeline_.handle_arrived(id);
   }
 
   void consumed(uint8_t which) {
-    const auto id = static_cast<LaneId>(which % pipeline_.options().lanes);
-    Wire& wire = wires_[id];
-    if (!wire.under_way.empty()) return;
-    wire.next += 1 + which / 64;
-    pipeline_.handle_consumed(id, wire.next, now_);
+    if (sent_) return;
+    next_ += 1 + which / 64;
+    pipeline_.handle_consumed(next_, now_);
   }
 
-  void rotate(uint8_t which) {
-    const auto id = static_cast<LaneId>(which / 4 % pipeline_.options().lanes);
-    Wire& wire = wires_[id];
-    pipeline_.handle_paused(id);
-    while (!wire.under_way.empty()) landed(id);
-    drain();
-    SEALANE_CHECK(wire.under_way.empty(), "a paused lane published");
-    ++wire.epoch;
-    wire.next = 0;
-    pipeline_.handle_rotated(id, now_);
+  void rotate() {
+    landed();
+    ++epoch_;
+    next_ = 0;
+    pipeline_.handle_rotated(now_);
   }
 
   // --- actions
@@ -244,40 +227,34 @@ class CheckedDriver {
   void check(const Seal& seal) {
     SlotState& slot = slots_[seal.slot];
     SEALANE_CHECK(slot.state == SlotState::unused, "sealed into a slot in use");
-    SEALANE_CHECK(seal.epoch.number == wires_[seal.lane].epoch, "sealed under another key");
-    SEALANE_CHECK(seal.position >= wires_[seal.lane].next, "sealed for a position that is gone");
-    slot = {SlotState::sealing, seal.position, seal.lane, seal.epoch.number,
-            seal.host.bytes,    writes_,       seal.host, seal.flight == kNone};
+    SEALANE_CHECK(seal.position >= next_, "sealed for a position that is gone");
+    slot = {SlotState::sealing, seal.position,       epoch_, seal.host.bytes, writes_,
+            seal.host,          seal.flight == kNone};
     stale_.erase(seal.slot);
     slot_bytes_ += seal.host.bytes;
     sealing_.push_back(seal.slot);
   }
 
   void check(const Publish& out) {
-    Wire& wire = wires_[out.lane];
-    SEALANE_CHECK(out.position == wire.next, "published out of order");
-    SEALANE_CHECK(out.epoch.number == wire.epoch, "published under another key");
+    SEALANE_CHECK(!sent_ && out.position == next_, "published out of order");
     SEALANE_CHECK(copies_.count(out.flight) == 1 && copies_[out.flight].ready,
                   "published too early");
     SEALANE_CHECK(copies_[out.flight].published.insert(out.message).second, "a message went twice");
     if (out.slot != kNone) {
       SlotState& slot = slots_[out.slot];
       SEALANE_CHECK(slot.state == SlotState::sealed, "published what is not sealed");
-      SEALANE_CHECK(slot.position == out.position && slot.epoch == wire.epoch, "another position");
+      SEALANE_CHECK(slot.position == out.position && slot.epoch == epoch_, "another position");
       SEALANE_CHECK(stale_.count(out.slot) == 0, "published what has changed");
       slot.state = SlotState::sent;
     }
-    ++wire.next;
-    wire.under_way.push_back(out.position);
-    wire.slots.push_back(out.slot);
+    ++next_;
+    sent_ = {out.position, out.flight, out.slot};
   }
 
   void check(const Pad& pad) {
-    Wire& wire = wires_[pad.lane];
-    SEALANE_CHECK(pad.position == wire.next, "padded out of order");
-    wire.next += pad.count;
-    wire.under_way.push_back(wire.next - 1);
-    wire.slots.push_back(kNone);
+    SEALANE_CHECK(!sent_ && pad.position == next_, "padded out of order");
+    next_ += pad.count;
+    sent_ = {.position = next_ - 1};
   }
 
   void check(const Void& wiped) {
@@ -297,17 +274,6 @@ class CheckedDriver {
     const size_t gone = std::erase(guarded_, unguard.range);
     SEALANE_CHECK(gone == 1, "unguarded what was not guarded");
   }
-  void check(const Hold&) {}
-  void check(const Open&) {}
-  void check(const Release&) {}
-  void check(const Done& done) {
-    const Copy& copy = copies_[done.flight];
-    const bool out = copy.request.direction == Direction::to_device;
-    SEALANE_CHECK(!out || copy.published.size() == message_count(copy.request.host.bytes),
-                  "done before every message went");
-    copies_.erase(done.flight);
-  }
-
   void free_slot(SlotId id) {
     slot_bytes_ -= slots_[id].bytes;
     slots_[id] = {};
@@ -324,9 +290,8 @@ class CheckedDriver {
         break;
       }
       sealed(0);
-      landed(0);
-      landed(1);
-      opened();
+      landed();
+      arrived();
       drain();
     }
     SEALANE_CHECK(!pipeline_.failed(), "failed though nobody tampered");
@@ -340,8 +305,10 @@ class CheckedDriver {
   std::map<SlotId, SlotState> slots_;
   std::set<SlotId> stale_;  // sealed from what has changed since
   std::vector<SlotId> sealing_;
-  std::deque<std::pair<FlightId, uint32_t>> arriving_;
-  std::map<LaneId, Wire> wires_;
+  std::deque<FlightId> arriving_;
+  std::optional<Sent> sent_;
+  uint64_t next_ = 0;
+  uint32_t epoch_ = 0;
   std::vector<Range> guarded_;
   std::vector<Range> dirty_;
   uint64_t writes_ = 0;
