@@ -208,7 +208,7 @@ TEST(TrialPlan, LuckIsNotARecommendation) {
   const Played played = play(
       [](const TrialStep& step) {
         if (step.kind != StepKind::part) return good(10);
-        const bool lucky = trial_parts()[step.part].name == "coalesce";
+        const bool lucky = is_part(step, "coalesce");
         return good(step.round == 1 ? 5 : step.round == 2 && lucky ? 7 : 11);
       },
       {.rounds = 3});
