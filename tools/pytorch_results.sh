@@ -47,7 +47,7 @@ case $what in
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
     for engine in transformers transformers-kv peft flexgen; do
       printf '\n$ %s\n' "sealane run --observe $emulated -- python $programs/run.py $engine --small"
-      small run "$engine" --observe 2>&1 >/dev/null
+      { small run "$engine" --observe >/dev/null; } 2>&1
     done
     ;;
   record)
