@@ -12,6 +12,7 @@ set -eu
 # shellcheck source=tools/results_header.sh
 . "$(dirname "$0")/results_header.sh"
 bin=${SEALANE_BIN:-build/bin/sealane}
+unset SEALANE_BIN # not one of the program's own, which warns of what it does not know
 case ${1:-} in
   '') rounds=${ROUNDS:-15} large=64M operations=10 latencies=300 note= ;;
   --quick) rounds=${ROUNDS:-2} large=8M operations=3 latencies=50 note=' (quick: no result)' ;;

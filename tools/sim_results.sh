@@ -13,6 +13,7 @@ set -eu
 # shellcheck source=tools/results_header.sh
 . "$(dirname "$0")/results_header.sh"
 bin=${SEALANE_BIN:-build/bin/sealane}
+unset SEALANE_BIN # not one of the program's own, which warns of what it does not know
 
 show() {
   echo

@@ -47,7 +47,7 @@ class PiecewiseDelivery {
   PiecewiseDelivery(const PiecewiseDelivery&) = delete;
   PiecewiseDelivery& operator=(const PiecewiseDelivery&) = delete;
 
-  static constexpr size_t kPieceBytesMax = 256;
+  static constexpr size_t kPieceBytesMax = 512;
 
   // In order, without gaps. Returns where they can be read, until the next call.
   const uint8_t* carry_out(size_t at, size_t bytes);

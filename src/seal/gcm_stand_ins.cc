@@ -12,7 +12,7 @@
 namespace sealane {
 namespace {
 
-template <size_t lanes, size_t vectors, bool karatsuba>
+template <size_t lanes, size_t vectors, bool adds_three>
 struct Several {
   struct Type {
     __m128i v[lanes];
@@ -20,7 +20,8 @@ struct Several {
   static constexpr size_t kBytes = lanes * kGcmBlockBytes;
   static constexpr size_t kVectors = vectors;
   static constexpr uint64_t kStreamedBytesMin = 256_KiB;
-  static constexpr bool kKaratsuba = karatsuba;
+  static constexpr uint64_t kTableBytesMin = 8_KiB;  // of a part: below, a table does not pay
+  static constexpr bool kAddsThree = adds_three;
 
   template <typename One, size_t... i>
   SEALANE_WIDE_INLINE static Type each(One one, std::index_sequence<i...>) {
@@ -64,6 +65,9 @@ struct Several {
   SEALANE_WIDE_INLINE static Type add(const Type& a, const Type& b) {
     return SEALANE_EACH(Xmm::add(a.v[i], b.v[i]));
   }
+  SEALANE_WIDE_INLINE static Type add(const Type& a, const Type& b, const Type& c) {
+    return add(add(a, b), c);
+  }
   SEALANE_WIDE_INLINE static Type add_words(const Type& a, const Type& b) {
     return SEALANE_EACH(Xmm::add_words(a.v[i], b.v[i]));
   }
@@ -96,8 +100,8 @@ struct Several {
 #undef SEALANE_EACH
 };
 
-constexpr GcmWidth kTwoBlocks = kWidthOf<Several<2, 8, true>>;
-constexpr GcmWidth kFourBlocks = kWidthOf<Several<4, 4, false>>;
+constexpr GcmWidth kTwoBlocks = kWidthOf<Several<2, 8, false>>;
+constexpr GcmWidth kFourBlocks = kWidthOf<Several<4, 4, true>, Several<4, 8, true>>;
 
 class StandIn final : public Engine {
  public:

@@ -14,8 +14,9 @@ struct Ymm {
   static constexpr size_t kBytes = 32;
   static constexpr size_t kVectors = 8;
   static constexpr uint64_t kStreamedBytesMin =
-      kGcmMessageBytesMax;                  // AES, not memory, is the limit
-  static constexpr bool kKaratsuba = true;  // products are dear where this width is the widest
+      kGcmMessageBytesMax;                           // AES, not memory, is the limit
+  static constexpr uint64_t kTableBytesMin = 8_KiB;  // of a part: below, a table does not pay
+  static constexpr bool kAddsThree = false;
 
   SEALANE_WIDE_INLINE static Type load(const void* from) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(from));
@@ -46,6 +47,7 @@ struct Ymm {
     return _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0);
   }
   SEALANE_WIDE_INLINE static Type add(Type a, Type b) { return _mm256_xor_si256(a, b); }
+  SEALANE_WIDE_INLINE static Type add(Type a, Type b, Type c) { return add(add(a, b), c); }
   SEALANE_WIDE_INLINE static Type add_words(Type a, Type b) { return _mm256_add_epi32(a, b); }
   SEALANE_WIDE_INLINE static Type add_floats(Type a, Type b) {
     return _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));

@@ -15,12 +15,14 @@
 namespace sealane {
 namespace {
 
+template <size_t vectors>
 struct Zmm {
   using Type = __m512i;
   static constexpr size_t kBytes = 64;
-  static constexpr size_t kVectors = 4;
+  static constexpr size_t kVectors = vectors;
   static constexpr uint64_t kStreamedBytesMin = 256_KiB;
-  static constexpr bool kKaratsuba = false;  // its additions cost more than the product it saves
+  static constexpr uint64_t kTableBytesMin = 16_KiB;  // of a part: below, a table does not pay
+  static constexpr bool kAddsThree = true;
 
   SEALANE_WIDE_INLINE static Type load(const void* from) { return _mm512_loadu_si512(from); }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
@@ -46,6 +48,9 @@ struct Zmm {
     return _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0);
   }
   SEALANE_WIDE_INLINE static Type add(Type a, Type b) { return _mm512_xor_si512(a, b); }
+  SEALANE_WIDE_INLINE static Type add(Type a, Type b, Type c) {
+    return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+  }
   SEALANE_WIDE_INLINE static Type add_words(Type a, Type b) { return _mm512_add_epi32(a, b); }
   SEALANE_WIDE_INLINE static Type add_floats(Type a, Type b) {
     return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
@@ -67,6 +72,6 @@ struct Zmm {
 
 }  // namespace
 
-const GcmWidth kVaes512Width = kWidthOf<Zmm>;
+const GcmWidth kVaes512Width = kWidthOf<Zmm<4>, Zmm<8>>;
 
 }  // namespace sealane

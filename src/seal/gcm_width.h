@@ -37,10 +37,10 @@ struct GcmHash {
 // the product of two reflected elements come out in place.
 struct GcmKey {
   static constexpr size_t kRounds = 14;
-  static constexpr size_t kPowers = 17;  // blocks hashed with one reduction: a stride, the lengths
+  static constexpr size_t kPowers = 33;  // blocks hashed with one reduction: a stride, the lengths
   static constexpr size_t kSpare = 3;    // zeros: a vector at the lowest power reads past it
   alignas(64) GcmBlock round_keys[kRounds + 1];
-  GcmBlock powers[kPowers + kSpare];  // H^17, …, H^1; H^16 begins a cache line
+  GcmBlock powers[kPowers + kSpare];  // H^33, …, H^1; H^32 and H^16 begin a cache line
   GcmBlock folded[kPowers + kSpare];  // their halves added up, in both halves: Karatsuba's factor
 };
 

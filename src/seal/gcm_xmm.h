@@ -16,8 +16,9 @@ struct Xmm {
   static constexpr size_t kBytes = 16;
   static constexpr size_t kVectors = 8;
   static constexpr uint64_t kStreamedBytesMin =
-      kGcmMessageBytesMax;  // AES, not memory, is the limit
-  static constexpr bool kKaratsuba = true;
+      kGcmMessageBytesMax;                           // AES, not memory, is the limit
+  static constexpr uint64_t kTableBytesMin = 8_KiB;  // of a part: below, a table does not pay
+  static constexpr bool kAddsThree = false;
 
   SEALANE_WIDE_INLINE static Type load(const void* from) { return block_at(from); }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
@@ -35,6 +36,7 @@ struct Xmm {
   SEALANE_WIDE_INLINE static Type sum_of_lanes(Type value) { return value; }
   SEALANE_WIDE_INLINE static Type lane_numbers() { return _mm_setzero_si128(); }
   SEALANE_WIDE_INLINE static Type add(Type a, Type b) { return _mm_xor_si128(a, b); }
+  SEALANE_WIDE_INLINE static Type add(Type a, Type b, Type c) { return add(add(a, b), c); }
   SEALANE_WIDE_INLINE static Type add_words(Type a, Type b) { return _mm_add_epi32(a, b); }
   SEALANE_WIDE_INLINE static Type add_floats(Type a, Type b) {
     return _mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));

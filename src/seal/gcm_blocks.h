@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For gcm_loop.h: single blocks, and what the parts of the loop know of a width's vector type V. As
+// all of the loop it is compiled once per width, for the instructions that SEALANE_GCM_TARGET
+// names.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "seal/gcm_width.h"
+
+#define SEALANE_WIDE [[gnu::target(SEALANE_GCM_TARGET)]]
+#define SEALANE_WIDE_INLINE [[gnu::target(SEALANE_GCM_TARGET), gnu::always_inline]] inline
+
+namespace sealane {
+namespace {
+
+SEALANE_WIDE_INLINE __m128i block_at(const void* from) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(from));
+}
+SEALANE_WIDE_INLINE void store_block(void* to, __m128i block) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), block);
+}
+// Up to a block of them, then zeros. Every byte of it comes from one read, and none is read that is
+// not there.
+SEALANE_WIDE_INLINE __m128i block_of_few(const uint8_t* from, size_t bytes) {
+  if (bytes >= sizeof(__m128i)) return block_at(from);
+  uint64_t low = 0;
+  uint64_t high = 0;
+  if (bytes >= 8) {
+    std::memcpy(&low, from, 8);
+    if (bytes > 8) {
+      std::memcpy(&high, from + bytes - 8, 8);
+      high >>= 8 * (16 - bytes);
+    }
+  } else if (bytes >= 4) {
+    uint32_t first = 0;
+    uint32_t last = 0;
+    std::memcpy(&first, from, 4);
+    std::memcpy(&last, from + bytes - 4, 4);
+    low = uint64_t{last} << 8 * (bytes - 4) | first;
+  } else if (bytes > 0) {
+    low = from[0] | uint64_t{from[bytes / 2]} << 8 * (bytes / 2) |
+          uint64_t{from[bytes - 1]} << 8 * (bytes - 1);
+  }
+  return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
+}
+SEALANE_WIDE_INLINE __m128i reversal() {
+  return _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+// x^128 + x^127 + x^126 + x^121 + 1
+SEALANE_WIDE_INLINE __m128i polynomial() {
+  return _mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1);
+}
+SEALANE_WIDE_INLINE __m128i element(const GcmHash& hash) {
+  return _mm_set_epi64x(static_cast<long long>(hash.high), static_cast<long long>(hash.low));
+}
+SEALANE_WIDE_INLINE GcmHash hash_of(__m128i element) {
+  return {static_cast<uint64_t>(_mm_extract_epi64(element, 1)),
+          static_cast<uint64_t>(_mm_extract_epi64(element, 0))};
+}
+
+// IV and counter, put together in registers: stored in pieces they could not be loaded at once.
+SEALANE_WIDE_INLINE __m128i counter_block(const Iv& iv, uint32_t counter) {
+  uint64_t first = 0;
+  uint32_t last = 0;
+  std::memcpy(&first, iv.data(), sizeof first);
+  std::memcpy(&last, iv.data() + sizeof first, sizeof last);
+  return _mm_set_epi64x(static_cast<long long>(uint64_t{__builtin_bswap32(counter)} << 32 | last),
+                        static_cast<long long>(first));
+}
+
+// A stride is what the loop does at a time.
+template <typename V>
+struct GcmShape {
+  static constexpr size_t kVectors = V::kVectors;
+  static constexpr size_t kLanes = V::kBytes / kGcmBlockBytes;
+  static constexpr size_t kBlocks = kVectors * kLanes;
+  static constexpr size_t kStride = kVectors * V::kBytes;
+  static constexpr size_t kCachedRounds = 2;  // see gcm_keystream.h
+  // The AES instructions of a stride. Behind each there is room for a step of something else.
+  static constexpr size_t kSlots = kVectors * (GcmKey::kRounds - kCachedRounds);
+};
+
+}  // namespace
+}  // namespace sealane

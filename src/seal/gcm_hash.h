@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For gcm_loop.h: GCM's hash, of single blocks and of a stride in steps that are put between AES
+// instructions. Four half products of a vector are made of three (Karatsuba): where this loop is
+// the fastest a product costs more than the additions that save it.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "seal/gcm_blocks.h"
+
+namespace sealane {
+namespace {
+
+template <typename V>
+struct Ghash {
+  using Type = typename V::Type;
+  using Shape = GcmShape<V>;
+  static constexpr size_t kVectors = Shape::kVectors;
+  static constexpr size_t kLanes = Shape::kLanes;
+  static constexpr size_t kBlocks = Shape::kBlocks;
+  static_assert(kBlocks < GcmKey::kPowers && kLanes - 1 <= GcmKey::kSpare);
+
+  // A sum of products; `middle` is of the halves' sums.
+  struct Products {
+    Type low, middle, high;
+  };
+  struct Sums {
+    Products sum;
+    Products waiting;  // of V::kAddsThree: products that go in together with the next one
+  };
+
+  // Steps of a stride's n-th vector.
+  template <size_t step, size_t n>
+  SEALANE_WIDE_INLINE static void add_product(Sums& to, Type& blocks, const GcmBlock* power,
+                                              const GcmBlock* folded) {
+    if constexpr (step == 1)
+      accumulate<n>(to.sum.low, to.waiting.low, V::template multiply<0x00>(blocks, V::load(power)));
+    if constexpr (step == 2)
+      accumulate<n>(to.sum.high, to.waiting.high,
+                    V::template multiply<0x11>(blocks, V::load(power)));
+    if constexpr (step == 3) blocks = V::add(blocks, V::swap(blocks));
+    if constexpr (step == 4)
+      accumulate<n>(to.sum.middle, to.waiting.middle,
+                    V::template multiply<0x00>(blocks, V::load(folded)));
+  }
+  // An order the compiler keeps: it would rather collect all products first, and has no room.
+  template <size_t n>
+  SEALANE_WIDE_INLINE static void accumulate(Type& sum, Type& waiting, Type product) {
+    if constexpr (n == 0) {
+      sum = product;
+    } else if constexpr (V::kAddsThree && n % 2 == 1 && n + 1 < kVectors) {
+      waiting = product;
+      V::keep(waiting);
+      return;
+    } else if constexpr (V::kAddsThree && n % 2 == 0) {
+      sum = V::add(sum, waiting, product);
+    } else {
+      sum = V::add(sum, product);
+    }
+    V::keep(sum);
+  }
+
+  static constexpr size_t kVectorSteps = 5;     // the first brings the blocks
+  static constexpr size_t kReductionSteps = 6;  // the last leaves the hash in the first lane
+  template <size_t step>
+  SEALANE_WIDE_INLINE static void reduce_step(Products& sum, Type& hash) {
+    if constexpr (step == 0) sum.middle = V::add(sum.middle, sum.low, sum.high);
+    if constexpr (step == 1) sum.low = V::add(sum.low, V::shift_up(sum.middle));
+    if constexpr (step == 2) sum.high = V::add(sum.high, V::shift_down(sum.middle));
+    if constexpr (step == 3 || step == 4) {
+      sum.low =
+          V::add(V::swap(sum.low), V::template multiply<0x10>(sum.low, V::broadcast(polynomial())));
+    }
+    if constexpr (step == 5) hash = V::sum_of_lanes(V::add(sum.high, sum.low));
+  }
+  template <size_t... step>
+  SEALANE_WIDE_INLINE static void reduce(Products& sum, Type& hash, std::index_sequence<step...>) {
+    (reduce_step<step>(sum, hash), ...);
+  }
+
+  // The hash of one stride in steps, to be put between others. The vector that the hash so far goes
+  // in with is the last: it may still be on its way.
+  template <bool opening>
+  struct Hashing {
+    const GcmKey& key;
+    const uint8_t* in;  // of opening: exposed
+    uint8_t* held;
+    Type hash;
+    Sums sums;
+    Type blocks;
+
+    static constexpr size_t kSteps = kVectors * kVectorSteps + kReductionSteps;
+    static constexpr size_t kSlots = Shape::kSlots;
+
+    template <size_t slot>
+    SEALANE_WIDE_INLINE void in_slot() {
+      constexpr size_t n = (slot * kSteps + kSlots - 1) / kSlots;
+      if constexpr (n < kSteps && n * kSlots / kSteps == slot) step<n>();
+    }
+    template <size_t n>
+    SEALANE_WIDE_INLINE void step() {
+      if constexpr (n >= kVectors * kVectorSteps) {
+        reduce_step<n - kVectors * kVectorSteps>(sums.sum, hash);
+      } else {
+        constexpr size_t i = (n / kVectorSteps + 1) % kVectors;
+        if constexpr (n % kVectorSteps == 0) {
+          bring<i>();
+        } else {
+          constexpr size_t power = GcmKey::kPowers - kBlocks + i * kLanes;
+          add_product<n % kVectorSteps, n / kVectorSteps>(sums, blocks, key.powers + power,
+                                                          key.folded + power);
+        }
+      }
+    }
+    template <size_t i>
+    SEALANE_WIDE_INLINE void bring() {
+      if constexpr (opening) {
+        blocks = V::load(in + i * V::kBytes);
+        V::keep(blocks);  // from here on in a register: it is not fetched again
+        V::store(held + i * V::kBytes, blocks);
+      } else {
+        blocks = V::load(held + i * V::kBytes);
+      }
+      blocks = V::shuffle(blocks, V::broadcast(reversal()));
+      if constexpr (i == 0) blocks = V::add(blocks, hash);
+    }
+  };
+
+  // Up to kPowers blocks of private memory, with one reduction; the last one padded with zeros if
+  // there are `few` bytes. Else read in whole vectors: what is behind the blocks does not count.
+  template <bool few = false>
+  SEALANE_WIDE_INLINE static Type hash_blocks(const GcmKey& key, Type hash, const uint8_t* from,
+                                              size_t blocks, size_t bytes = 0) {
+    const GcmBlock* power = key.powers + (GcmKey::kPowers - blocks);
+    const GcmBlock* folded = key.folded + (GcmKey::kPowers - blocks);
+    constexpr size_t kAlone = kVectors - 1;  // a vector that waits for no other
+    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
+    for (size_t at = 0; at < blocks; at += kLanes) {
+      const size_t here = at * kGcmBlockBytes;
+      Type vector = few && bytes - here < V::kBytes ? V::load_few(from + here, bytes - here)
+                                                    : V::load(from + here);
+      vector = V::shuffle(vector, V::broadcast(reversal()));
+      if (at == 0) vector = V::add(vector, hash);
+      add_product<1, kAlone>(sums, vector, power + at, folded + at);
+      add_product<2, kAlone>(sums, vector, power + at, folded + at);
+      add_product<3, kAlone>(sums, vector, power + at, folded + at);
+      add_product<4, kAlone>(sums, vector, power + at, folded + at);
+    }
+    reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
+    return hash;
+  }
+
+  SEALANE_WIDE_INLINE static __m128i hash_padded(const GcmKey& key, __m128i so_far, Bytes bytes) {
+    Type hash = V::first_lane(so_far);
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), GcmKey::kPowers * kGcmBlockBytes);
+      const size_t blocks = (count + kGcmBlockBytes - 1) / kGcmBlockBytes;
+      hash = hash_blocks<true>(key, hash, bytes.data(), blocks, count);
+      bytes = bytes.subspan(count);
+    }
+    return V::lane(hash);
+  }
+  SEALANE_WIDE static GcmHash hash(const GcmKey& key, GcmHash so_far, Bytes bytes) {
+    return hash_of(hash_padded(key, element(so_far), bytes));
+  }
+};
+
+}  // namespace
+}  // namespace sealane
