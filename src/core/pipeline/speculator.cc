@@ -81,23 +81,6 @@ std::optional<WireTurn> Speculator::next_turn(Instant now) {
   return turn_ = turn;
 }
 
-bool Speculator::expects(uint64_t key, const Iv& iv) const {
-  return turn_ && key_ == key && follower_.started() && follower_.predict(1) == iv;
-}
-
-bool Speculator::expects(uint64_t place) const {
-  return turn_ && messages_.owner_of({place, 0}) == MessageOwner::copy;
-}
-
-void Speculator::handle_seen(uint64_t key, const Iv& iv) {
-  const bool known = follower_.started();
-  const auto steps = follower_.observe(iv);
-  if (known && (!steps || key != key_)) lost_ = true;
-  if (steps) followed_ += *steps;
-  if (!known) followed_ = first_position_;
-  key_ = key;
-}
-
 // The message whose turn it is, once the core has given it its turn.
 bool Speculator::take_publication(Instant now) {
   if (publication_) return true;
@@ -150,7 +133,7 @@ bool Speculator::fits(const SeenMessage& message) const {
   const SafetyRules& rules = pipeline_.options().rules;
   const Slot& slot = slots_[publication_->slot];
   const bool same_key = slot.what.key == message.key;
-  if ((!same_key || lost_) && rules.rotation) return false;
+  if ((!same_key || counter_.lost()) && rules.rotation) return false;
   const bool same_iv = slot.what.iv == message.iv || !rules.message_match || !same_key;
   return slot.sealed && same_iv && message.piece.bytes <= slot.what.host.bytes;
 }
@@ -204,13 +187,11 @@ bool Speculator::end_crossing(bool succeeded, Instant now) {
 // The driver's counter is what counts, and what it has shown of its messages.
 void Speculator::reconcile(Instant now) {
   const uint64_t head = pipeline_.lane().head();
-  const uint64_t next = followed_ + 1;
-  if (lost_ || !follower_.started() || next < head) {
+  if (counter_.lost() || !counter_.started() || counter_.next() < head) {
     pipeline_.handle_rotated(now);
-    followed_ = pipeline_.lane().head() - 1;
-    lost_ = false;
-  } else if (next > head) {
-    pipeline_.handle_consumed(next, now);
+    counter_.restart(pipeline_.lane().head());
+  } else if (counter_.next() > head) {
+    pipeline_.handle_consumed(counter_.next(), now);
   }
   if (message_size_.bytes() != pipeline_.message_bytes()) {
     pipeline_.handle_message_bytes(message_size_.bytes());
@@ -257,9 +238,9 @@ void Speculator::pump(Instant now) {
 
 // Before the channel's first message nobody knows its key.
 void Speculator::begin_sealing(const Seal& seal, Instant now) {
-  if (!follower_.started()) return pipeline_.handle_unsealed(seal.slot, now);
-  SealSlot what{seal.slot,    seal.host, seal.host,
-                kNoCopy,      key_,      follower_.predict(seal.position - followed_),
+  if (!counter_.started()) return pipeline_.handle_unsealed(seal.slot, now);
+  SealSlot what{seal.slot,    seal.host,      seal.host,
+                kNoCopy,      counter_.key(), counter_.iv_of(seal.position),
                 hides_places_};
   if (seal.flight != kNone) {
     what.copy = copies_[seal.flight];
@@ -321,28 +302,8 @@ bool Speculator::reads(const Range& host) const {
                      [&](SlotId id) { return slots_[id].what.from.overlaps(host); });
 }
 
-void Speculator::handle_allocated(const Range& range) {
-  if (!stopped_) pipeline_.handle_allocated(range);
-}
-
 void Speculator::handle_freed(const Range& host, Instant now) {
   if (!stopped_) pipeline_.handle_freed(host, now);
-}
-
-void Speculator::handle_written(const Range& range, Instant now) {
-  if (!stopped_) pipeline_.handle_written(range, now);
-}
-
-void Speculator::handle_guarded(const Range& range, GuardKind kind) {
-  if (!stopped_) pipeline_.handle_guarded(range, kind);
-}
-
-GuardKind Speculator::guard_of(const Range& host) const {
-  return stopped_ ? GuardKind::none : pipeline_.guard_of(host);
-}
-
-std::optional<Instant> Speculator::deadline() const {
-  return stopped_ ? std::nullopt : pipeline_.deadline();
 }
 
 }  // namespace sealane

@@ -15,7 +15,7 @@
 //   4. poll             seal, drop, guard, unguard: carried out in this order
 //      handle_sealed    a worker is done
 //
-// The driver's counter is known by the IVs that come by (core/lane/iv_follower.h): when it has
+// The driver's counter is known by the IVs that come by (core/lane/driver_counter.h): when it has
 // moved on without us those positions are gone, when the key has changed all of them are. How long
 // its messages are is learnt (core/lane/message_size.h).
 //
@@ -40,7 +40,7 @@
 
 #include "core/copy/message_match.h"
 #include "core/copy/speculation.h"
-#include "core/lane/iv_follower.h"
+#include "core/lane/driver_counter.h"
 #include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
 
@@ -98,9 +98,11 @@ class Speculator final : public Speculation {
   // --- the crossing that next_turn() began
   bool crossing() const { return turn_.has_value(); }
   // Could it be of this crossing? By the IV that comes next, or by the place it names.
-  bool expects(uint64_t key, const Iv& iv) const;
-  bool expects(uint64_t place) const;
-  void handle_seen(uint64_t key, const Iv& iv);
+  bool expects(uint64_t key, const Iv& iv) const { return turn_ && counter_.expects(key, iv); }
+  bool expects(uint64_t place) const {
+    return turn_ && messages_.owner_of({place, 0}) == MessageOwner::copy;
+  }
+  void handle_seen(uint64_t key, const Iv& iv) { counter_.observe(key, iv, first_position_); }
   Verdict answer(const SeenMessage& message, Instant now);
   // It was so long. `exposed`: the driver has got all of the record.
   void handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Instant now);
@@ -120,11 +122,19 @@ class Speculator final : public Speculation {
   bool sealing_for(CopyId copy) const;
   // Of these ranges of the source, a worker may be reading some ahead.
   void sealing_ahead(const Range& host, std::vector<Range>& out) const;
-  void handle_allocated(const Range& range);
-  void handle_written(const Range& range, Instant now);
-  void handle_guarded(const Range& range, GuardKind kind);
-  GuardKind guard_of(const Range& host) const;
-  std::optional<Instant> deadline() const;  // poll() then, even if nothing else happens
+  // These as in pipeline.h.
+  void handle_allocated(const Range& range) { pipeline_.handle_allocated(range); }
+  void handle_written(const Range& range, Instant now) {
+    if (!stopped_) pipeline_.handle_written(range, now);
+  }
+  void handle_guarded(const Range& range, GuardKind kind) {
+    if (!stopped_) pipeline_.handle_guarded(range, kind);
+  }
+  GuardKind guard_of(const Range& host) const {
+    return stopped_ ? GuardKind::none : pipeline_.guard_of(host);
+  }
+  // poll() then, even if nothing else happens.
+  std::optional<Instant> deadline() const { return stopped_ ? std::nullopt : pipeline_.deadline(); }
   void stop();
 
   struct Stats {
@@ -162,11 +172,7 @@ class Speculator final : public Speculation {
   std::deque<std::variant<Publish, Pad>> turns_;
   std::deque<SealAction> actions_;
 
-  // The channel, as far as its messages have shown it.
-  IvFollower follower_;
-  uint64_t key_ = 0;
-  uint64_t followed_ = 0;      // the position of the IV seen last; wraps to one before 0
-  bool lost_ = false;          // it went on in a way the law does not explain
+  DriverCounter counter_;
   bool hides_places_ = false;  // the driver seals from somewhere else
   MessageSize message_size_{kMessageBytes};
 
