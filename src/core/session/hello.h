@@ -20,7 +20,7 @@
 
 namespace sealane {
 
-constexpr uint8_t kProtocolVersion = 2;
+constexpr uint8_t kProtocolVersion = 3;  // ranks of 2 expect a secret that all share
 
 struct Hello {
   enum class Proof : uint8_t { key, certificate };
