@@ -6,10 +6,10 @@
 # build/engines/venv, and PyTorch's operators built for it (adapters/aten).
 # Usage: engines.sh [size|install|build|test]...   (by default all)
 # What is there already is not fetched again: an interrupted run goes on where it was. Where PyPI cannot be reached it
-# says so and exits 3. SEALANE_ENGINES_TORCH=VERSION takes another PyTorch.
+# says so and exits 3. ENGINES_TORCH=VERSION takes another PyTorch.
 set -eu
 cd "$(dirname "$0")/.."
-torch=${SEALANE_ENGINES_TORCH:-2.15.0}
+torch=${ENGINES_TORCH:-2.15.0}
 engines="transformers==5.22.2 accelerate==1.15.0 peft==0.21.2 flexgen==0.1.8"
 with="numpy nvidia-ml-py==13.615.71"
 venv=build/engines/venv
