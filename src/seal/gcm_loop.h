@@ -314,10 +314,10 @@ struct Gcm {
 
 // Long strides keep AES busy, short ones waste less of a message's end. They are one type where
 // there are no registers for long ones.
-constexpr uint64_t kLongBytesMin = 1_KiB;
-
 template <typename Short, typename Long>
 struct ByLength {
+  static constexpr uint64_t kLongBytesMin = 1_KiB;
+
   static GcmHash seal(const GcmKey& key, const GcmPart& part) {
     return part.bytes < kLongBytesMin ? Gcm<Short>::seal(key, part) : Gcm<Long>::seal(key, part);
   }
