@@ -21,7 +21,8 @@ Credence with_key(Pairs& pairs, uint8_t digit, std::optional<JobRank> job = std:
   credence.job = job;
   std::array<uint8_t, Key::kBytes> bytes;
   bytes.fill(digit);
-  credence.credentials = Credentials(PresharedKey{*Key::from_bytes(bytes)});
+  credence.credentials.emplace(std::in_place_type<PresharedKey>,
+                               PresharedKey{*Key::from_bytes(bytes)});
   credence.pairs = &pairs;
   return credence;
 }
