@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
-#   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy; 15 minutes
+#   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy
 #   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes

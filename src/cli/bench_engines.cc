@@ -179,8 +179,7 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
       command->add_option("--rounds", flags->rounds, "Of all engines under all policies [3]")
           ->type_name("N")
           ->check(whole_number(1, 1000));
-  command->add_flag("--quick", flags->quick, "One round: 15 minutes at most on two cores")
-      ->excludes(rounds);
+  command->add_flag("--quick", flags->quick, "One round instead of three")->excludes(rounds);
   command
       ->add_option("--python", flags->python,
                    "The interpreter that has the engines [of `make engines`]")

@@ -22,6 +22,7 @@ struct Ghash {
   static constexpr size_t kLanes = Shape::kLanes;
   static constexpr size_t kBlocks = Shape::kBlocks;
   static_assert(kBlocks < GcmKey::kPowers && kLanes - 1 <= GcmKey::kSpare);
+  static_assert(kVectors % 2 == 0);  // the last one's products wait for no other
 
   // A sum of products; `middle` is of the halves' sums.
   struct Products {

@@ -39,7 +39,6 @@ struct Gcm {
   using Stream = typename Ctr::Stream;
   using Nothing = typename Ctr::Nothing;
   using Each = typename Ctr::Each;
-  static constexpr size_t kVectors = Shape::kVectors;
   static constexpr size_t kLanes = Shape::kLanes;
   static constexpr size_t kBlocks = Shape::kBlocks;
   static constexpr size_t kStride = Shape::kStride;
