@@ -28,7 +28,7 @@ test:
 	@ctest --test-dir build -j $(JOBS) --output-on-failure --progress || \
 	  $(call advise,tests failed: 'ctest --test-dir build --rerun-failed --output-on-failure' shows only those)
 
-# The PyTorch backend with a PyTorch 2 from PyPI, in build/torch2. Needs `make test` or `make demo` before.
+# The PyTorch backend with a PyTorch 2 from PyPI, in build/torch2; TORCH=VERSION takes another than the newest.
 torch2:
 	@tools/setup.sh test
 	@test -f build/build.ninja || cmake --preset release -DSEALANE_BUILD_TESTS=ON || \
@@ -42,12 +42,13 @@ engines:
 	  $(call advise,configuring failed: see the lines above)
 	@tools/engines.sh || $(call advise,the engines: see the lines above)
 
-# .deb, .rpm and a tarball into build-packages/packages. A build of its own: that of the tests is left as it is.
+# .deb, .rpm and a tarball into build-packages/packages. A build of its own: that of the tests is left as it is. A
+# compiler cache must not rewrite paths, for the bits would depend on it.
 packages:
 	@tools/setup.sh package
-	@cmake --preset release -B build-packages -DSEALANE_BUILD_TESTS=OFF || \
+	@env -u CCACHE_BASEDIR cmake --preset release -B build-packages -DSEALANE_BUILD_TESTS=OFF || \
 	  $(call advise,configuring failed: see the lines above)
-	@cmake --build build-packages -j $(JOBS) --target sealane-packed || \
+	@env -u CCACHE_BASEDIR cmake --build build-packages -j $(JOBS) --target sealane-packed || \
 	  $(call advise,the build failed: fix the first error above)
 	@tools/packages.sh build-packages || $(call advise,packaging failed: see the lines above)
 
@@ -57,7 +58,7 @@ check:
 	@tools/check.sh
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-tidy build-packages
+	rm -rf build build-asan build-tsan build-fuzz build-tidy build-packages build-again
 
 # Ends a failed step with one line that says what to do.
 advise = { echo "sealane: $(1)" >&2; exit 1; }

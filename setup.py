@@ -27,6 +27,13 @@ def torch_version() -> str:
     return torch.__version__.split("+", maxsplit=1)[0]
 
 
+def has_new_abi() -> bool:
+    """PyPI's wheels have the strings of the C++ library's newer ABI since 2.7."""
+    import torch  # pylint: disable=import-outside-toplevel
+
+    return bool(torch._C._GLIBCXX_USE_CXX11_ABI)
+
+
 def requirements() -> List[str]:
     """The PyTorch it is built for; Debian's has a version that no requirement can name."""
     if "SEALANE_BUILD" not in os.environ and importlib.util.find_spec("torch") is None:
@@ -44,7 +51,8 @@ class CMakeBuild(build_ext):
         if build is None:
             build = os.path.abspath(os.path.join(self.build_temp, "cmake"))
             self.call("-S", HERE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                      "-DCMAKE_UNITY_BUILD=ON", f"-DSEALANE_PYTHON={sys.executable}")
+                      "-DCMAKE_UNITY_BUILD=ON", f"-DSEALANE_PYTHON={sys.executable}",
+                      f"-DSEALANE_OLD_ABI={'OFF' if has_new_abi() else 'ON'}")
         backend = self.backend_for(version, build)
         self.call("--build", build, "--target", backend, "sealane", "sealane-program")
         package = os.path.join(HERE, "python") if self.inplace else os.path.abspath(self.build_lib)

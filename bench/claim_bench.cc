@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "core/lane/iv_law.h"
-#include "serve/ahead.h"
+#include "serve/live_speculator.h"
 
 namespace sealane::serve {
 namespace {
@@ -32,10 +32,10 @@ class Driver {
       std::memset(buffer, 1, bytes);
       host_.add(range(buffer), {.ours = true});
     }
-    AheadOptions options;
+    LiveSpeculatorOptions options;
     options.policy = *find_policy("speculate");
     options.page_guards = page_guards;
-    ahead_ = new Ahead(pool_, host_, options);
+    ahead_ = new LiveSpeculator(pool_, host_, options);
   }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -99,7 +99,7 @@ class Driver {
   uint64_t position_ = 0;
   size_t next_ = 0;
   uint8_t* buffers_[kBuffers] = {};
-  Ahead* ahead_ = nullptr;  // never deleted, as in the runtime
+  LiveSpeculator* ahead_ = nullptr;  // never deleted, as in the runtime
 };
 
 void claim(benchmark::State& state, bool page_guards) {

@@ -49,7 +49,7 @@ class Driver {
       }
       const std::vector<SlotId> sealed = std::exchange(sealing_, {});
       const std::vector<uint64_t> landed = std::exchange(published_, {});
-      for (const SlotId slot : sealed) pipeline_.handle_sealed(slot, now_);
+      for (const SlotId slot : sealed) pipeline_.handle_sealed(slot);
       for (const uint64_t position : landed) pipeline_.handle_published(position, now_);
       if (sealed.empty() && landed.empty()) break;
     } while (true);

@@ -35,6 +35,13 @@ function(sealane_find_torch prefix)
     return()
   endif()
 
+  # The library under the backend has strings in its interface, too.
+  if((SEALANE_OLD_ABI AND CXX11_ABI) OR NOT (SEALANE_OLD_ABI OR CXX11_ABI))
+    message(STATUS "PyTorch ${VERSION} of ${python} has another C++ ABI than this build: for PyPI's wheels up to 2.6 "
+                   "configure one with -DSEALANE_OLD_ABI=ON, for later ones without")
+    return()
+  endif()
+
   add_library(SealaneTorch::${prefix} INTERFACE IMPORTED)
   target_include_directories(SealaneTorch::${prefix} SYSTEM INTERFACE ${INCLUDES} ${pybind})
   target_link_libraries(SealaneTorch::${prefix} INTERFACE ${binding} ${cpu} ${c10})
@@ -43,6 +50,10 @@ function(sealane_find_torch prefix)
     _GLIBCXX_USE_CXX11_ABI=${CXX11_ABI} USE_DISTRIBUTED USE_C10D_GLOO
     SEALANE_TORCH_VERSION="${VERSION}"
     $<$<BOOL:${PYBIND_ABI}>:PYBIND11_BUILD_ABI="${PYBIND_ABI}">)
+  file(STRINGS ${headers}/torch/csrc/distributed/c10d/Work.hpp numbers REGEX "virtual uint64_t getSequencenumber")
+  if(numbers)
+    target_compile_definitions(SealaneTorch::${prefix} INTERFACE SEALANE_TORCH_NUMBERS_WORK)
+  endif()
   set(${prefix}_FOUND TRUE PARENT_SCOPE)
   set(${prefix}_PYTHON ${python} PARENT_SCOPE)
   set(${prefix}_VERSION ${VERSION} PARENT_SCOPE)

@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What each part of the transparent runtime buys on the emulated GPU, as files for docs/results/:
-#   tools/copy_results.sh         > docs/results/copies-NAME.txt       every example, every policy; 3 minutes
+#   tools/copy_results.sh         > docs/results/copies-NAME.txt       every example, every policy, beside what the
+#                                                                      simulator says of it; 4 minutes
 #   tools/copy_results.sh workers > docs/results/workers-NAME.txt      with 2, 4, 8 and 16 workers; 4 minutes
 #   tools/copy_results.sh calls   > docs/results/calls-NAME.txt        what a hooked and a foreseen call cost; a minute
-#   tools/copy_results.sh picture > docs/results/picture.txt           what README.md begins with; 16 minutes, in slow
-#                                                                      motion, so that other work hardly shows
-# On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+#   tools/copy_results.sh picture > docs/results/picture.txt           what README.md begins with; 3 minutes
+# On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx),
+# ROUNDS how often each is run (1).
 set -eu
 # shellcheck source=tools/results_header.sh
 . "$(dirname "$0")/results_header.sh"
@@ -25,13 +26,13 @@ show() {
 what=${1:-policies}
 results_header "The transparent runtime, MEASURED by tools/copy_results.sh${1:+ $1}" "$bin"
 case $what in
-  policies) show "$bin" bench copy --platform "$platform" --rounds 1 ;;
+  policies) show "$bin" bench copy --platform "$platform" --rounds "${ROUNDS:-1}" --simulated ;;
   workers)
     show "$bin" bench copy --platform "$platform" --rounds 1 --workers 2,4,8,16 --policies off,stock,parallel,speculate \
       --examples layer_swap,kv_swap,mini_llm-flexgen
     ;;
   picture)
-    show "$bin" bench copy --platform "$platform" --rounds 7 --dilation 1000 --workers 8 --policies off,stock,sealane \
+    show "$bin" bench copy --platform "$platform" --rounds 7 --dilation 200 --workers 8 --policies off,stock,sealane \
       --examples layer_swap
     ;;
   calls)

@@ -7,7 +7,7 @@
 #   tools/ddp_results.sh > docs/results/ddp-NAME.txt
 # By default with the PyTorch of `make torch2`; SYSTEM=1 takes the system's, which has no FSDP2. SECONDS_EACH is per
 # model and group (20), MODELS, RANKS and BUCKETS are those of examples/ddp/characterize.py (mlp-25,gpt-14; 2,4; 25),
-# FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30). JSON=FILE keeps the rows for `sealane report`.
+# FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30; 0 leaves it out). JSON=FILE keeps the rows for `sealane report`.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -63,4 +63,4 @@ else
   echo
 fi
 
-[ -n "${SYSTEM:-}" ] || run 4 examples/ddp/fsdp2.py --steps "${FSDP_STEPS:-30}"
+[ -n "${SYSTEM:-}" ] || [ "${FSDP_STEPS:-30}" = 0 ] || run 4 examples/ddp/fsdp2.py --steps "${FSDP_STEPS:-30}"

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Real engines for the emulated GPU: the pinned PyTorch, Transformers, Accelerate, PEFT and FlexGen from PyPI in
-# build/engines/venv, and PyTorch's operators built for it (adapters/aten).
-# Usage: engines.sh [size|install|build|test]...   (by default all)
+# build/engines/venv, and PyTorch's operators built for it (adapters/aten). vLLM brings a PyTorch of its own and has its
+# own place, build/engines-vllm.
+# Usage: engines.sh [size|install|vllm|build|test]...   (by default all but vllm, which adds 5 GB to download)
 # What is there already is not fetched again: an interrupted run goes on where it was. Where PyPI cannot be reached it
 # says so and exits 3. ENGINES_TORCH=VERSION takes another PyTorch.
 set -eu
@@ -12,7 +13,9 @@ cd "$(dirname "$0")/.."
 torch=${ENGINES_TORCH:-2.15.0}
 engines="transformers==5.22.2 accelerate==1.15.0 peft==0.21.2 flexgen==0.1.8"
 with="numpy nvidia-ml-py==13.615.71"
+vllm=0.33.0
 venv=build/engines/venv
+vllm_venv=build/engines-vllm/venv
 python=$venv/bin/python
 log=build/engines/pip.log
 export PYTHONDONTWRITEBYTECODE=1
@@ -54,11 +57,33 @@ install_engines() {
   done
 }
 
+# vLLM with what it requires, but for the newest certificates, which may be newer than those PyPI has.
+install_vllm() {
+  vllm_python=$vllm_venv/bin/python
+  if "$vllm_python" -c "import importlib.metadata as m; exit(m.version('vllm') != '$vllm')" 2>/dev/null; then return; fi
+  say "engines: vLLM $vllm and what it brings along: 5 GB to download, 9.4 GB in $vllm_venv"
+  test -x "$vllm_python" || "${SEALANE_ENGINES_BASE:-python3}" -m venv "$vllm_venv"
+  required=build/engines-vllm/required.txt
+  pip="$vllm_python -m pip install --disable-pip-version-check --timeout 30 --retries 2"
+  {
+    $pip --no-deps --no-compile "vllm==$vllm" &&
+      "$vllm_python" -c "import importlib.metadata as m
+for one in m.requires('vllm'): print('' if 'extra ==' in one else 'certifi' if one.startswith('certifi') else one)" \
+        >"$required" && $pip -r "$required"
+  } >build/engines-vllm/pip.log 2>&1 || {
+    say "vLLM could not be installed (build/engines-vllm/pip.log): it is not tested"
+    "$vllm_python" -m pip uninstall -q -y vllm >/dev/null 2>&1 || true
+    exit 3
+  }
+}
+
 # PyTorch's operators, and our backend for the same PyTorch unless `make torch2` has it already.
 build_operators() {
   backend=build/torch2/venv/bin/python
   test -x "$backend" || backend=$python
-  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$PWD/$python" -DSEALANE_TORCH2_PYTHON="$PWD/$backend" >/dev/null
+  pythons=$PWD/$python
+  if test -x "$vllm_venv/bin/python"; then pythons="$pythons;$PWD/$vllm_venv/bin/python"; fi
+  cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$pythons" -DSEALANE_TORCH2_PYTHON="$PWD/$backend" >/dev/null
   cmake --build build -j "$(nproc)" --target sealane-aten sealane-torch2 sealane-program sealane-preload sealane-emu-all
 }
 
@@ -70,10 +95,11 @@ for step in ${*:-size install build test}; do
   case $step in
     size) print_size ;;
     install) install_engines ;;
+    vllm) install_vllm ;;
     build) build_operators ;;
     test) run_tests ;;
     *)
-      say "engines.sh [size|install|build|test]..."
+      say "engines.sh [size|install|vllm|build|test]..."
       exit 2
       ;;
   esac

@@ -31,6 +31,7 @@ show() {
 results_header "NCCL plugins under the harness, MEASURED by tools/nccl_results.sh$note" "$bin"
 echo "kernel:  $(uname -r)"
 show "$bin" bench nccl -b 1M -e "$large" -f 8 -n "$operations" --rounds "$rounds"
+show "$bin" bench nccl --pattern tree --ranks 4 -b 8M -e 8M -n "$operations" --rounds "$rounds"
 show "$bin" bench nccl --pattern latency -b 4K -e 64K -f 16 -n "$latencies" --rounds "$rounds"
 # At 10 Gbit/s two cores for both hosts are the limit; at 3 it is the network.
 for gbit in 10 3; do

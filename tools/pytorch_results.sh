@@ -4,6 +4,7 @@
 #
 # PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
 #   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy
+#   tools/pytorch_results.sh flexgen                                             FlexGen alone, three rounds
 #   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
@@ -41,7 +42,14 @@ if [ $# -gt 0 ]; then shift; fi
 case $what in
   policies)
     results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh" "$bin"
+    began=$(date +%s)
     show "$bin" bench engines --platform "$platform" --quick "$@"
+    echo
+    echo "took $(($(date +%s) - began)) s"
+    ;;
+  flexgen)
+    results_header "FlexGen, MEASURED by tools/pytorch_results.sh flexgen" "$bin"
+    show "$bin" bench engines --platform "$platform" --engines flexgen --rounds 3 "$@"
     ;;
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
@@ -62,7 +70,7 @@ case $what in
     show "$bin" sim --hits --platform "$platform" "$traces"/*.trace
     ;;
   *)
-    echo "usage: tools/pytorch_results.sh [policies|observe|record|hits]" >&2
+    echo "usage: tools/pytorch_results.sh [policies|flexgen|observe|record|hits]" >&2
     exit 2
     ;;
 esac

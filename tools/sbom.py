@@ -4,7 +4,7 @@
 """What a build is made of, as SPDX 2.3 JSON. Usage: sbom.py BUILD_DIR
 
 Every library a program or library of the build needs, with the Debian package and version it comes
-from, and the packages of headers that are compiled in."""
+from, and the packages of what is compiled in: headers, static libraries, the chart library of the page."""
 
 import datetime
 import json
@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 
-HEADERS = ("nlohmann-json3-dev", "libcli11-dev", "libtomlplusplus-dev", "libfmt-dev", "libipsec-mb-dev")
+COMPILED_IN = ("nlohmann-json3-dev", "libcli11-dev", "libtomlplusplus-dev", "libfmt-dev", "libipsec-mb-dev",
+               "libjs-chart.js", "libstdc++-12-dev", "libgcc-12-dev", "pybind11-dev")
 
 
 def output(*command: str) -> str:
@@ -41,7 +42,7 @@ def main() -> None:
         directory = os.path.join(build, top)
         products += [os.path.join(directory, name) for name in sorted(os.listdir(directory)) if ".so" in name]
     packages = {package_of(library) for product in products if os.path.isfile(product) for library in needed(product)}
-    packages |= {name for name in HEADERS if output("dpkg-query", "-W", name)}
+    packages |= {name for name in COMPILED_IN if output("dpkg-query", "-W", name)}
     packages.discard("")
 
     cache = open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8").read()
@@ -73,6 +74,13 @@ def main() -> None:
         "creationInfo": {"created": when.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: sealane-sbom"]},
         "packages": listed,
         "relationships": [
+            {
+                "spdxElementId": "SPDXRef-DOCUMENT",
+                "relationshipType": "DESCRIBES",
+                "relatedSpdxElement": "SPDXRef-sealane",
+            }
+        ]
+        + [
             {
                 "spdxElementId": "SPDXRef-sealane",
                 "relationshipType": "DEPENDS_ON",

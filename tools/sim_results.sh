@@ -60,7 +60,7 @@ case $what in
     # shellcheck disable=SC2059
     printf "$row" policy platform mode seeds ops violations worst/stock at
     for mode in swarm serve adversarial; do
-      for platform in h100-nvl-tdx h100-tdx h100-sev h100-sxm b200-tdx; do
+      for platform in h100-nvl-tdx h100-nvl-aesni h100-tdx h100-sev h100-sxm b200-tdx; do
         worst sealane 199 1000 $platform $mode
       done
       worst speculate 59 2000 h100-tdx $mode

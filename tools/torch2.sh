@@ -2,53 +2,82 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The PyTorch backend with a PyTorch of today: installs the pinned one from PyPI into build/torch2/venv, builds the
-# backend for it, runs its tests, makes and tries a wheel, trains with Accelerate, Transformers and Lightning (from PyPI
-# too), and runs PyTorch's own tests of a backend.
-# Usage: torch2.sh [install|build|test|wheel|frameworks|conformance]...   (by default all)
-# Where PyPI cannot be reached it says so and exits 3. SEALANE_TORCH2=VERSION takes another one.
+# The PyTorch backend with a PyTorch 2 from PyPI: installs it, builds the backend for it, runs its tests, makes and
+# tries a wheel, trains with Accelerate, Transformers and Lightning (from PyPI too), and runs PyTorch's own tests of a
+# backend.
+# Usage: [TORCH=VERSION] torch2.sh [install|build|test|wheel|frameworks|conformance]...   (by default all)
+# The newest is what is pinned below, in build/torch2. Another version gets a build of its own, in build/torch-VERSION,
+# and by default no wheel (not tried there), frameworks and conformance (whose versions go with the newest): "oldest" is
+# the first 2.x.
+# Where PyPI cannot be reached it says so and exits 3.
 set -eu
 cd "$(dirname "$0")/.."
-pinned=${SEALANE_TORCH2:-2.15.0}
-venv=build/torch2/venv
+newest=2.15.0
+oldest=2.0.0
+version=${TORCH:-$newest}
+[ "$version" != oldest ] || version=$oldest
+if [ "$version" = "$newest" ]; then
+  place=build/torch2 cmake=build package=build/torch2/python
+  steps="install build test wheel frameworks conformance"
+else
+  place=build/torch-$version cmake=$place/cmake package=$place/cmake/python
+  steps="install build test"
+fi
+venv=$place/venv
 python=$venv/bin/python
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 
 say() { echo "sealane: $*" >&2; }
 
+# What goes with it: PyTorch before 2.3 was built for NumPy 1.
+numpy_for() {
+  case $1 in
+    2.[012].*) echo numpy==1.26.4 ;;
+    *) echo numpy==2.4.6 ;;
+  esac
+}
+
 install_torch() {
-  if [ "$("$python" -c 'import torch; print(torch.__version__.split("+")[0])' 2>/dev/null)" = "$pinned" ]; then return; fi
-  mkdir -p build/torch2
-  say "installing PyTorch $pinned from PyPI, 5 GB with what it brings along"
-  "${SEALANE_TORCH2_BASE:-/usr/bin/python3}" -m venv "$venv"
-  log=build/torch2/pip.log
+  installed=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])' 2>/dev/null || true)
+  [ "$installed" != "$version" ] || return 0
+  mkdir -p "$place"
+  say "installing PyTorch $version from PyPI, 5 GB with what it brings along"
+  "${SEALANE_TORCH_BASE:-/usr/bin/python3}" -m venv "$venv"
+  log=$place/pip.log
   "$python" -m pip install --disable-pip-version-check --timeout 15 --retries 1 \
-    "torch==$pinned" numpy setuptools wheel >"$log" 2>&1 || {
-    say "PyTorch $pinned could not be installed ($log): the backend is not tested with it"
+    "torch==$version" "$(numpy_for "$version")" setuptools==84.2.1 wheel==0.48.0 >"$log" 2>&1 || {
+    say "PyTorch $version could not be installed ($log): the backend is not tested with it"
     exit 3
   }
 }
 
 build_backend() {
-  cmake -S . -B build -DSEALANE_TORCH2_PYTHON="$PWD/$python" >/dev/null
-  cmake --build build -j "$(nproc)" --target sealane-torch2
+  if [ "$cmake" = build ]; then
+    cmake -S . -B build -DSEALANE_TORCH2_PYTHON="$PWD/$python" >/dev/null
+    cmake --build build -j "$(nproc)" --target sealane-torch2
+    return
+  fi
+  old_abi=$("$python" -c 'import torch; print("OFF" if torch._C._GLIBCXX_USE_CXX11_ABI else "ON")')
+  cmake -S . -B "$cmake" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_UNITY_BUILD=ON \
+    -DSEALANE_PYTHON="$PWD/$python" -DSEALANE_OLD_ABI="$old_abi" >/dev/null
+  cmake --build "$cmake" -j "$(nproc)" --target sealane-torch
 }
 
 run_tests() {
-  version=$("$python" -c 'import torch; print(torch.__version__)')
+  installed=$("$python" -c 'import torch; print(torch.__version__)')
   for name in collectives ddp failure torch2; do
-    say "PyTorch $version: tests/torch/${name}_test.py"
-    (cd tests/torch && PYTHONPATH=../../build/torch2/python "../../$python" -W ignore "${name}_test.py") || {
-      say "tests/torch/${name}_test.py failed with PyTorch $version"
+    say "PyTorch $installed: tests/torch/${name}_test.py"
+    (cd tests/torch && PYTHONPATH=../../$package "../../$python" -W ignore "${name}_test.py") || {
+      say "tests/torch/${name}_test.py failed with PyTorch $installed"
       exit 1
     }
   done
 }
 
 make_wheel() {
-  cmake --build build -j "$(nproc)" --target sealane sealane-program
-  tools/wheel.sh "$python" build
-  tests/torch/wheel.sh "$PWD/$python" "$(ls "$PWD"/build/wheel/*.whl)" || {
+  cmake --build "$cmake" -j "$(nproc)" --target sealane sealane-program
+  tools/wheel.sh "$python" "$cmake"
+  tests/torch/wheel.sh "$PWD/$python" "$(ls "$PWD/$cmake"/wheel/*.whl)" || {
     say "the wheel does not work: tests/torch/wheel.sh"
     exit 1
   }
@@ -60,7 +89,7 @@ run_frameworks() {
     say "Accelerate, Transformers and Lightning could not be installed: not tested with them"
     exit 3
   }
-  PYTHONPATH=$PWD/build/torch2/python tests/torch/frameworks.sh "$PWD/$python"
+  PYTHONPATH=$PWD/$package tests/torch/frameworks.sh "$PWD/$python"
 }
 
 run_conformance() {
@@ -69,13 +98,13 @@ run_conformance() {
     exit 3
   }
   say "PyTorch's own tests of a backend: tests/torch/conformance.py"
-  PYTHONPATH=$PWD/build/torch2/python "$python" -W ignore tests/torch/conformance.py >build/torch2/conformance.txt || {
-    cat build/torch2/conformance.txt >&2
+  PYTHONPATH=$PWD/$package "$python" -W ignore tests/torch/conformance.py >"$place/conformance.txt" || {
+    cat "$place/conformance.txt" >&2
     exit 1
   }
 }
 
-for step in ${*:-install build test wheel frameworks conformance}; do
+for step in ${*:-$steps}; do
   case $step in
     install) install_torch ;;
     build) build_backend ;;

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 
 #include "base/log.h"
@@ -68,13 +67,18 @@ Code refuse(const Error& error) {
 
 // NCCL asks again with the same memory until a connection is there. What it carries came over a
 // network nobody vouches for, so the state is kept here and not in it.
+struct Begun {
+  uint64_t communicator = 0;
+  std::shared_ptr<Attempt> attempt;
+};
+using Attempts = std::map<std::pair<void*, std::string>, Begun>;
+
 struct Process {
   net::BornHere born;
   std::mutex mutex;
-  int users = 0;
+  std::map<uint64_t, int> users;  // of each communicator; never fewer, they are contexts
   std::shared_ptr<Network> network;
-  std::map<std::pair<void*, std::string>, std::shared_ptr<Attempt>> attempts;
-  std::set<uint64_t> communicators;
+  Attempts attempts;
 };
 
 // Never destroyed: NCCL's threads may outlive exit handlers.
@@ -95,6 +99,10 @@ Code guarded(Body body) {
   } catch (...) {
     return refuse(internal_error("an unknown exception"));
   }
+}
+
+uint64_t communicator_of(const void* context) {
+  return context == nullptr ? 0 : *static_cast<const uint64_t*>(context);
 }
 
 Result<std::shared_ptr<Network>> network() {
@@ -129,7 +137,7 @@ int flushed = 0;
 
 }  // namespace
 
-Code start(Logger logger) {
+Code start(Logger logger, uint64_t communicator, void** context) {
   return guarded([&] {
     nccl_log.store(logger);
     set_log_sink(forward_log);
@@ -145,24 +153,30 @@ Code start(Logger logger) {
       say(kLogInfo,
           std::string(kSealed ? "AES-256-GCM" : "NOTHING IS SEALED") + ", devices:" + devices);
     }
-    ++process().users;
+    auto& [id, users] = *process().users.emplace(communicator, 0).first;
+    ++users;
+    // NCCL gives it back as it is.
+    if (context != nullptr) *context = const_cast<uint64_t*>(&id);
     return kSuccess;
   });
 }
 
-Code stop() {
-  return guarded([] {
-    std::map<std::pair<void*, std::string>, std::shared_ptr<Attempt>> attempts;
+Code stop(const void* context) {
+  return guarded([&] {
+    Attempts unfinished;  // ended when the lock is free again
     const std::lock_guard lock(process().mutex);
-    if (process().users > 0) --process().users;
-    if (process().users == 0) attempts.swap(process().attempts);
+    const uint64_t communicator = communicator_of(context);
+    int& users = process().users[communicator];
+    if (users > 0) --users;
+    if (users > 0) return kSuccess;
+    for (auto at = process().attempts.begin(); at != process().attempts.end();) {
+      const auto next = std::next(at);
+      if (at->second.communicator == communicator)
+        unfinished.insert(process().attempts.extract(at));
+      at = next;
+    }
     return kSuccess;
   });
-}
-
-const void* context_of(uint64_t communicator) {
-  const std::lock_guard lock(process().mutex);
-  return &*process().communicators.insert(communicator).first;
 }
 
 Code count_devices(int* count) {
@@ -192,14 +206,6 @@ Code describe(int device, DeviceFacts* facts) {
   });
 }
 
-namespace {
-
-uint64_t communicator_of(const void* context) {
-  return context == nullptr ? 0 : *static_cast<const uint64_t*>(context);
-}
-
-}  // namespace
-
 Code open_listener(const void* context, int device, void* handle, void** comm) {
   if (handle == nullptr || comm == nullptr || device < 0) return kInvalidArgument;
   return guarded([&] {
@@ -225,14 +231,14 @@ Code open_sender(const void* context, void* handle, void** comm) {
     {
       const std::lock_guard lock(process().mutex);
       const auto known = process().attempts.find(key);
-      if (known != process().attempts.end()) attempt = known->second;
+      if (known != process().attempts.end()) attempt = known->second.attempt;
     }
     if (attempt == nullptr) {
       auto made = (*owner)->connect({static_cast<const uint8_t*>(handle), kHandleBytes},
                                     communicator_of(context));
       if (!made) return refuse(made.error());
       const std::lock_guard lock(process().mutex);
-      process().attempts.emplace(key, std::move(*made));
+      process().attempts.emplace(key, Begun{communicator_of(context), std::move(*made)});
       return kSuccess;
     }
     auto end = attempt->poll();

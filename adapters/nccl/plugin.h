@@ -19,14 +19,12 @@ namespace sealane::nccl {
 
 extern const char* const kPluginName;  // "Sealane"; another where nothing is sealed
 
-Code start(Logger logger);  // counted: once per init
-
-// What connections are made for: NCCL's id of the communicator, which all its ranks know, or 0
-// where the interface does not say. Never freed: a split communicator uses its parent's for as long
-// as it likes.
-const void* context_of(uint64_t communicator);
-
-Code stop();
+// Once per init and once per finalize, which newer interfaces do for a communicator: `context` is
+// what its connections are made for, NCCL's id of it, which all its ranks know. Null where the
+// interface does not say. Never freed: a split communicator uses its parent's for as long as it
+// likes. What was begun for a communicator and never finished ends with its last finalize.
+Code start(Logger logger, uint64_t communicator = 0, void** context = nullptr);
+Code stop(const void* context = nullptr);
 
 Code count_devices(int* count);
 Code open_listener(const void* context, int device, void* handle, void** comm);

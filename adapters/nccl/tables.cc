@@ -62,14 +62,9 @@ Code init_old(Logger logger) { return start(logger); }
 Code init_v10(Logger logger, Profiler) { return start(logger); }
 
 Code init_context(void** context, uint64_t communicator, CommConfig*, Logger logger, Profiler) {
-  const Code code = start(logger);
-  // NCCL gives it back as it is.
-  if (code == kSuccess && context != nullptr) {
-    *context = const_cast<void*>(context_of(communicator));
-  }
-  return code;
+  return start(logger, communicator, context);
 }
-Code finalize(void*) { return stop(); }
+Code finalize(void* context) { return stop(context); }
 Code set_attributes(void*, void*) { return kSuccess; }
 
 Code listen_old(int device, void* handle, void** comm) {

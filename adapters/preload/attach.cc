@@ -16,6 +16,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "os/thread.h"
+#include "serve/process.h"
 #include "watch/attach_page.h"
 #include "watch/observer.h"
 #include "watch/stats.h"
@@ -81,7 +82,7 @@ std::string Desk::text() {
   bool began = false;
   if (watchers_.stats == nullptr) {
     auto& stats = *new Stats(later_);
-    serve::add_sink(*new CountsFromNow(stats));
+    serve::process().sinks.add(*new CountsFromNow(stats));
     watchers_.stats = &stats;
     began = true;
   }

@@ -9,7 +9,7 @@
 #include "asked.h"
 #include "attach.h"
 #include "hooks.h"
-#include "serve/messages.h"
+#include "serve/process.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -19,10 +19,9 @@ using sealane::SteadyClock;
 namespace {
 
 struct Batch {
-  std::vector<Asked> copies;   // those between host and device
-  std::vector<bool> read_now;  // of each: its source is the program's again after the call
-  bool only_the_driver =
-      true;  // until everything in it is known to be such as a copy thread may carry
+  std::vector<Asked> copies;    // those between host and device
+  std::vector<bool> read_now;   // of each: its source is the program's again after the call
+  bool only_the_driver = true;  // until all of it is known to be such as a copy thread may carry
 };
 
 bool known_order(CUmemcpySrcAccessOrder order) {
@@ -147,12 +146,9 @@ CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass
   }
   if (route != serve::Route::carried && result == CUDA_SUCCESS) {
     const serve::Runtime::Entering entering(*runtime, stream);
-    if (!batch.copies.empty()) {
-      const Asked& first = batch.copies.front();
-      serve::copy_in_flight() = {first.id, {reinterpret_cast<uint64_t>(first.host), first.bytes}};
-    }
+    if (!batch.copies.empty()) serve::this_thread().copy = batch.copies.front().id;
     result = pass();
-    serve::copy_in_flight() = {};
+    serve::this_thread().copy = 0;
     if (result == CUDA_SUCCESS) result = left_error(*runtime);
   }
   if (timed) tell(*runtime, batch, stream, route, result, begin);

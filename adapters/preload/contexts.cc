@@ -45,42 +45,6 @@ CUresult end_context(CUcontext context, End&& end) {
   return result;
 }
 
-}  // namespace
-
-#define CREATE(symbol, parameters, arguments)                                \
-  SEALANE_HOOKED symbol parameters try {                                     \
-    const auto next = SEALANE_REAL(symbol);                                  \
-    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED                      \
-                           : create_context([&] { return next arguments; }); \
-  }                                                                          \
-  SEALANE_UNTHROWN
-CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
-       (context, flags, device))
-CREATE(cuCtxCreate_v3,
-       (CUcontext * context, void* affinity, int count, unsigned flags, CUdevice device),
-       (context, affinity, count, flags, device))
-CREATE(cuCtxCreate_v4,
-       (CUcontext * context, CUctxCreateParams* parameters, unsigned flags, CUdevice device),
-       (context, parameters, flags, device))
-CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
-
-SEALANE_HOOKED cuCtxDestroy_v2(CUcontext context) try {
-  const auto next = SEALANE_REAL(cuCtxDestroy_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return end_context(context, [&] { return next(context); });
-}
-SEALANE_UNTHROWN
-
-#define END_PRIMARY(symbol)                                   \
-  SEALANE_HOOKED symbol(CUdevice device) try {                \
-    const auto next = SEALANE_REAL(symbol);                   \
-    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;   \
-    return end_primary(device, [&] { return next(device); }); \
-  }                                                           \
-  SEALANE_UNTHROWN
-
-namespace {
-
 template <typename End>
 CUresult end_primary(CUdevice device, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
@@ -96,8 +60,24 @@ CUresult end_primary(CUdevice device, End&& end) {
 
 }  // namespace
 
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2)
-END_PRIMARY(cuDevicePrimaryCtxReset_v2)
+#define CREATE(symbol, parameters, arguments) \
+  SEALANE_SINGLE(symbol, parameters, create_context([&] { return next arguments; }))
+CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
+       (context, flags, device))
+CREATE(cuCtxCreate_v3,
+       (CUcontext * context, void* affinity, int count, unsigned flags, CUdevice device),
+       (context, affinity, count, flags, device))
+CREATE(cuCtxCreate_v4,
+       (CUcontext * context, CUctxCreateParams* parameters, unsigned flags, CUdevice device),
+       (context, parameters, flags, device))
+CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
+
+SEALANE_SINGLE(cuCtxDestroy_v2, (CUcontext context),
+               end_context(context, [&] { return next(context); }))
+SEALANE_SINGLE(cuDevicePrimaryCtxRelease_v2, (CUdevice device),
+               end_primary(device, [&] { return next(device); }))
+SEALANE_SINGLE(cuDevicePrimaryCtxReset_v2, (CUdevice device),
+               end_primary(device, [&] { return next(device); }))
 
 // --- cuGetProcAddress
 
@@ -119,24 +99,20 @@ void* in_front(const char* name, int version, cuuint64_t flags, void* found) {
   return hook(slot).function;
 }
 
+template <typename Ask>
+CUresult put_in_front(const char* name, void** function, int version, cuuint64_t flags, Ask&& ask) {
+  const CUresult result = ask();
+  if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
+  return result;
+}
+
 }  // namespace
 
-SEALANE_HOOKED cuGetProcAddress(const char* name, void** function, int version,
-                                cuuint64_t flags) try {
-  const auto next = SEALANE_REAL(cuGetProcAddress);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const CUresult result = next(name, function, version, flags);
-  if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
-  return result;
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
-                                   CUdriverProcAddressQueryResult* status) try {
-  const auto next = SEALANE_REAL(cuGetProcAddress_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const CUresult result = next(name, function, version, flags, status);
-  if (result == CUDA_SUCCESS) *function = in_front(name, version, flags, *function);
-  return result;
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuGetProcAddress, (const char* name, void** function, int version, cuuint64_t flags),
+               put_in_front(name, function, version, flags,
+                            [&] { return next(name, function, version, flags); }))
+SEALANE_SINGLE(cuGetProcAddress_v2,
+               (const char* name, void** function, int version, cuuint64_t flags,
+                CUdriverProcAddressQueryResult* status),
+               put_in_front(name, function, version, flags,
+                            [&] { return next(name, function, version, flags, status); }))

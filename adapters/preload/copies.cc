@@ -7,7 +7,7 @@
 #include "asked.h"
 #include "attach.h"
 #include "hooks.h"
-#include "serve/messages.h"
+#include "serve/process.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -113,9 +113,9 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
   }
   if (route != serve::Route::carried && result == CUDA_SUCCESS) {
     const serve::Runtime::Entering entering(*runtime, stream);
-    serve::copy_in_flight() = {asked.id, {reinterpret_cast<uint64_t>(asked.host), asked.bytes}};
+    serve::this_thread().copy = asked.id;
     result = pass();
-    serve::copy_in_flight() = {};
+    serve::this_thread().copy = 0;
     if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);
   }
   if (timed) {

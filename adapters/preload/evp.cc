@@ -236,56 +236,31 @@ using namespace sealane::preload;
 #define CALLER __builtin_return_address(0)
 #define V3 "OPENSSL_3.0.0"
 
-#define INIT_EX(symbol, member)                                                                   \
-  SEALANE_EVP(int, symbol, V3)                                                                    \
-  (Context * context, const Cipher* cipher, engine_st* engine, const Byte* key, const Byte* iv) { \
-    return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {         \
-      return real.member(context, cipher, engine, key, iv);                                       \
-    });                                                                                           \
+// `more`: parameters beside key and IV; the last are the arguments.
+#define INIT(symbol, member, parameters, more, ...)                               \
+  SEALANE_EVP(int, symbol, V3) parameters {                                       \
+    return init(context, {cipher, key, iv, more}, CALLER,                         \
+                [=](const Libcrypto& real) { return real.member(__VA_ARGS__); }); \
   }
-INIT_EX(EVP_EncryptInit_ex, encrypt_init_ex)
-INIT_EX(EVP_DecryptInit_ex, decrypt_init_ex)
+#define WANTED Context *context, const Cipher *cipher
+#define KEYED const Byte *key, const Byte *iv
+INIT(EVP_EncryptInit_ex, encrypt_init_ex, (WANTED, engine_st* engine, KEYED), nullptr, context,
+     cipher, engine, key, iv)
+INIT(EVP_DecryptInit_ex, decrypt_init_ex, (WANTED, engine_st* engine, KEYED), nullptr, context,
+     cipher, engine, key, iv)
+INIT(EVP_CipherInit_ex, cipher_init_ex, (WANTED, engine_st* engine, KEYED, int encrypt), nullptr,
+     context, cipher, engine, key, iv, encrypt)
+INIT(EVP_EncryptInit_ex2, encrypt_init_ex2, (WANTED, KEYED, const Parameter* list), list, context,
+     cipher, key, iv, list)
+INIT(EVP_DecryptInit_ex2, decrypt_init_ex2, (WANTED, KEYED, const Parameter* list), list, context,
+     cipher, key, iv, list)
+INIT(EVP_CipherInit_ex2, cipher_init_ex2, (WANTED, KEYED, int encrypt, const Parameter* list), list,
+     context, cipher, key, iv, encrypt, list)
+INIT(EVP_EncryptInit, encrypt_init, (WANTED, KEYED), nullptr, context, cipher, key, iv)
+INIT(EVP_DecryptInit, decrypt_init, (WANTED, KEYED), nullptr, context, cipher, key, iv)
+INIT(EVP_CipherInit, cipher_init, (WANTED, KEYED, int encrypt), nullptr, context, cipher, key, iv,
+     encrypt)
 
-#define INIT_EX2(symbol, member)                                                             \
-  SEALANE_EVP(int, symbol, V3)                                                               \
-  (Context * context, const Cipher* cipher, const Byte* key, const Byte* iv,                 \
-   const Parameter* parameters) {                                                            \
-    return init(context, {cipher, key, iv, parameters}, CALLER, [=](const Libcrypto& real) { \
-      return real.member(context, cipher, key, iv, parameters);                              \
-    });                                                                                      \
-  }
-INIT_EX2(EVP_EncryptInit_ex2, encrypt_init_ex2)
-INIT_EX2(EVP_DecryptInit_ex2, decrypt_init_ex2)
-
-#define INIT(symbol, member)                                                                   \
-  SEALANE_EVP(int, symbol, V3)                                                                 \
-  (Context * context, const Cipher* cipher, const Byte* key, const Byte* iv) {                 \
-    return init(context, {cipher, key, iv, nullptr}, CALLER,                                   \
-                [=](const Libcrypto& real) { return real.member(context, cipher, key, iv); }); \
-  }
-INIT(EVP_EncryptInit, encrypt_init)
-INIT(EVP_DecryptInit, decrypt_init)
-
-SEALANE_EVP(int, EVP_CipherInit_ex, V3)
-(Context* context, const Cipher* cipher, engine_st* engine, const Byte* key, const Byte* iv,
- int encrypt) {
-  return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {
-    return real.cipher_init_ex(context, cipher, engine, key, iv, encrypt);
-  });
-}
-SEALANE_EVP(int, EVP_CipherInit_ex2, V3)
-(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, int encrypt,
- const Parameter* parameters) {
-  return init(context, {cipher, key, iv, parameters}, CALLER, [=](const Libcrypto& real) {
-    return real.cipher_init_ex2(context, cipher, key, iv, encrypt, parameters);
-  });
-}
-SEALANE_EVP(int, EVP_CipherInit, V3)
-(Context* context, const Cipher* cipher, const Byte* key, const Byte* iv, int encrypt) {
-  return init(context, {cipher, key, iv, nullptr}, CALLER, [=](const Libcrypto& real) {
-    return real.cipher_init(context, cipher, key, iv, encrypt);
-  });
-}
 SEALANE_EVP(int, EVP_SealInit, V3)
 (Context* context, const Cipher* cipher, Byte** keys, int* key_bytes, Byte* iv, void** people,
  int count) {
@@ -338,26 +313,20 @@ FINAL(EVP_CipherFinal, cipher_final, either)
 SEALANE_EVP(int, EVP_Cipher, V3)(Context* context, Byte* out, const Byte* in, unsigned bytes) {
   return cipher(context, out, in, bytes, CALLER);
 }
-SEALANE_EVP(int, EVP_CIPHER_CTX_ctrl, V3)(Context* context, int type, int size, void* data) {
-  const Call call(context, CALLER);
-  if (!call.followed) return call.libcrypto->ctrl(context, type, size, data);
-  return guarded(call, 0, [&] { return call.followed->control(type, size, data); });
-}
-SEALANE_EVP(int, EVP_CIPHER_CTX_get_params, V3)(Context* context, Parameter* list) {
-  const Call call(context, CALLER);
-  if (!call.followed) return call.libcrypto->get_params(context, list);
-  return guarded(call, 0, [&] { return call.followed->get_parameters(list); });
-}
-SEALANE_EVP(int, EVP_CIPHER_CTX_set_params, V3)(Context* context, const Parameter* list) {
-  const Call call(context, CALLER);
-  if (!call.followed) return call.libcrypto->set_params(context, list);
-  return guarded(call, 0, [&] { return call.followed->set_parameters(list); });
-}
-SEALANE_EVP(int, EVP_CIPHER_CTX_get_tag_length, V3)(const Context* context) {
-  const Call call(context, CALLER);
-  if (!call.followed) return call.libcrypto->tag_length(context);
-  return guarded(call, 0, [&] { return call.followed->tag_length(); });
-}
+// What libcrypto is asked, or we are for it.
+#define ASK(symbol, parameters, member, arguments, answer)          \
+  SEALANE_EVP(int, symbol, V3) parameters {                         \
+    const Call call(context, CALLER);                               \
+    if (!call.followed) return call.libcrypto->member arguments;    \
+    return guarded(call, 0, [&] { return call.followed->answer; }); \
+  }
+ASK(EVP_CIPHER_CTX_ctrl, (Context * context, int type, int size, void* data), ctrl,
+    (context, type, size, data), control(type, size, data))
+ASK(EVP_CIPHER_CTX_get_params, (Context * context, Parameter* list), get_params, (context, list),
+    get_parameters(list))
+ASK(EVP_CIPHER_CTX_set_params, (Context * context, const Parameter* list), set_params,
+    (context, list), set_parameters(list))
+ASK(EVP_CIPHER_CTX_get_tag_length, (const Context* context), tag_length, (context), tag_length())
 SEALANE_EVP(void, EVP_CIPHER_CTX_free, V3)(Context* context) {
   const Call call(context, CALLER);
   forget(context);

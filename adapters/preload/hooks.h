@@ -24,22 +24,21 @@
     return ::sealane::preload::result_of_thrown(__func__); \
   }
 
-// A hook and its per-thread-default-stream twin; `mode` says which it is, `called` names the call.
-#define SEALANE_TWINS(name, suffix, parameters, ...)                     \
-  SEALANE_HOOKED name parameters try {                                   \
-    constexpr auto mode = ::sealane::preload::DefaultStream::legacy;     \
-    [[maybe_unused]] constexpr const char* called = #name;               \
-    const auto next = SEALANE_REAL(name);                                \
-    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
-  }                                                                      \
-  SEALANE_UNTHROWN                                                       \
-  SEALANE_HOOKED name##suffix parameters try {                           \
-    constexpr auto mode = ::sealane::preload::DefaultStream::per_thread; \
-    [[maybe_unused]] constexpr const char* called = #name;               \
-    const auto next = SEALANE_REAL(name##suffix);                        \
-    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;   \
-  }                                                                      \
+// A hook: what it answers, around the driver's own function `next`; `called` names the call.
+#define SEALANE_ANSWER(symbol, name, parameters, default_stream, ...)                         \
+  SEALANE_HOOKED symbol parameters try {                                                      \
+    [[maybe_unused]] constexpr auto mode = ::sealane::preload::DefaultStream::default_stream; \
+    [[maybe_unused]] constexpr const char* called = #name;                                    \
+    const auto next = SEALANE_REAL(symbol);                                                   \
+    return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;                        \
+  }                                                                                           \
   SEALANE_UNTHROWN
+#define SEALANE_SINGLE(name, parameters, ...) \
+  SEALANE_ANSWER(name, name, parameters, legacy, __VA_ARGS__)
+// With its per-thread-default-stream twin; `mode` says which it is.
+#define SEALANE_TWINS(name, suffix, parameters, ...)          \
+  SEALANE_ANSWER(name, name, parameters, legacy, __VA_ARGS__) \
+  SEALANE_ANSWER(name##suffix, name, parameters, per_thread, __VA_ARGS__)
 
 extern "C" {
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);

@@ -31,50 +31,41 @@ void note_device(CUdeviceptr address, uint64_t bytes) {
                                              {current_device(), current_context()});
 }
 
+template <typename Next, typename Size>
+CUresult allocate_device(const CUdeviceptr* address, Size size, const char* name, Next&& next) {
+  const auto call = [&] {
+    const CUresult result = next();
+    if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) note_device(*address, size());
+    return result;
+  };
+  return plain(call, name, made_on_device(address, size));
+}
+
+CUresult free_device(CUdeviceptr address, CUresult (*next)(CUdeviceptr)) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return next(address);
+  const auto gone = runtime->device_memory().remove(address);
+  if (gone) runtime->drain(gone->range);
+  const CUresult result = next(address);
+  if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
+  return result;
+}
+
 }  // namespace
 
-SEALANE_HOOKED cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) try {
-  const auto next = SEALANE_REAL(cuMemAlloc_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto call = [&] {
-    const CUresult result = next(address, bytes);
-    if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) note_device(*address, bytes);
-    return result;
-  };
-  return plain(call, "cuMemAlloc", made_on_device(address, [=] { return bytes; }));
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
-                                  unsigned element) try {
-  const auto next = SEALANE_REAL(cuMemAllocPitch_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto call = [&] {
-    const CUresult result = next(address, pitch, width, height, element);
-    if (result == CUDA_SUCCESS && serve::Runtime::get() != nullptr) {
-      note_device(*address, *pitch * height);
-    }
-    return result;
-  };
-  return plain(call, "cuMemAllocPitch", made_on_device(address, [=] { return *pitch * height; }));
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemFree_v2(CUdeviceptr address) try {
-  const auto next = SEALANE_REAL(cuMemFree_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto call = [&] {
-    serve::Runtime* runtime = serve::Runtime::get();
-    if (runtime == nullptr) return next(address);
-    const auto gone = runtime->device_memory().remove(address);
-    if (gone) runtime->drain(gone->range);
-    const CUresult result = next(address);
-    if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
-    return result;
-  };
-  return plain(call, "cuMemFree", gone_from_device(address));
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes),
+               allocate_device(
+                   address, [=] { return bytes; }, "cuMemAlloc",
+                   [&] { return next(address, bytes); }))
+SEALANE_SINGLE(cuMemAllocPitch_v2,
+               (CUdeviceptr * address, size_t* pitch, size_t width, size_t height,
+                unsigned element),
+               allocate_device(
+                   address, [=] { return *pitch * height; }, "cuMemAllocPitch",
+                   [&] { return next(address, pitch, width, height, element); }))
+SEALANE_SINGLE(cuMemFree_v2, (CUdeviceptr address),
+               plain([&] { return free_device(address, next); }, "cuMemFree",
+                     gone_from_device(address)))
 
 namespace {
 
@@ -113,40 +104,27 @@ CUresult allocate_pinned(void** memory, size_t bytes, unsigned flags, Next&& nex
   return plain(call, "cuMemHostAlloc", made_on_host(memory, bytes));
 }
 
+CUresult free_pinned(void* memory, CUresult (*next)(void*)) {
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr) return next(memory);
+  const auto known = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
+  const bool whole = known && known->range.address == reinterpret_cast<uint64_t>(memory);
+  if (!whole || known->what.registered) return next(memory);
+  runtime->host_memory().remove(known->range.address);
+  runtime->drain(known->range);
+  if (!known->what.ours) return next(memory);
+  munmap(memory, known->range.bytes);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
-SEALANE_HOOKED cuMemAllocHost_v2(void** memory, size_t bytes) try {
-  const auto next = SEALANE_REAL(cuMemAllocHost_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return allocate_pinned(memory, bytes, 0, [&] { return next(memory, bytes); });
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) try {
-  const auto next = SEALANE_REAL(cuMemHostAlloc);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return allocate_pinned(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemFreeHost(void* memory) try {
-  const auto next = SEALANE_REAL(cuMemFreeHost);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto call = [&] {
-    serve::Runtime* runtime = serve::Runtime::get();
-    if (runtime == nullptr) return next(memory);
-    const auto known = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
-    const bool whole = known && known->range.address == reinterpret_cast<uint64_t>(memory);
-    if (!whole || known->what.registered) return next(memory);
-    runtime->host_memory().remove(known->range.address);
-    runtime->drain(known->range);
-    if (!known->what.ours) return next(memory);
-    munmap(memory, known->range.bytes);
-    return CUDA_SUCCESS;
-  };
-  return plain(call, "cuMemFreeHost", gone_from_host(memory));
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuMemAllocHost_v2, (void** memory, size_t bytes),
+               allocate_pinned(memory, bytes, 0, [&] { return next(memory, bytes); }))
+SEALANE_SINGLE(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags),
+               allocate_pinned(memory, bytes, flags, [&] { return next(memory, bytes, flags); }))
+SEALANE_SINGLE(cuMemFreeHost, (void* memory),
+               plain([&] { return free_pinned(memory, next); }, called, gone_from_host(memory)))
 
 // --- registration: the driver refuses it in CC mode, and programs that insist on it do not start.
 // All it can mean there is that copies may be asynchronous, and that we can grant.
@@ -191,6 +169,17 @@ std::optional<serve::RangeMap<serve::HostBlock>::Entry> known_to_us(const void* 
   return block && (block->what.ours || block->what.registered) ? block : std::nullopt;
 }
 
+// False: it is not registered with us.
+bool unregister(const void* memory) {
+  const auto block = known_to_us(memory);
+  const bool whole = block && block->range.address == reinterpret_cast<uint64_t>(memory);
+  if (!whole || !block->what.registered) return false;
+  serve::Runtime* runtime = serve::Runtime::get();
+  runtime->host_memory().remove(block->range.address);
+  runtime->drain(block->range);
+  return true;
+}
+
 template <typename Value>
 CUresult give(void* data, Value value) {
   std::memcpy(data, &value, sizeof value);
@@ -225,49 +214,20 @@ CUresult host_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr a
 
 }  // namespace
 
-SEALANE_HOOKED cuMemHostRegister(void* memory, size_t bytes, unsigned flags) try {
-  const auto next = SEALANE_REAL(cuMemHostRegister);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) try {
-  const auto next = SEALANE_REAL(cuMemHostRegister_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); });
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuMemHostUnregister(void* memory) try {
-  const auto next = SEALANE_REAL(cuMemHostUnregister);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
-    const auto block = known_to_us(memory);
-    if (!block || !block->what.registered ||
-        block->range.address != reinterpret_cast<uint64_t>(memory)) {
-      return next(memory);
-    }
-    serve::Runtime* runtime = serve::Runtime::get();
-    runtime->host_memory().remove(block->range.address);
-    runtime->drain(block->range);
-    return CUDA_SUCCESS;
-  });
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuMemHostRegister, (void* memory, size_t bytes, unsigned flags),
+               register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); }))
+SEALANE_SINGLE(cuMemHostRegister_v2, (void* memory, size_t bytes, unsigned flags),
+               register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); }))
+SEALANE_SINGLE(cuMemHostUnregister, (void* memory),
+               plain([&] { return unregister(memory) ? CUDA_SUCCESS : next(memory); }))
 
 // --- questions about memory
 
-#define ASKED(symbol, parameters, arguments, memory, answer)                 \
-  SEALANE_HOOKED symbol parameters try {                                     \
-    const auto next = SEALANE_REAL(symbol);                                  \
-    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;                  \
-    return plain([&] {                                                       \
-      const auto block = known_to_us(reinterpret_cast<const void*>(memory)); \
-      return block ? answer : next arguments;                                \
-    });                                                                      \
-  }                                                                          \
-  SEALANE_UNTHROWN
+#define ASKED(symbol, parameters, arguments, memory, answer)                              \
+  SEALANE_SINGLE(symbol, parameters, plain([&] {                                          \
+                   const auto block = known_to_us(reinterpret_cast<const void*>(memory)); \
+                   return block ? answer : next arguments;                                \
+                 }))
 // A device address for it is what we cannot give.
 ASKED(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void* memory, unsigned flags),
       (address, memory, flags), memory,
@@ -283,17 +243,13 @@ ASKED(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t* bytes, CUdeviceptr a
       (base != nullptr ? give(base, block->range.address) : CUDA_SUCCESS,
        bytes != nullptr ? give(bytes, block->range.bytes) : CUDA_SUCCESS))
 
-SEALANE_HOOKED cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
-                                      CUdeviceptr address) try {
-  const auto next = SEALANE_REAL(cuPointerGetAttributes);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] {
-    const CUresult result = next(count, attributes, data, address);  // zeros for what it knows not
-    const auto block = known_to_us(reinterpret_cast<const void*>(address));
-    for (unsigned i = 0; block && result == CUDA_SUCCESS && i < count; ++i) {
-      host_attribute(data[i], attributes[i], address, *block);
-    }
-    return result;
-  });
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuPointerGetAttributes,
+               (unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address),
+               plain([&] {
+                 const CUresult result = next(count, attributes, data, address);  // zeros: unknown
+                 const auto block = known_to_us(reinterpret_cast<const void*>(address));
+                 for (unsigned i = 0; block && result == CUDA_SUCCESS && i < count; ++i) {
+                   host_attribute(data[i], attributes[i], address, *block);
+                 }
+                 return result;
+               }))

@@ -20,53 +20,33 @@ auto made_stream(CUstream* stream, unsigned flags) {
   };
 }
 
+auto made_event(CUevent* made) {
+  return [=](serve::Event& event) {
+    event.call = serve::Call::create_event;
+    if (event.code == CUDA_SUCCESS) event.object = reinterpret_cast<uint64_t>(*made);
+  };
+}
+
 }  // namespace
 
-SEALANE_HOOKED cuStreamCreate(CUstream* stream, unsigned flags) try {
-  const auto next = SEALANE_REAL(cuStreamCreate);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] { return next(stream, flags); }, "cuStreamCreate", made_stream(stream, flags));
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) try {
-  const auto next = SEALANE_REAL(cuStreamCreateWithPriority);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] { return next(stream, flags, priority); }, "cuStreamCreateWithPriority",
-               made_stream(stream, flags));
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuEventCreate(CUevent* event, unsigned flags) try {
-  const auto next = SEALANE_REAL(cuEventCreate);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] { return next(event, flags); }, "cuEventCreate",
-               [&](serve::Event& told_event) {
-                 told_event.call = serve::Call::create_event;
-                 if (told_event.code == CUDA_SUCCESS)
-                   told_event.object = reinterpret_cast<uint64_t>(*event);
-               });
-}
-SEALANE_UNTHROWN
-
-SEALANE_HOOKED cuEventDestroy_v2(CUevent event) try {
-  const auto next = SEALANE_REAL(cuEventDestroy_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return plain([&] { return next(event); }, "cuEventDestroy",
-               as(serve::Call::destroy_event, event));
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuStreamCreate, (CUstream * stream, unsigned flags),
+               plain([&] { return next(stream, flags); }, called, made_stream(stream, flags)))
+SEALANE_SINGLE(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority),
+               plain([&] { return next(stream, flags, priority); }, called,
+                     made_stream(stream, flags)))
+SEALANE_SINGLE(cuEventCreate, (CUevent * event, unsigned flags),
+               plain([&] { return next(event, flags); }, called, made_event(event)))
+SEALANE_SINGLE(cuEventDestroy_v2, (CUevent event),
+               plain([&] { return next(event); }, "cuEventDestroy",
+                     as(serve::Call::destroy_event, event)))
 
 // What cudaProfilerStart and its twin end in. The driver's answer is the program's, whatever state
 // we are in.
-#define PROFILE(symbol, which)                                                        \
-  SEALANE_HOOKED symbol() try {                                                       \
-    const auto next = SEALANE_REAL(symbol);                                           \
-    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;                           \
-    if (serve::Runtime::get() == nullptr) return next();                              \
-    return told(                                                                      \
-        serve::EventKind::call, #symbol, nullptr, [&] { return next(); }, as(which)); \
-  }                                                                                   \
-  SEALANE_UNTHROWN
+#define PROFILE(symbol, which)                                                                   \
+  SEALANE_SINGLE(symbol, (),                                                                     \
+                 serve::Runtime::get() == nullptr ? next()                                       \
+                                                  : told(                                        \
+                                                        serve::EventKind::call, called, nullptr, \
+                                                        [&] { return next(); }, as(which)))
 PROFILE(cuProfilerStart, serve::Call::start_profile)
 PROFILE(cuProfilerStop, serve::Call::stop_profile)

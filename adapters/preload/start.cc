@@ -18,9 +18,9 @@
 #include "os/gpu_probe.h"
 #include "os/pace.h"
 #include "port.h"
-#include "serve/ahead.h"
-#include "serve/events.h"
+#include "serve/live_speculator.h"
 #include "serve/options.h"
+#include "serve/process.h"
 #include "serve/runtime.h"
 #include "table.h"
 #include "watch/last_signals.h"
@@ -69,7 +69,7 @@ void start() {
     forked.store(true);
     if (serve::Runtime* runtime = serve::Runtime::get()) runtime->pool().abandon();
     serve::Runtime::abandon();
-    serve::remove_sinks();
+    serve::process().sinks.remove_all();
     close_to_attach();
     stop_answering();
   });

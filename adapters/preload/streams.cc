@@ -213,6 +213,13 @@ auto asks(serve::Call call, CUevent event = nullptr) {
   };
 }
 
+CUresult destroy_stream(CUstream stream, CUresult (*next)(CUstream)) {
+  const CUresult result = next(stream);
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
+  return result;
+}
+
 auto waits_for(CUcontext context) {
   return [=](serve::Event& event) {
     event.call = serve::Call::sync_context;
@@ -226,30 +233,16 @@ SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
               waiting([&] { return next(stream); }, called, asks(serve::Call::query_stream),
                       named(stream, mode)))
 
-#define WAITING(symbol, parameters, arguments, add)               \
-  SEALANE_HOOKED symbol parameters try {                          \
-    const auto next = SEALANE_REAL(symbol);                       \
-    if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;       \
-    return waiting([&] { return next arguments; }, #symbol, add); \
-  }                                                               \
-  SEALANE_UNTHROWN
+#define WAITING(symbol, parameters, arguments, add) \
+  SEALANE_SINGLE(symbol, parameters, waiting([&] { return next arguments; }, called, add))
 WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event))
 WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, event))
 WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
 WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 
-SEALANE_HOOKED cuStreamDestroy_v2(CUstream stream) try {
-  const auto next = SEALANE_REAL(cuStreamDestroy_v2);
-  if (next == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto call = [&] {
-    const CUresult result = next(stream);
-    serve::Runtime* runtime = serve::Runtime::get();
-    if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
-    return result;
-  };
-  return plain(call, "cuStreamDestroy", as(serve::Call::destroy_stream), handle(stream));
-}
-SEALANE_UNTHROWN
+SEALANE_SINGLE(cuStreamDestroy_v2, (CUstream stream),
+               plain([&] { return destroy_stream(stream, next); }, "cuStreamDestroy",
+                     as(serve::Call::destroy_stream), handle(stream)))
 
 // --- capture: nothing is carried while one is under way
 namespace {

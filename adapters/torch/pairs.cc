@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kSender = 0;
 constexpr int kReceiver = 1;
+constexpr const char* kEnded = "the group was aborted or shut down";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -55,7 +56,8 @@ class Pairs::Lane {
   Lane(const Pairs& pairs, std::vector<int> ends, CommOptions options, std::vector<int> world_ranks)
       : pairs_(pairs),
         ends_(std::move(ends)),
-        options_(std::move(options)),
+        peer_(ends_[ends_[kSender] == pairs.group_.rank() ? kReceiver : kSender]),
+        options_(until_pointless(std::move(options))),
         world_ranks_(std::move(world_ranks)),
         worker_([this] { work(); }) {}
 
@@ -118,7 +120,7 @@ class Pairs::Lane {
         comm_->rank() == kSender ? send(message) : receive(message);
         return;
       } catch (const std::exception& error) {
-        failure = fail(error.what(), pairs_.why_ended());
+        failure = fail(error.what(), pairs_.why_not(peer_));
       }
     }
     end(message, failure);
@@ -136,10 +138,15 @@ class Pairs::Lane {
     return failure_;
   }
 
-  // The first error is the lane's from then on; if the whole group has ended, that is the reason.
-  std::string fail(const std::string& error, const std::string& group_ended = {}) {
+  CommOptions until_pointless(CommOptions options) const {
+    options.given_up = [this] { return !pairs_.why_not(peer_).empty(); };
+    return options;
+  }
+
+  // The first error is the lane's from then on; if the peer cannot come, that is the reason.
+  std::string fail(const std::string& error, const std::string& why_not = {}) {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = group_ended;
+    if (failure_.empty()) failure_ = why_not;
     if (failure_.empty()) failure_ = in_world_ranks(error, world_ranks_);
     if (failure_.empty()) failure_ = "unknown error";
     return failure_;
@@ -184,6 +191,7 @@ class Pairs::Lane {
 
   const Pairs& pairs_;
   const std::vector<int> ends_;  // ranks of the group
+  const int peer_;               // the other one
   const CommOptions options_;
   const std::vector<int> world_ranks_;
   std::optional<Comm> comm_;  // the thread's; others look at it under the mutex
@@ -202,14 +210,15 @@ Pairs::Pairs(const Comm& group, CommOptions options, std::vector<int> world_rank
     : process_(getpid()),
       group_(group),
       options_(std::move(options)),
-      world_ranks_(std::move(world_ranks)) {
-  options_.given_up = [this] { return !why_ended().empty(); };
-}
+      world_ranks_(std::move(world_ranks)) {}
 
-// Also by another rank: then its end of a lane will not come.
-std::string Pairs::why_ended() const {
-  if (ending_) return "the group was aborted or shut down";
-  return in_world_ranks(group_.failure(), world_ranks_);
+std::string Pairs::why_not(int peer) const {
+  if (ending_) return kEnded;
+  const std::string failure = group_.failure();
+  if (!failure.empty()) return in_world_ranks(failure, world_ranks_);
+  if (!group_.gone(peer)) return {};
+  return "rank " + std::to_string(world_ranks_.at(static_cast<size_t>(peer))) +
+         " has left the group";
 }
 
 // In a child of fork() whoever ended a lane would wait for a thread that is not there.
@@ -262,7 +271,7 @@ void Pairs::add(int from, int to, Message message) {
     return message.done("the group was joined before fork() and stays with the parent");
   }
   Lane* const one = lane(from, to);
-  if (one == nullptr) return message.done(why_ended());
+  if (one == nullptr) return message.done(kEnded);
   one->add(std::move(message));
 }
 
@@ -276,6 +285,7 @@ void Pairs::receive(int peer, int tag, void* data, size_t bytes, WorkCallback do
 
 CommTraffic Pairs::traffic() const {
   CommTraffic sum;
+  if (forked()) return sum;  // a thread that is not here may have had a lock
   for (const Lane* lane : lanes()) {
     const CommTraffic one = lane->traffic();
     sum.records += one.records;

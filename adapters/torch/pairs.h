@@ -8,7 +8,8 @@
 // rank can pose as one of them. Messages of one lane arrive in the order they were sent.
 //
 // Failure:     the callback gets the reason. A lane's first error is final for that lane. A lane
-//              that waits for a peer when the group ends, on whichever rank, ends with it.
+//              that waits for a peer ends with the group, on whichever rank that ends, and when the
+//              peer has left it.
 // Concurrency: any thread; callbacks come on threads of the lane's, and may wait for other
 //              messages. finish() may be called beside abort(), and by one thread.
 //              A child made by fork() has none of the lanes' threads: there every message is an
@@ -62,7 +63,7 @@ class Pairs {
   };
 
   bool forked() const;
-  std::string why_ended() const;  // the whole group; empty if it has not
+  std::string why_not(int peer) const;  // that rank will not come to its lane; empty if it may
   void add(int from, int to, Message message);
   Lane* lane(int from, int to);
   std::vector<Lane*> lanes() const;

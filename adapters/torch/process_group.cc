@@ -6,6 +6,7 @@
 #include "process_group.h"
 
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -56,7 +57,8 @@ ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& 
     : BackendBase(options.rank, options.size),
       options_(with_store(std::move(options), store)),
       world_ranks_(std::move(world_ranks)),
-      is_part_(parent != nullptr) {
+      is_part_(parent != nullptr),
+      process_(getpid()) {
   if (parent != nullptr) parent->check_open();
   try {
     comm_ = parent == nullptr
@@ -88,12 +90,17 @@ void ProcessGroupSealane::finish_all() {
   if (closed_.exchange(true)) return;
   if (pairs_ != nullptr) pairs_->finish();
   if (comm_ != nullptr) turns_->wait_for_all();
-  const std::lock_guard lock(ending_);
+  // In a child of fork() a thread that is not there may have the lock, and nobody aborts.
+  std::unique_lock lock(ending_, std::defer_lock);
+  if (!forked()) lock.lock();
   pairs_.reset();
   comm_.reset();
 }
 
+bool ProcessGroupSealane::forked() const { return getpid() != process_; }
+
 void ProcessGroupSealane::abort_all() {
+  if (forked()) return;
   const std::lock_guard lock(ending_);
   if (pairs_ != nullptr) pairs_->abort();
   if (comm_ != nullptr) comm_->abort();

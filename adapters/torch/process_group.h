@@ -14,6 +14,8 @@
 //              the order of those that continuations call).
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -128,6 +130,7 @@ class ProcessGroupSealane final : public BackendBase {
                        const Tensors& outgoing, const Tensors& incoming);
   WorkPointer message(c10d::OpType type, const char* title, int peer, Staged staged,
                       Tensors& tensors, const std::function<void(Pairs&, WorkCallback)>& start);
+  bool forked() const;
   void check_open() const;
   std::vector<int> places_of(const std::vector<int>& ranks) const;
   std::string part_name(const std::string& name) const;
@@ -136,7 +139,8 @@ class ProcessGroupSealane final : public BackendBase {
 
   CommOptions options_;
   std::vector<int> world_ranks_;
-  const bool is_part_;  // of another group
+  const bool is_part_;   // of another group
+  const pid_t process_;  // that joined
   std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::mutex ending_;  // for abort_all() beside finish_all(): whether the two below are there
   std::atomic<bool> closed_ = false;

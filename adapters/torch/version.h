@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What differs between the versions of PyTorch that this source is for: 1.13 (Debian 12) and 2.x
-// (tools/torch2.sh has the one that is tested). The class a backend derives from, and what it may
-// be asked for beyond the collectives: 2.1 has the coalesced forms of functional collectives, and
-// headers with hooks (C10D_BACKEND_HAS_HOOKS) split groups and end them in order.
+// (tools/torch2.sh has those that are tested). The class a backend derives from, and what it may be
+// asked for beyond the collectives: 2.1 has the coalesced forms of functional collectives, headers
+// with hooks (C10D_BACKEND_HAS_HOOKS) split groups and end them in order, and some time after 2.0
+// an operation got a number (cmake/torch.cmake looks: SEALANE_TORCH_NUMBERS_WORK).
 #pragma once
 
 #include <torch/version.h>

@@ -49,7 +49,7 @@ class TorchWork final : public c10d::Work {
     return future_;
   }
   std::vector<at::Tensor> result() override { return results_; }
-#if TORCH_VERSION_MAJOR >= 2
+#if defined(SEALANE_TORCH_NUMBERS_WORK)
   uint64_t getSequencenumber() const override { return number_; }
 #endif
 

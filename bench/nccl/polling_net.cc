@@ -8,7 +8,7 @@
 //                        encrypted sockets have, to compare with
 //   POLLING_FAULT=NAME   one fault each, to show that the conformance checks can fail:
 //                        kReorder, kEarly, kBlock, kLeak, kUnverified, kDeaf, kTears,
-//                        kRefuses
+//                        kRefuses, kTogether
 // Without either it is a right, unprotected plugin.
 //
 // Concurrency: NCCL's rules; nothing is shared between connections.
@@ -39,7 +39,18 @@ namespace {
 
 using namespace sealane::nccl;  // NOLINT: this file is nothing else
 
-enum class Fault { kNone, kReorder, kEarly, kBlock, kLeak, kUnverified, kDeaf, kTears, kRefuses };
+enum class Fault {
+  kNone,
+  kReorder,
+  kEarly,
+  kBlock,
+  kLeak,
+  kUnverified,
+  kDeaf,
+  kTears,
+  kRefuses,
+  kTogether,
+};
 #ifdef POLLING_FAULT
 constexpr Fault kFault = Fault::POLLING_FAULT;
 #else
@@ -419,6 +430,11 @@ Code test_one(void* request, int* done, int* sizes) {
 }
 Code close_link(void* comm) {
   auto* link = static_cast<Link*>(comm);
+  // As if a connection were a communicator's: the others of the process end with it.
+  constexpr int kSocketsMax = 1024;
+  for (int one = 3; kFault == Fault::kTogether && one < kSocketsMax; ++one) {
+    shutdown(one, SHUT_RDWR);
+  }
   close(link->socket);
   delete link;
   return kSuccess;

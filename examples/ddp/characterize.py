@@ -295,8 +295,9 @@ def show(entry: Dict[str, Any]) -> None:
     print(
         f"{entry['model']:12} {entry['ranks']} ranks {entry['bucket_mb']:6g} MB  "
         f"{entry['backend']:7} {entry['mode']:6} {entry['iteration_ms']:9.1f} ms  "
-        f"comm {entry['comm_ms']:8.1f} ms  {entry['slowdown_vs_plain']:6.3f}x plain  "
-        f"{entry['slowdown_vs_gloo']:6.3f}x gloo  loss {entry['loss']:.5f}",
+        f"compute {entry['compute_ms']:8.1f} ms  comm {entry['comm_ms']:7.1f} ms  "
+        f"{entry['slowdown_vs_plain']:6.3f}x plain  {entry['slowdown_vs_gloo']:6.3f}x gloo  "
+        f"{entry['rounds']:3} rounds  loss {entry['loss']:.5f}",
         flush=True,
     )
 

@@ -6,15 +6,20 @@
 """
 
 import argparse
+import hashlib
 import os
 import time
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import sealane.torch  # noqa: F401  adds the backend
+
+GRID = 2.0**18
+LARGEST = 8.0
 
 
 def main() -> None:
@@ -24,10 +29,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5, help="steps between checkpoints")
     parser.add_argument("--progress", help="directory: every rank keeps a file with its pid and step there")
     parser.add_argument("--pause", type=float, default=0, help="seconds that a step takes beyond its work")
-    parser.add_argument("--double", action="store_true", help="64 bits: rounding hides less, for who compares runs")
+    parser.add_argument("--exact", action="store_true", help="the same bits however often it was killed")
     arguments = parser.parse_args()
-    if arguments.double:
-        torch.set_default_dtype(torch.float64)
     report(arguments.progress, "joining")
     dist.init_process_group("sealane", timeout=timedelta(seconds=60))
     torch.manual_seed(0)
@@ -40,6 +43,8 @@ def main() -> None:
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
     parallel = DistributedDataParallel(model)
+    if arguments.exact:
+        parallel.register_comm_hook(None, average_on_a_grid)
     teacher = torch.randn(100, 10, generator=torch.Generator().manual_seed(42))
     loss = torch.zeros(())
     for step in range(first, arguments.steps):
@@ -55,9 +60,27 @@ def main() -> None:
             save(arguments.checkpoint, step + 1, model, optimizer)
     if dist.get_rank() == 0:
         weights = sum(parameter.double().sum().item() for parameter in model.parameters())
-        print(f"step {arguments.steps}; weights {weights:.9f}", flush=True)
+        print(f"step {arguments.steps}; weights {weights:.9f}, {digest_of(model)}", flush=True)
     dist.barrier()
     dist.destroy_process_group()
+
+
+def average_on_a_grid(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Gradients of few enough bits that up to eight are added without rounding: in any order the same bits.
+
+    Without, a start that begins with other buckets than the one before had adds three ranks' gradients in another
+    order, as any backend may. Training amplifies the last bit: after a thousand steps of 32 bits, to the fourth digit.
+    """
+    gradients = bucket.buffer()
+    gradients.div_(dist.get_world_size()).clamp_(-LARGEST, LARGEST).mul_(GRID).round_().div_(GRID)
+    work = dist.all_reduce(gradients, async_op=True)
+    return work.get_future().then(lambda future: future.value()[0])
+
+
+def digest_of(model: torch.nn.Module) -> str:
+    """Of every bit of the weights."""
+    bits = [parameter.detach().flatten().view(torch.uint8) for parameter in model.parameters()]
+    return hashlib.sha256(bytes(torch.cat(bits).tolist())).hexdigest()[:16]
 
 
 def save(path: str, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:

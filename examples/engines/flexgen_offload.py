@@ -38,11 +38,9 @@ def _weight_shapes(config):
             yield f"{layer}{norm}.bias", (h,)
 
 
-def _write_weights(config, directory):
-    """As FlexGen keeps what it has downloaded: one file for each tensor."""
+def make_weights(config):
+    """Each tensor's name, as OPT's checkpoints have it, and its values."""
     random = np.random.default_rng(20250205)
-    place = os.path.join(directory, f"{config.name}-np")
-    os.makedirs(place)
     for name, shape in _weight_shapes(config):
         if "norm.weight" in name:
             values = np.ones(shape)
@@ -50,13 +48,29 @@ def _write_weights(config, directory):
             values = np.zeros(shape)
         else:
             values = random.standard_normal(shape) * 0.05
+        yield name, values.astype(np.float16)
+
+
+def _write_weights(config, directory):
+    """As FlexGen keeps what it has downloaded: one file for each tensor."""
+    place = os.path.join(directory, f"{config.name}-np")
+    os.makedirs(place)
+    for name, values in make_weights(config):
         with open(os.path.join(place, name), "wb") as out:
-            np.save(out, values.astype(np.float16))
+            np.save(out, values)
+
+
+def make_config(small):
+    return OptConfig(name="opt-small", num_hidden_layers=2 if small else 4, max_seq_len=256, hidden_size=HIDDEN,
+                     n_head=8, input_dim=HIDDEN, ffn_embed_dim=4 * HIDDEN, vocab_size=2048)
+
+
+def make_prompt(config, batches):
+    return np.random.default_rng(20250206).integers(4, config.vocab_size, (BATCH * batches, 16))
 
 
 def _make(small, cache_on_device, batches):
-    config = OptConfig(name="opt-small", num_hidden_layers=2 if small else 4, max_seq_len=256, hidden_size=HIDDEN,
-                       n_head=8, input_dim=HIDDEN, ffn_embed_dim=4 * HIDDEN, vocab_size=2048)
+    config = make_config(small)
     directory = tempfile.TemporaryDirectory()
     _write_weights(config, directory.name)
     device, host = TorchDevice("cuda:0"), TorchDevice("cpu")
@@ -70,7 +84,7 @@ def _make(small, cache_on_device, batches):
         cpu_cache_compute=False, attn_sparsity=1.0, compress_weight=False, comp_weight_config=never,
         compress_cache=False, comp_cache_config=never)
     model = OptLM(config, env, directory.name, policy)
-    prompt = np.random.default_rng(20250206).integers(4, config.vocab_size, (BATCH * batches, 16))
+    prompt = make_prompt(config, batches)
 
     def generate():
         made = model.generate(prompt, max_new_tokens=4 if small else 6)

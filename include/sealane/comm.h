@@ -126,6 +126,10 @@ class SEALANE_API Comm {
   void abort();
   // Why the group has ended, or empty. Where no call is under way, other ranks are heard for it.
   std::string failure() const;
+  // Whether that rank has ended its part of the group, as far as this one has heard: it will answer
+  // nothing more, but what it had sent before can be received. While an operation runs, as of
+  // before.
+  bool gone(int rank) const;
   int awaited() const;  // the rank that the operation under way waits for; -1 if none, so far
 
   // `in` and `out` may be the same. Counts are of elements: of one rank's part for all_gather, of

@@ -17,7 +17,7 @@ import os
 import re
 import weakref
 from dataclasses import dataclass
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import torch
 import torch.distributed as dist
@@ -105,7 +105,13 @@ class _World:
 
     @classmethod
     def current(cls) -> Optional[ProcessGroupSealane]:
-        return cls.backend() if cls.backend is not None else None
+        backend = cls.backend() if cls.backend is not None else None
+        if backend is not None or not dist.is_initialized():
+            return backend
+        # torch 2.0 keeps the backend and lets go of its Python object: another can be had.
+        look_up = getattr(dist.group.WORLD, "_get_backend", None)
+        found = look_up(torch.device("cpu")) if look_up is not None else None
+        return found if isinstance(found, ProcessGroupSealane) else None
 
 
 def traffic(group: Optional[dist.ProcessGroup] = None) -> Traffic:
@@ -187,13 +193,30 @@ def _join_world(setup: Any, options: Options) -> ProcessGroupSealane:
     return backend
 
 
+def _once_per_group(create: Callable[..., ProcessGroupSealane]) -> Callable[..., ProcessGroupSealane]:
+    """torch 2.0 asks for every group twice, for CPUs and for GPUs: the second time it gets what it has."""
+    made: Dict[Any, ProcessGroupSealane] = {}  # for CPUs, so far
+
+    def create_once(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
+        name = (setup.group_id, setup.group_rank, setup.group_size)
+        backend = made.pop(name, None)
+        made.clear()  # of a group that failed
+        if backend is None:
+            backend = made[name] = create(setup, options)
+        return backend
+
+    return create_once
+
+
 def _register() -> None:
     if hasattr(dist.Backend, "SEALANE"):
         return
-    arguments = {"extended_api": True}
-    if "devices" in dist.Backend.register_backend.__code__.co_varnames:  # torch 2
+    create, arguments = _create, {"extended_api": True}
+    if "devices" in dist.Backend.register_backend.__code__.co_varnames:  # torch 2.1 and later
         arguments["devices"] = ["cpu"]  # "cuda:sealane" may be asked for by name
-    dist.Backend.register_backend("sealane", _create, **arguments)
+    elif hasattr(dist.distributed_c10d, "BackendConfig"):  # torch 2.0
+        create = _once_per_group(_create)
+    dist.Backend.register_backend("sealane", create, **arguments)
 
 
 _register()

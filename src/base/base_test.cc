@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/registers_for_tests.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -70,6 +71,24 @@ TEST(Bytes, WipeLeavesZeros) {
   EXPECT_EQ(secret, std::vector<uint8_t>(100, 0));
   wipe({});
 }
+
+#ifdef __x86_64__
+// libc copies through whichever registers it likes best, by the size.
+TEST(Bytes, WipeLeavesNothingInVectorRegisters) {
+  const auto read = VectorRegisters::way_to_read();
+  VectorRegisters before, after;
+  for (size_t bytes = 16; bytes <= 4096; bytes *= 2) {
+    const std::vector<uint8_t> source(bytes, 7);
+    std::vector<uint8_t> secret(bytes);
+    std::memcpy(secret.data(), source.data(), bytes);
+    (before.*read)();
+    wipe(secret);
+    (after.*read)();
+    EXPECT_GT(before.used(), 0u) << bytes << ": nothing was there to be cleared";
+    EXPECT_EQ(after.used(), 0u) << bytes;
+  }
+}
+#endif
 
 TEST(SeededRandom, OneSeedOneSequence) {
   SeededRandom a(42);

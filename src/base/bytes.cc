@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "base/registers.h"
+
 namespace sealane {
 
 bool constant_time_equal(Bytes a, Bytes b) {
@@ -26,6 +28,7 @@ bool constant_time_equal(Bytes a, Bytes b) {
 
 void wipe(MutableBytes secret) {
   if (!secret.empty()) explicit_bzero(secret.data(), secret.size());
+  clear_vector_registers();
 }
 
 }  // namespace sealane

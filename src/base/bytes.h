@@ -55,7 +55,7 @@ inline void copy_from_shared(Bytes from, MutableBytes to) {
 // True if both have the same size and content; the time depends on the size alone.
 bool constant_time_equal(Bytes a, Bytes b);
 
-// Overwrites with zeros, also where the compiler sees that nobody reads the memory again.
+// Overwrites it, also where the compiler sees no reader, and the vector registers it went through.
 void wipe(MutableBytes secret);
 
 }  // namespace sealane

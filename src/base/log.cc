@@ -32,7 +32,7 @@ void write_to_stderr(LogLevel, std::string_view line) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-LogSink log_sink = write_to_stderr;
+std::atomic<LogSink> log_sink{write_to_stderr};  // a plugin's host may set it again and again
 
 const char* word_of(LogLevel level) {
   switch (level) {
@@ -72,7 +72,7 @@ void log_line(LogLevel level, const char* format, ...) {
   va_end(arguments);
   const size_t end = std::min<size_t>(static_cast<size_t>(length), sizeof line - 2);
   line[end] = '\n';
-  log_sink(level, {line, end + 1});
+  log_sink.load(std::memory_order_relaxed)(level, {line, end + 1});
 }
 
 }  // namespace sealane

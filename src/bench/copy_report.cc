@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "report/table.h"
@@ -52,6 +53,69 @@ std::string case_table(const CopyReport& report, const CopyCase& what) {
                    milliseconds(row, &CopyRun::blocked_s), spread(row, &CopyRun::blocked_s),
                    left_of_stock(report, row, &CopyRun::blocked_s, false),
                    foreseen > 0 ? fmt::format("{:.0f} %", foreseen * 100) : ""});
+  }
+  return table.text();
+}
+
+std::string tables_of(const CopyReport& report,
+                      std::string (*table)(const CopyReport&, const CopyCase&)) {
+  std::string text;
+  const CopyCase* last = nullptr;
+  for (const CopyRow& row : report.rows) {
+    if (last != nullptr && row.what == *last) continue;
+    last = &row.what;
+    text += fmt::format("\n{}\n{}", row.what.name(), table(report, row.what));
+  }
+  return text;
+}
+
+std::string headline(const CopyReport& report, const char* beside) {
+  return fmt::format(
+      "MEASURED on the emulated GPU, platform {}, device time, median of {} round{}{}\n",
+      report.platform, report.rounds, report.rounds == 1 ? "" : "s", beside);
+}
+
+// The step before one, as far as it was run: each adds something to that.
+const CopyRow* step_before(const CopyReport& report, const CopyRow& row) {
+  if (row.policy->name == "stock" || row.policy->name == "off") return nullptr;
+  constexpr std::array<std::string_view, 4> kSteps{"stock", "engine", "async", "parallel"};
+  const CopyRow* before = nullptr;
+  for (const std::string_view step : kSteps) {
+    if (step == row.policy->name) break;
+    if (const CopyRow* found = find_row(report, row.what, step)) before = found;
+  }
+  return before;
+}
+
+double measured_ms(const CopyRow& row) { return row.median(&CopyRun::total_s) * 1e3; }
+double simulated_ms(const CopyRow& row) { return *row.simulated_s * 1e3; }
+
+std::string compared_table(const CopyReport& report, const CopyCase& what) {
+  report::Table table({{"policy", report::Align::left},
+                       {"measured ms"},
+                       {"simulated"},
+                       {"step, measured"},
+                       {"simulated"},
+                       {"differ by"}});
+  const CopyRow* const off = find_row(report, what, "off");
+  const CopyRow* const stock = find_row(report, what, "stock");
+  for (const CopyRow& row : report.rows) {
+    if (row.what != what || !row.simulated_s) continue;
+    std::vector<std::string> cells{row.policy->name, milliseconds(row, &CopyRun::total_s),
+                                   fmt::format("{:.2f}", simulated_ms(row))};
+    const CopyRow* const before = step_before(report, row);
+    const auto share = [&](double (*of)(const CopyRow&)) {
+      return (of(*before) - of(row)) / (of(*stock) - of(*off));
+    };
+    if (off != nullptr && stock != nullptr && before != nullptr) {
+      const double measured = share(&measured_ms);
+      const double simulated = share(&simulated_ms);
+      for (const double one : {measured, simulated, simulated - measured}) {
+        cells.push_back(fmt::format("{:+.2f}", one));
+      }
+    }
+    cells.resize(6);
+    table.add_row(std::move(cells));
   }
   return table.text();
 }
@@ -110,20 +174,23 @@ std::string overrun_lines(const CopyReport& report) {
 }
 
 std::string copy_tables(const CopyReport& report) {
-  std::string text =
-      fmt::format("MEASURED on the emulated GPU, platform {}, device time, median of {} round{}\n",
-                  report.platform, report.rounds, report.rounds == 1 ? "" : "s");
-  const CopyCase* last = nullptr;
-  for (const CopyRow& row : report.rows) {
-    if (last != nullptr && row.what == *last) continue;
-    last = &row.what;
-    text += fmt::format("\n{}\n{}", row.what.name(), case_table(report, row.what));
-  }
+  std::string text = headline(report, "") + tables_of(report, &case_table);
   text +=
       "\ntotal: end to end. loss left: of what stock CC mode costs over off. blocked:\n"
       "callers in copies. foreseen: swaps that were predicted. spread: interquartile\n"
       "range, of the median. sealane: what `sealane run` does if nobody says anything.\n";
   return text + overrun_lines(report);
+}
+
+std::string simulated_tables(const CopyReport& report) {
+  return headline(report,
+                  ",\nbeside SIMULATED: the same program, recorded without CC, in the "
+                  "simulator") +
+         tables_of(report, &compared_table) +
+         "\nstep: of what stock CC mode costs over off, the share that a policy takes away\n"
+         "beyond the one before it (stock, engine, async, parallel; speculate and sealane\n"
+         "beyond parallel). differ by: simulated less measured.\n" +
+         overrun_lines(report);
 }
 
 nlohmann::json copy_json(const CopyReport& report) {
@@ -146,6 +213,7 @@ nlohmann::json copy_json(const CopyReport& report) {
                            {"bytes", row.runs.front().bytes},
                            {"tokens_per_s", row.median(&CopyRun::tokens_per_s)}});
     if (!row.what.workers.empty()) out["rows"].back()["workers"] = row.what.workers;
+    if (row.simulated_s) out["rows"].back()["simulated_s"] = *row.simulated_s;
   }
   return out;
 }

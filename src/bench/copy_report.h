@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct CopyCase {
 struct CopyRow {
   CopyCase what;
   const CopyPolicy* policy;
-  std::vector<CopyRun> runs;  // one per round
+  std::vector<CopyRun> runs;            // one per round
+  std::optional<double> simulated_s{};  // what the simulator says of total_s
 
   bool in_time() const;                            // one run at least kept the modelled pace
   Summary summary(double CopyRun::*figure) const;  // of those that did, or of all if none did
@@ -55,10 +57,13 @@ std::string overrun_lines(const CopyReport& report);
 
 // A table for every case, what its words mean, and which figures are none.
 std::string copy_tables(const CopyReport& report);
+// Totals beside what the simulator says: what each step from stock on takes away of what stock CC
+// mode costs, and by how much the two differ. Of rows that have both.
+std::string simulated_tables(const CopyReport& report);
 
 // rows: per example and policy (and workers, if they were given) the medians of total_s, blocked_s,
 //       hit_rate and tokens_per_s; spread_pct of total_s; overrun: the share of the time by which
-//       runs did not fit, in_time: false if none fitted; copies and bytes.
+//       runs did not fit, in_time: false if none fitted; copies and bytes; simulated_s if it was.
 nlohmann::json copy_json(const CopyReport& report);
 
 }  // namespace sealane::bench

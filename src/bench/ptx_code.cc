@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// fma_loop and matrix_product of tests/ptx/kernels.cu, as nvcc made them.
+// fma_loop, matrix_product and copy_vectors of tests/ptx/kernels.cu, as nvcc made them.
 
 #include "bench/ptx_code.h"
 
@@ -196,6 +196,83 @@ $L__BB7_3:
  mul.wide.s32 %rd11, %r31, 4;
  add.s64 %rd12, %rd10, %rd11;
  st.global.f32 [%rd12], %f56;
+ ret;
+}
+.visible .entry copy_vectors(
+ .param .u64 copy_vectors_param_0,
+ .param .u64 copy_vectors_param_1,
+ .param .u32 copy_vectors_param_2
+)
+{
+ .reg .pred %p<6>;
+ .reg .b32 %r<69>;
+ .reg .b64 %rd<25>;
+ ld.param.u64 %rd11, [copy_vectors_param_0];
+ ld.param.u64 %rd12, [copy_vectors_param_1];
+ ld.param.u32 %r12, [copy_vectors_param_2];
+ cvta.to.global.u64 %rd1, %rd11;
+ cvta.to.global.u64 %rd2, %rd12;
+ mov.u32 %r13, %ntid.x;
+ mov.u32 %r14, %nctaid.x;
+ mul.lo.s32 %r1, %r14, %r13;
+ mov.u32 %r15, %ctaid.x;
+ mov.u32 %r16, %tid.x;
+ mad.lo.s32 %r67, %r15, %r13, %r16;
+ setp.ge.s32 %p1, %r67, %r12;
+ @%p1 bra $L__BB23_7;
+ add.s32 %r17, %r1, %r12;
+ add.s32 %r18, %r67, %r1;
+ not.b32 %r19, %r18;
+ add.s32 %r20, %r17, %r19;
+ div.u32 %r3, %r20, %r1;
+ add.s32 %r21, %r3, 1;
+ and.b32 %r66, %r21, 3;
+ setp.eq.s32 %p2, %r66, 0;
+ @%p2 bra $L__BB23_4;
+ mul.wide.s32 %rd13, %r67, 16;
+ add.s64 %rd24, %rd2, %rd13;
+ mul.wide.s32 %rd4, %r1, 16;
+ add.s64 %rd23, %rd1, %rd13;
+$L__BB23_3:
+ .pragma "nounroll";
+ ld.global.v4.u32 {%r22, %r23, %r24, %r25}, [%rd24];
+ st.global.v4.u32 [%rd23], {%r22, %r23, %r24, %r25};
+ add.s32 %r67, %r67, %r1;
+ add.s64 %rd24, %rd24, %rd4;
+ add.s64 %rd23, %rd23, %rd4;
+ add.s32 %r66, %r66, -1;
+ setp.ne.s32 %p3, %r66, 0;
+ @%p3 bra $L__BB23_3;
+$L__BB23_4:
+ setp.lt.u32 %p4, %r3, 3;
+ @%p4 bra $L__BB23_7;
+ mul.wide.s32 %rd10, %r1, 16;
+$L__BB23_6:
+ .pragma "nounroll";
+ mul.wide.s32 %rd14, %r67, 16;
+ add.s64 %rd15, %rd1, %rd14;
+ add.s64 %rd16, %rd2, %rd14;
+ ld.global.v4.u32 {%r30, %r31, %r32, %r33}, [%rd16];
+ st.global.v4.u32 [%rd15], {%r30, %r31, %r32, %r33};
+ add.s64 %rd17, %rd16, %rd10;
+ ld.global.v4.u32 {%r38, %r39, %r40, %r41}, [%rd17];
+ add.s64 %rd18, %rd15, %rd10;
+ st.global.v4.u32 [%rd18], {%r38, %r39, %r40, %r41};
+ add.s32 %r46, %r67, %r1;
+ add.s32 %r47, %r46, %r1;
+ add.s64 %rd19, %rd17, %rd10;
+ ld.global.v4.u32 {%r48, %r49, %r50, %r51}, [%rd19];
+ add.s64 %rd20, %rd18, %rd10;
+ st.global.v4.u32 [%rd20], {%r48, %r49, %r50, %r51};
+ add.s32 %r56, %r47, %r1;
+ add.s64 %rd21, %rd19, %rd10;
+ ld.global.v4.u32 {%r57, %r58, %r59, %r60}, [%rd21];
+ add.s64 %rd22, %rd20, %rd10;
+ st.global.v4.u32 [%rd22], {%r57, %r58, %r59, %r60};
+ add.s32 %r67, %r56, %r1;
+ setp.lt.s32 %p5, %r67, %r12;
+ @%p5 bra $L__BB23_6;
+$L__BB23_7:
  ret;
 }
 )ptx";

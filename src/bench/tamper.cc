@@ -108,12 +108,8 @@ Status show_tampering(const JoinOptions& options, const std::string& op, uint64_
     refused = refused || !one.first;
     fine = fine && one.fine();
   }
-  if (json != "-") {
-    if (Status status = report::write_file("-", text_of(op, outcomes)); !status) return status;
-  }
-  if (!json.empty()) {
-    if (Status status = report::write_json(json, json_of(op, outcomes)); !status) return status;
-  }
+  const Status status = report::write_results(text_of(op, outcomes), json, json_of(op, outcomes));
+  if (!status) return status;
   if (refused && fine) return {};
   return crypto_error("a rank did not notice that a record was changed");
 }

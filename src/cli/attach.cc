@@ -61,9 +61,7 @@ std::string text_of(const AttachFlags& flags, const std::string& presence, const
 }
 
 Status attach(const AttachFlags& flags) {
-  if (!flags.json_path.empty()) {
-    if (Status status = report::check_writable(flags.json_path); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json_path); !status) return status;
   auto process = Attached::find(static_cast<pid_t>(flags.pid));
   if (!process) return process.error();
   std::string presence = process->presence();
@@ -98,15 +96,11 @@ void add_attach(CLI::App& root, Invocation& invocation) {
       ->required()
       ->type_name("PID")
       ->check(whole_number(1, 1 << 22));
-  command
-      ->add_option("--seconds", flags->seconds,
-                   "How long to let it count, if nobody counted yet [2]")
-      ->type_name("S")
+  add_value(*command, "--seconds", flags->seconds, "S",
+            "How long to let it count, if nobody counted yet [2]")
       ->check(real_number(0, 86400));
-  command
-      ->add_option("--wait", flags->patience_s,
-                   "How long to wait for its next call to the GPU's driver [5]")
-      ->type_name("S")
+  add_value(*command, "--wait", flags->patience_s, "S",
+            "How long to wait for its next call to the GPU's driver [5]")
       ->check(real_number(0.001, 86400));
   add_output(*command, "--json", flags->json_path, "Also write it as JSON; - is stdout");
   command->footer(
@@ -117,7 +111,7 @@ void add_attach(CLI::App& root, Invocation& invocation) {
       "Only the process's own user and root can ask. It is not stopped, and answers at\n"
       "its next call to the GPU's driver. With `run --observe` the page so far is\n"
       "printed, too. Exit status: 0 answered, 1 not, 2 wrong usage.");
-  command->callback([flags, &invocation] { invocation.job = [flags] { return attach(*flags); }; });
+  run_with(*command, invocation, flags, &attach);
 }
 
 }  // namespace sealane::cli

@@ -315,9 +315,7 @@ nlohmann::json json_of(const Rows& rows) {
 Status bench_collective(const std::string& op, const Flags& flags) {
   auto plan = make_plan(op, flags);
   if (!plan) return plan.error();
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json); !status) return status;
   const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
                         getenv("SEALANE_RANK") != nullptr;
   bool first_rank = true;
@@ -331,11 +329,9 @@ Status bench_collective(const std::string& op, const Flags& flags) {
   if (!rows) return rows.error();
   uint64_t wrong = 0;
   for (const bench::CollectiveRow& row : *rows) wrong += row.wrong;
-  if (first_rank && flags.json != "-") {
-    if (Status status = report::write_file("-", table_of(*rows)); !status) return status;
-  }
-  if (first_rank && !flags.json.empty()) {
-    if (Status status = report::write_json(flags.json, json_of(*rows)); !status) return status;
+  if (first_rank) {
+    const Status status = report::write_results(table_of(*rows), flags.json, json_of(*rows));
+    if (!status) return status;
   }
   if (wrong > 0) return internal_error(fmt::format("{} elements of results were wrong", wrong));
   return {};
@@ -347,29 +343,23 @@ void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::st
                           const std::string& what) {
   auto* command = bench.add_subcommand(op, what);
   auto flags = std::make_shared<Flags>();
-  command->add_option("-b,--minbytes", flags->min_bytes, "Smallest message [64K]")
-      ->type_name("N[K|M|G]");
-  command->add_option("-e,--maxbytes", flags->max_bytes, "Largest message [64M]")
-      ->type_name("N[K|M|G]");
-  command->add_option("-f,--stepfactor", flags->factor, "Sizes grow by this factor [4]")
-      ->type_name("N");
-  command->add_option("-n,--iters", flags->iterations, "Iterations per size, at least [20]")
-      ->type_name("N");
-  command->add_option("-w,--warmup_iters", flags->warmup, "Untimed iterations [1]")->type_name("N");
-  command->add_option("-c,--check", flags->check, "Check results, 0 or 1 [1]")
-      ->type_name("0|1")
+  add_value(*command, "-b,--minbytes", flags->min_bytes, "N[K|M|G]", "Smallest message [64K]");
+  add_value(*command, "-e,--maxbytes", flags->max_bytes, "N[K|M|G]", "Largest message [64M]");
+  add_value(*command, "-f,--stepfactor", flags->factor, "N", "Sizes grow by this factor [4]");
+  add_value(*command, "-n,--iters", flags->iterations, "N", "Iterations per size, at least [20]");
+  add_value(*command, "-w,--warmup_iters", flags->warmup, "N", "Untimed iterations [1]");
+  add_value(*command, "-c,--check", flags->check, "0|1", "Check results, 0 or 1 [1]")
       ->check(
           [](const std::string& word) { return word == "0" || word == "1" ? "" : "is 0 or 1"; });
-  command->add_option("--ranks", flags->ranks, "Start this many local ranks [2]")->type_name("N");
-  command->add_option("--transport", flags->transport, "shm, tcp or auto [shm]")->type_name("NAME");
-  command->add_option("--algorithm", flags->algorithm, "auto, exchange, direct, ring or hub [auto]")
-      ->type_name("NAME");
-  command->add_option("--mode", flags->modes, "sealed, plain or both [sealed,plain]")
-      ->delimiter(',')
-      ->type_name("NAME[,NAME]");
-  command->add_option("--baseline", flags->baselines, "Also measure mpi and gloo, if installed")
-      ->delimiter(',')
-      ->type_name("NAME[,NAME]");
+  add_value(*command, "--ranks", flags->ranks, "N", "Start this many local ranks [2]");
+  add_value(*command, "--transport", flags->transport, "NAME", "shm, tcp or auto [shm]");
+  add_value(*command, "--algorithm", flags->algorithm, "NAME",
+            "auto, exchange, direct, ring or hub [auto]");
+  add_value(*command, "--mode", flags->modes, "NAME[,NAME]", "sealed, plain or both [sealed,plain]")
+      ->delimiter(',');
+  add_value(*command, "--baseline", flags->baselines, "NAME[,NAME]",
+            "Also measure mpi and gloo, if installed")
+      ->delimiter(',');
   command->add_flag("--tamper", flags->tamper,
                     "Measure nothing; change one bit of one record and show who notices");
   add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");

@@ -23,6 +23,7 @@
 #include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
+#include "cli/simulated_copies.h"
 #include "report/output.h"
 
 namespace sealane::cli {
@@ -37,6 +38,7 @@ struct Flags {
   std::vector<std::string> workers;
   size_t rounds = 3;
   double seconds = 0;
+  bool simulated = false;
   std::string json;
 };
 
@@ -68,6 +70,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
   options.enable = policy.enable;
   options.policy = policy.policy;
   options.stats = files.counters;
+  if (policy.recorded) options.record = files.trace;
   options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
   options.set("SEALANE_EMU_DILATION",
               setting.dilation.empty() ? example.dilation : setting.dilation);
@@ -78,9 +81,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
 }
 
 Status bench_copy(const Flags& flags) {
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json); !status) return status;
   auto rows = plan(flags);
   if (!rows) return rows.error();
   std::string examples = flags.examples_dir;
@@ -101,13 +102,13 @@ Status bench_copy(const Flags& flags) {
                                [&](const std::string& text) { progress.show(text); });
   }
   if (!rounds) return rounds.error();
-
-  const bench::CopyReport report{flags.platform, *rounds, *std::move(rows)};
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", bench::copy_tables(report)); !status) return status;
+  if (flags.simulated) {
+    if (Status status = simulate_copies(*rows, setting); !status) return status;
   }
-  if (flags.json.empty()) return {};
-  return report::write_json(flags.json, bench::copy_json(report));
+  const bench::CopyReport report{flags.platform, *rounds, *std::move(rows)};
+  std::string text = bench::copy_tables(report);
+  if (flags.simulated) text += "\n" + bench::simulated_tables(report);
+  return report::write_results(text, flags.json, bench::copy_json(report));
 }
 
 }  // namespace
@@ -116,46 +117,38 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   auto* command =
       bench.add_subcommand("copy", "The examples on the emulated GPU, policy by policy");
-  command->add_option("--examples", flags->examples, "Which, comma-separated [all]")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command->add_option("--policies", flags->policies, "Which, comma-separated [all]")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command->add_option("--platform", flags->platform, "The modelled machine [h100-tdx]")
-      ->type_name("P");
-  command
-      ->add_option("--dilation", flags->dilation,
-                   "A modelled second takes K real ones [40 / cores; vllm 100]")
-      ->type_name("K")
+  add_value(*command, "--examples", flags->examples, "NAME,...", "Which, comma-separated [all]")
+      ->delimiter(',');
+  add_value(*command, "--policies", flags->policies, "NAME,...", "Which, comma-separated [all]")
+      ->delimiter(',');
+  add_value(*command, "--platform", flags->platform, "P", "The modelled machine [h100-tdx]");
+  add_value(*command, "--dilation", flags->dilation, "K",
+            "A modelled second takes K real ones [40 / cores; vllm 100]")
       ->check(whole_number(1, 10000));
-  command
-      ->add_option("--workers", flags->workers,
-                   "Threads that seal and open; several, comma-separated, to compare")
+  add_value(*command, "--workers", flags->workers, "N,...",
+            "Threads that seal and open; several, comma-separated, to compare")
       ->delimiter(',')
-      ->type_name("N,...")
       ->check(whole_number(1, 1024));
-  command
-      ->add_option("--rounds", flags->rounds,
-                   "Of all examples under all policies, 2 to 3 s each [3]")
-      ->type_name("N")
+  add_value(*command, "--rounds", flags->rounds, "N",
+            "Of all examples under all policies, 2 to 3 s each [3]")
       ->check(whole_number(1, 1000));
-  command
-      ->add_option("--seconds", flags->seconds, "More rounds, as long as they end within this [0]")
-      ->type_name("S")
+  add_value(*command, "--seconds", flags->seconds, "S",
+            "More rounds, as long as they end within this [0]")
       ->check(real_number(0, 3600));
-  command->add_option("--examples-dir", flags->examples_dir, "Where the examples are [beside us]")
-      ->type_name("DIR");
+  add_value(*command, "--examples-dir", flags->examples_dir, "DIR",
+            "Where the examples are [beside us]");
+  command->add_flag("--simulated", flags->simulated,
+                    "Record each example, too, and show what the simulator says of it beside");
   add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
   command->footer(
       "Examples:\n"
       "  sealane bench copy --json copy.json\n"
       "  sealane bench copy --examples layer_swap,kv_swap --policies off,stock,parallel\n"
       "  sealane bench copy --workers 2,4,8 --policies off,stock,parallel,sealane\n"
+      "  sealane bench copy --simulated --platform h100-nvl-aesni\n"
       "\n"
       "Times are device time on the emulated GPU; docs/watching.md has the details.");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return bench_copy(*flags); }; });
+  run_with(*command, invocation, flags, &bench_copy);
 }
 
 }  // namespace sealane::cli

@@ -44,7 +44,7 @@ struct Flags {
 
 // As `sealane run --compute-capability 12.0` would: what PyTorch's wheels have code for.
 Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting,
-                                               const bench::CopyExample& /*engine*/,
+                                               const bench::CopyExample& engine,
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
   RunOptions options;
@@ -56,7 +56,8 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
   options.stats = files.counters;
   if (policy.recorded) options.record = files.trace;
   options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
-  options.set("SEALANE_EMU_DILATION", setting.dilation);
+  options.set("SEALANE_EMU_DILATION",
+              setting.dilation.empty() ? engine.dilation : setting.dilation);
   options.set("SEALANE_EMU_COMPUTE_CAPABILITY", "12.0");
   options.set("SEALANE_EMU_MEMORY", "2G");
   auto environment = environment_for(options);
@@ -99,7 +100,7 @@ Status check_flags(const Flags& flags) {
   if (!flags.traces.empty() && !std::filesystem::is_directory(flags.traces)) {
     return usage_error(fmt::format("--traces: {} is not a directory", flags.traces));
   }
-  return flags.json.empty() ? Status{} : report::check_writable(flags.json);
+  return report::check_writable(flags.json);
 }
 
 // Every engine once, written down, then the rounds.
@@ -148,12 +149,8 @@ Status bench_engines(const Flags& flags) {
                                       {}, &run_under};
   const auto report = measure(flags, *engines, *policies, setting);
   if (!report) return report.error();
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", bench::engine_tables(*report)); !status)
-      return status;
-  }
-  if (flags.json.empty()) return {};
-  return report::write_json(flags.json, bench::engine_json(*report));
+  return report::write_results(bench::engine_tables(*report), flags.json,
+                               bench::engine_json(*report));
 }
 
 }  // namespace
@@ -162,30 +159,21 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   auto* command =
       bench.add_subcommand("engines", "PyTorch's engines on the emulated GPU, policy by policy");
-  command->add_option("--engines", flags->engines, "Which, comma-separated [all]")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command->add_option("--policies", flags->policies, "Which, comma-separated [all]")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command->add_option("--platform", flags->platform, "The modelled machine [h100-tdx]")
-      ->type_name("P");
-  command
-      ->add_option("--dilation", flags->dilation,
-                   "A modelled second takes K real ones [40 / cores]")
-      ->type_name("K")
+  add_value(*command, "--engines", flags->engines, "NAME,...", "Which, comma-separated [all]")
+      ->delimiter(',');
+  add_value(*command, "--policies", flags->policies, "NAME,...", "Which, comma-separated [all]")
+      ->delimiter(',');
+  add_value(*command, "--platform", flags->platform, "P", "The modelled machine [h100-tdx]");
+  add_value(*command, "--dilation", flags->dilation, "K",
+            "A modelled second takes K real ones [120]")
       ->check(whole_number(1, 10000));
   auto* rounds =
-      command->add_option("--rounds", flags->rounds, "Of all engines under all policies [3]")
-          ->type_name("N")
+      add_value(*command, "--rounds", flags->rounds, "N", "Of all engines under all policies [3]")
           ->check(whole_number(1, 1000));
   command->add_flag("--quick", flags->quick, "One round instead of three")->excludes(rounds);
-  command
-      ->add_option("--python", flags->python,
-                   "The interpreter that has the engines [of `make engines`]")
-      ->type_name("FILE");
-  command->add_option("--traces", flags->traces, "Keep what was recorded in this directory")
-      ->type_name("DIR");
+  add_value(*command, "--python", flags->python, "FILE",
+            "The interpreter that has the engines [of `make engines`]");
+  add_value(*command, "--traces", flags->traces, "DIR", "Keep what was recorded in this directory");
   add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
   command->footer(
       "Engines: transformers (weights offloaded by Accelerate), transformers-kv (its\n"
@@ -195,8 +183,7 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
       "  sealane bench engines --engines transformers --policies off,stock,sealane\n"
       "\n"
       "Times are device time on the emulated GPU; docs/engines.md has the details.");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return bench_engines(*flags); }; });
+  run_with(*command, invocation, flags, &bench_engines);
 }
 
 }  // namespace sealane::cli

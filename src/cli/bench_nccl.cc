@@ -27,6 +27,7 @@
 #include "nccl/conformance.h"
 #include "nccl/hosts.h"
 #include "nccl/player.h"
+#include "nccl/tree.h"
 #include "report/output.h"
 #include "report/table.h"
 
@@ -57,6 +58,7 @@ struct Flags {
   uint64_t messages = 1000;
   bool hosts = false;
   double gbit_per_s = 10;
+  uint32_t delay_us = 0;
   std::string json;
 };
 
@@ -105,13 +107,9 @@ std::vector<Variant> default_variants() {
 
 // ---- What a rank does; numbers 0: seconds per operation, 1: wrong values ----
 
-Status play_all_reduce(Player& player, const Flags& flags, size_t bytes) {
-  Seat& seat = player.seat();
-  const int next = (seat.rank() + 1) % seat.ranks();
-  const int previous = (seat.rank() + seat.ranks() - 1) % seat.ranks();
-  auto ring = player.connect_ring(next, previous);
-  if (!ring) return ring.error();
-  nccl::Ring moving(player, *ring, kSliceBytes);
+// `moving` is a ring or a tree.
+template <typename Moving>
+Status measure_all_reduces(Moving& moving, Seat& seat, const Flags& flags, size_t bytes) {
   std::vector<float> values(bytes / sizeof(float));
   uint64_t wrong = 0;
   Instant begun;
@@ -129,10 +127,32 @@ Status play_all_reduce(Player& player, const Flags& flags, size_t bytes) {
   const std::chrono::duration<double> took = SteadyClock().now() - begun;
   seat.put_number(0, took.count() / flags.iterations);
   seat.put_number(1, static_cast<double>(wrong));
+  // Who closes earlier may close what another has not received yet.
   seat.reach(0);
-  const Status status = seat.await(next, 0, nccl::patience());
-  player.close_send(ring->send);
-  player.close_receive(ring->receive);
+  for (int rank = 0; rank < seat.ranks(); ++rank) {
+    if (Status status = seat.await(rank, 0, nccl::patience()); !status) return status;
+  }
+  return {};
+}
+
+Status play_ring(Player& player, const Flags& flags, size_t bytes) {
+  Seat& seat = player.seat();
+  const int next = (seat.rank() + 1) % seat.ranks();
+  const int previous = (seat.rank() + seat.ranks() - 1) % seat.ranks();
+  auto connections = player.connect_ring(next, previous);
+  if (!connections) return connections.error();
+  nccl::Ring ring(player, *connections, kSliceBytes);
+  const Status status = measure_all_reduces(ring, seat, flags, bytes);
+  player.close_send(connections->send);
+  player.close_receive(connections->receive);
+  return status;
+}
+
+Status play_tree(Player& player, const Flags& flags, size_t bytes) {
+  auto tree = nccl::Tree::connect(player, kSliceBytes);
+  if (!tree) return tree.error();
+  const Status status = measure_all_reduces(*tree, player.seat(), flags, bytes);
+  tree->close();
   return status;
 }
 
@@ -188,8 +208,9 @@ Result<std::pair<double, uint64_t>> play_round(const Flags& flags, const Variant
         if (!plugin) return plugin.error();
         auto player = Player::start(**plugin, seat);
         if (!player) return player.error();
-        return flags.pattern == "latency" ? play_ping_pong(**player, flags, bytes)
-                                          : play_all_reduce(**player, flags, bytes);
+        if (flags.pattern == "latency") return play_ping_pong(**player, flags, bytes);
+        if (flags.pattern == "tree") return play_tree(**player, flags, bytes);
+        return play_ring(**player, flags, bytes);
       });
   double seconds = 0;
   double wrong = 0;
@@ -262,14 +283,20 @@ std::string in_plain_words(const std::vector<Variant>& variants, const std::vect
   return text;
 }
 
+std::string place_of_ranks(const Flags& flags) {
+  if (!flags.hosts) return "on one host";
+  return fmt::format("in network namespaces of {} Gbit/s{}", flags.gbit_per_s,
+                     flags.delay_us == 0 ? "" : fmt::format(", {} us apart", flags.delay_us));
+}
+
 std::string headline(const Flags& flags) {
+  const std::string what = flags.pattern == "latency"
+                               ? "one message there and back, halved,"
+                               : fmt::format("{} all-reduce in slices of 1 MiB",
+                                             flags.pattern == "tree" ? "tree" : "ring");
   return fmt::format(
-      "MEASURED on this machine: {}\nas NCCL's proxy drives it, {} ranks {}; GB/s\n\n",
-      flags.pattern == "latency" ? "one message there and back, halved,"
-                                 : "ring all-reduce in slices of 1 MiB",
-      flags.ranks,
-      flags.hosts ? fmt::format("in network namespaces of {} Gbit/s", flags.gbit_per_s)
-                  : "on one host");
+      "MEASURED on this machine: {}\nas NCCL's proxy drives it, {} ranks {}; GB/s\n\n", what,
+      flags.ranks, place_of_ranks(flags));
 }
 
 constexpr const char* kFoot =
@@ -313,22 +340,13 @@ Status measure(const Flags& flags, const std::vector<Variant>& variants, uint64_
     }
     words = in_plain_words(variants, *cells, std::to_string(bytes));
   }
-  if (flags.json != "-") {
-    const std::string text =
-        headline(flags) + table.text() + fmt::format(kFoot, flags.rounds) + words;
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  if (!flags.json.empty()) {
-    const nlohmann::json all = {{"kind", "bench-nccl"},
-                                {"pattern", flags.pattern},
-                                {"ranks", flags.ranks},
-                                {"iterations", flags.iterations},
-                                {"rounds", flags.rounds},
-                                {"hosts", flags.hosts},
-                                {"rows", rows}};
-
-    if (Status status = report::write_json(flags.json, all); !status) return status;
-  }
+  const nlohmann::json all = {{"kind", "bench-nccl"},       {"pattern", flags.pattern},
+                              {"ranks", flags.ranks},       {"iterations", flags.iterations},
+                              {"rounds", flags.rounds},     {"hosts", flags.hosts},
+                              {"delay_us", flags.delay_us}, {"rows", rows}};
+  const std::string text =
+      headline(flags) + table.text() + fmt::format(kFoot, flags.rounds) + words;
+  if (Status status = report::write_results(text, flags.json, all); !status) return status;
   if (wrong != 0) return internal_error("results were wrong");
   return {};
 }
@@ -363,24 +381,14 @@ Status check(const Flags& flags, const std::vector<Variant>& variants,
                       {"figures", finding.figures}});
     }
   }
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  if (!flags.json.empty()) {
-    const nlohmann::json result = {{"kind", "nccl-conformance"}, {"rows", rows}};
-    if (Status status = report::write_json(flags.json, result); !status) return status;
-  }
+  const nlohmann::json result = {{"kind", "nccl-conformance"}, {"rows", rows}};
+  if (Status status = report::write_results(text, flags.json, result); !status) return status;
   return all ? Status() : Status(internal_error("a plugin does not do what NCCL relies on"));
 }
 
 Status skip(const Flags& flags, const std::string& why) {
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", wrapped("skipped: " + why, 0)); !status) {
-      return status;
-    }
-  }
-  if (flags.json.empty()) return {};
-  return report::write_json(flags.json, {{"kind", "bench-nccl"}, {"skipped", why}});
+  return report::write_results(wrapped("skipped: " + why, 0), flags.json,
+                               {{"kind", "bench-nccl"}, {"skipped", why}});
 }
 
 Status run(const Flags& flags) {
@@ -400,8 +408,8 @@ Status run(const Flags& flags) {
     return usage_error(
         fmt::format("--abi: from {} to {}", PluginTable::kOldest, PluginTable::kNewest));
   }
-  if (flags.pattern != "allreduce" && flags.pattern != "latency") {
-    return usage_error("--pattern: there are allreduce and latency");
+  if (flags.pattern != "allreduce" && flags.pattern != "tree" && flags.pattern != "latency") {
+    return usage_error("--pattern: there are allreduce (a ring), tree and latency");
   }
   if (flags.pattern == "latency" && flags.ranks != 2) {
     return usage_error("--pattern latency is between two ranks");
@@ -411,12 +419,11 @@ Status run(const Flags& flags) {
   if (variants.empty()) variants = default_variants();
   if (variants.empty())
     return usage_error("no plugin found beside this program: use --plugin PATH");
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json); !status) return status;
+  if (flags.delay_us > 0 && !flags.hosts) return usage_error("--delay-us is for --hosts");
   if (flags.hosts && flags.check) return usage_error("--hosts is for measuring, not for --check");
   if (flags.hosts) {
-    if (const Status possible = nccl::Hosts::possible(); !possible) {
+    if (const Status possible = nccl::Hosts::possible(flags.delay_us > 0); !possible) {
       return skip(flags, possible.error().message);
     }
   }
@@ -427,7 +434,7 @@ Status run(const Flags& flags) {
   Setting setting;
   setting.environment = {"SEALANE_KEY_FILE=" + key};
   if (flags.hosts) {
-    auto hosts = nccl::Hosts::make(flags.ranks, flags.gbit_per_s);
+    auto hosts = nccl::Hosts::make(flags.ranks, {flags.gbit_per_s, flags.delay_us});
     if (!hosts) return hosts.error();
     setting.hosts.emplace(std::move(*hosts));
     setting.environment.push_back(std::string("NCCL_SOCKET_IFNAME=") + nccl::Hosts::kInterface);
@@ -444,33 +451,35 @@ Status run(const Flags& flags) {
 void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
   auto* command = bench.add_subcommand("nccl", "NCCL network plugins, driven as NCCL drives them");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--plugin", flags->plugins, "libnccl-net-*.so to load; may be repeated")
-      ->type_name("PATH");
+  add_value(*command, "--plugin", flags->plugins, "PATH",
+            "libnccl-net-*.so to load; may be repeated");
   command->add_flag("--check", flags->check, "Check what NCCL relies on instead of measuring");
-  command->add_option("--messages", flags->messages, "With --check: of its longer checks [1000]")
-      ->type_name("N");
-  command->add_option("--abi", flags->abi, "Version of NCCL's interface, 8 to 12 (newest there is)")
-      ->type_name("N");
-  command->add_option("--pattern", flags->pattern, "allreduce or latency")->type_name("NAME");
+  add_value(*command, "--messages", flags->messages, "N",
+            "With --check: of its longer checks [1000]");
+  add_value(*command, "--abi", flags->abi, "N",
+            "Version of NCCL's interface, 8 to 12 (newest there is)");
+  add_value(*command, "--pattern", flags->pattern, "NAME", "allreduce (a ring), tree or latency");
   command->add_flag("--hosts", flags->hosts,
                     "A network namespace per rank instead of loopback; needs root");
-  command
-      ->add_option("--gbit-per-s", flags->gbit_per_s, "What a host of --hosts sends at most [10]")
-      ->type_name("N")
+  add_value(*command, "--gbit-per-s", flags->gbit_per_s, "N",
+            "What a host of --hosts sends at most [10]")
       ->check(real_number(0.01, 1'000));
-  command->add_option("--ranks", flags->ranks, "Processes to start")->type_name("N");
-  command->add_option("-b", flags->min_bytes, "Smallest size")->type_name("BYTES");
-  command->add_option("-e", flags->max_bytes, "Largest size")->type_name("BYTES");
-  command->add_option("-f", flags->factor, "Factor from one size to the next")->type_name("N");
-  command->add_option("-n", flags->iterations, "Operations per round")->type_name("N");
-  command->add_option("-w", flags->warmup, "Operations before")->type_name("N");
-  command->add_option("--rounds", flags->rounds, "Rounds of each plugin, in turn")->type_name("N");
+  add_value(*command, "--delay-us", flags->delay_us, "N",
+            "How long what a host of --hosts sends is under way [0]")
+      ->check(CLI::Range(0, 1'000'000));
+  add_value(*command, "--ranks", flags->ranks, "N", "Processes to start");
+  add_value(*command, "-b", flags->min_bytes, "BYTES", "Smallest size");
+  add_value(*command, "-e", flags->max_bytes, "BYTES", "Largest size");
+  add_value(*command, "-f", flags->factor, "N", "Factor from one size to the next");
+  add_value(*command, "-n", flags->iterations, "N", "Operations per round");
+  add_value(*command, "-w", flags->warmup, "N", "Operations before");
+  add_value(*command, "--rounds", flags->rounds, "N", "Rounds of each plugin, in turn");
   add_output(*command, "--json", flags->json, "Also write JSON; - is stdout, alone");
   command->footer(
       "Without --plugin: ours, its twin that seals nothing, and one with TLS in the\n"
       "shape of NCCL's own encrypted sockets, as far as they are built. Ranks are\n"
       "processes of this machine; interfaces as NCCL_SOCKET_IFNAME says (lo).");
-  command->callback([flags, &invocation] { invocation.job = [flags] { return run(*flags); }; });
+  run_with(*command, invocation, flags, &run);
 }
 
 }  // namespace sealane::cli

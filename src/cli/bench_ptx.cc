@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `sealane bench ptx`: how many instructions of how many lanes the emulated GPU's executor runs in
-// a second, for a loop of full warps and for a tiled matrix product, by number of workers.
+// a second, for a loop of full warps, a tiled matrix product and a copy, by number of workers.
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,8 @@
 namespace sealane::cli {
 namespace {
 
-constexpr uint32_t kSide = 256;  // of the matrices
+constexpr uint32_t kSide = 256;                   // of the matrices
+constexpr uint64_t kCopied = uint64_t{64} << 20;  // bytes: more than caches hold
 constexpr uint64_t kAddress = 0x10000;
 
 struct Flags {
@@ -37,7 +38,7 @@ struct Flags {
 // One allocation that everything is in.
 class OneBlock : public ptx::Device {
  public:
-  OneBlock() : memory_(3 * 4 * kSide * kSide) {}
+  OneBlock() : memory_(2 * kCopied) {}
   ptx::Window find(uint64_t) override { return {kAddress, memory_.size(), memory_.data()}; }
   uint64_t allocate(uint64_t) override { return 0; }
   bool release(uint64_t) override { return false; }
@@ -53,6 +54,7 @@ struct Measured {
   std::string what;
   unsigned workers = 0;
   double lane_instructions_per_s = 0;
+  double bytes_per_s = 0;  // of global memory, read and written
 };
 
 struct Work {
@@ -81,6 +83,7 @@ Result<Measured> measure(const std::shared_ptr<const ptx::Module>& module, const
   OneBlock device;
   ptx::Executor executor(workers);
   uint64_t lanes = 0;
+  uint64_t bytes = 0;
   const Clock::time_point began = Clock::now();
   double elapsed = 0;
   while (elapsed < seconds) {
@@ -95,9 +98,11 @@ Result<Measured> measure(const std::shared_ptr<const ptx::Module>& module, const
     executor.run(grid);
     if (grid.failed()) return internal_error(grid.message);
     lanes += grid.counts.lane_instructions;
+    bytes += grid.counts.global_bytes;
     elapsed = std::chrono::duration<double>(Clock::now() - began).count();
   }
-  return Measured{work.what, workers, static_cast<double>(lanes) / elapsed};
+  return Measured{work.what, workers, static_cast<double>(lanes) / elapsed,
+                  static_cast<double>(bytes) / elapsed};
 }
 
 std::vector<Work> all_work() {
@@ -107,41 +112,52 @@ std::vector<Work> all_work() {
                                           kSide};
   return {{"fma_loop", "FMA loop, full warps", {{16, 1, 1}, {256, 1, 1}, 0}, {kAddress, 200}, {}},
           {"matrix_product", "matrix product, 16x16 tiles", tiles, matrices, {}},
-          {"matrix_product", "the same, --check memory,races", tiles, matrices, {true, true}}};
+          {"matrix_product", "the same, --check memory,races", tiles, matrices, {true, true}},
+          {"copy_vectors",
+           "copy, 16 bytes a thread",
+           {{64, 1, 1}, {512, 1, 1}, 0},
+           {kAddress, kAddress + kCopied, kCopied / 16},
+           {}}};
 }
 
 Status bench_ptx(const Flags& flags) {
   if (!(flags.seconds > 0 && flags.seconds <= 3600)) {
     return usage_error("--seconds: more than 0 and at most 3600");
   }
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json); !status) return status;
   const auto module = ptx::parse_module(bench::kBenchPtx);
   if (!module) return module.error();
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<unsigned> counts = {1};
   if (cores > 1) counts.push_back(cores);
-  const auto steps = static_cast<double>(3 * counts.size());
-  report::Table table({{"device code", report::Align::left}, {"workers"}, {"lane instructions/s"}});
+  const std::vector<Work> all = all_work();
+  const auto steps = static_cast<double>(all.size() * counts.size());
+  report::Table table({{"device code", report::Align::left},
+                       {"workers"},
+                       {"instructions/s"},
+                       {"growth"},
+                       {"memory GB/s"}});
   nlohmann::json json = {{"benchmark", "ptx"}, {"lanes", ptx::lanes().name}};
-  for (const Work& work : all_work()) {
+  for (const Work& work : all) {
+    double alone = 0;
     for (const unsigned workers : counts) {
       const auto result = measure(*module, work, workers, flags.seconds / steps);
       if (!result) return result.error();
+      if (workers == 1) alone = result->lane_instructions_per_s;
       table.add_row({result->what, std::to_string(workers),
-                     fmt::format("{:.2f}e9", result->lane_instructions_per_s / 1e9)});
+                     fmt::format("{:.2f}e9", result->lane_instructions_per_s / 1e9),
+                     fmt::format("{:.2f}x", result->lane_instructions_per_s / alone),
+                     fmt::format("{:.1f}", result->bytes_per_s / 1e9)});
       json["results"].push_back({{"what", result->what},
                                  {"workers", workers},
-                                 {"lane_instructions_per_s", result->lane_instructions_per_s}});
+                                 {"lane_instructions_per_s", result->lane_instructions_per_s},
+                                 {"memory_bytes_per_s", result->bytes_per_s}});
     }
   }
-  if (flags.json != "-") {
-    const std::string text =
-        fmt::format("MEASURED: device code on this machine's CPU ({} lanes)\n", ptx::lanes().name);
-    if (Status status = report::write_file("-", text + table.text()); !status) return status;
-  }
-  return flags.json.empty() ? Status{} : report::write_json(flags.json, json);
+  const std::string head =
+      fmt::format("MEASURED: device code on this CPU ({} lanes), each lane's instructions\n",
+                  ptx::lanes().name);
+  return report::write_results(head + table.text(), flags.json, json);
 }
 
 }  // namespace
@@ -150,10 +166,9 @@ void add_bench_ptx(CLI::App& bench, Invocation& invocation) {
   auto* command = bench.add_subcommand(
       "ptx", "How fast the emulated GPU runs device code, by number of workers");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--seconds", flags->seconds, "Time to measure [8]")->type_name("S");
+  add_value(*command, "--seconds", flags->seconds, "S", "Time to measure [8]");
   add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return bench_ptx(*flags); }; });
+  run_with(*command, invocation, flags, &bench_ptx);
 }
 
 }  // namespace sealane::cli

@@ -150,9 +150,7 @@ Result<std::vector<bench::TrialResult>> measure(const Plan& plan) {
 Status bench_seal(const Flags& flags) {
   const auto plan = make_plan(flags);
   if (!plan) return plan.error();
-  if (!flags.json.empty()) {
-    if (Status status = report::check_writable(flags.json); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json); !status) return status;
   auto results = measure(*plan);
   if (!results) return results.error();
 
@@ -166,11 +164,7 @@ Status bench_seal(const Flags& flags) {
   for (const Engine* engine : plan->engines) {
     report.versions.emplace_back(engine->name(), engine->version());
   }
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", bench::seal_table(report)); !status) return status;
-  }
-  if (flags.json.empty()) return {};
-  return report::write_json(flags.json, bench::seal_json(report));
+  return report::write_results(bench::seal_table(report), flags.json, bench::seal_json(report));
 }
 
 }  // namespace
@@ -179,20 +173,15 @@ void add_bench_seal(CLI::App& bench, Invocation& invocation) {
   auto* command = bench.add_subcommand(
       "seal", "How fast records are sealed and opened, next to memcpy and OpenSSL");
   auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("--engine", flags->engines,
-                   "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  command
-      ->add_option("--record-bytes", flags->record_bytes,
-                   "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]")
-      ->allow_extra_args(false)
-      ->type_name("N[K|M|G]");
-  command->add_option("--where", flags->where, "Only records in the cache or in memory [both]")
-      ->type_name("l2|dram");
-  auto* seconds =
-      command->add_option("--seconds", flags->seconds, "Time to measure [20]")->type_name("S");
+  add_value(*command, "--engine", flags->engines, "NAME",
+            "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable")
+      ->allow_extra_args(false);
+  add_value(*command, "--record-bytes", flags->record_bytes, "N[K|M|G]",
+            "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]")
+      ->allow_extra_args(false);
+  add_value(*command, "--where", flags->where, "l2|dram",
+            "Only records in the cache or in memory [both]");
+  auto* seconds = add_value(*command, "--seconds", flags->seconds, "S", "Time to measure [20]");
   command->add_flag("--quick", flags->quick, "A first impression in 5 seconds")->excludes(seconds);
   add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
   command->footer(
@@ -200,8 +189,7 @@ void add_bench_seal(CLI::App& bench, Invocation& invocation) {
       "  sealane bench seal --quick\n"
       "  sealane bench seal --record-bytes 64K --where dram --seconds 60\n"
       "  sealane bench seal --json seal.json");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return bench_seal(*flags); }; });
+  run_with(*command, invocation, flags, &bench_seal);
 }
 
 }  // namespace sealane::cli

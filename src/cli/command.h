@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "base/result.h"
 
@@ -21,6 +23,21 @@ struct Invocation {
   // A usage error exits with 2, any other error with 1; its message becomes one line on stderr.
   std::function<Status()> job;
 };
+
+// An option with a value, called `takes` in the help.
+template <typename Value>
+CLI::Option* add_value(CLI::App& command, const std::string& flag, Value& to,
+                       const std::string& takes, const std::string& help) {
+  return command.add_option(flag, to, help)->type_name(takes);
+}
+
+// `job` runs with the flags as they were given.
+template <typename Flags, typename Job>
+void run_with(CLI::App& command, Invocation& invocation, const std::shared_ptr<Flags>& flags,
+              Job* job) {
+  command.callback(
+      [flags, job, &invocation] { invocation.job = [flags, job] { return job(*flags); }; });
+}
 
 void add_doctor(CLI::App& root, Invocation& invocation);
 void add_bench(CLI::App& root, Invocation& invocation);

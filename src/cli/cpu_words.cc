@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "seal/cpu.h"
+#include "base/cpu.h"
 
 namespace sealane::cli {
 

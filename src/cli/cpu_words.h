@@ -3,7 +3,7 @@
 //
 // What this CPU lacks of the instructions that sealing is fast with, in words: `doctor` and
 // `bench seal` say it beside what they measured, because ratios of one CPU are not another's. What
-// SEALANE_CPU hides from the engines (seal/cpu.h) counts as missing. Pure.
+// SEALANE_CPU hides from the engines (base/cpu.h) counts as missing. Pure.
 #pragma once
 
 #include <string>

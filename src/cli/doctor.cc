@@ -312,9 +312,7 @@ Status show(const Checkup& checkup, const std::string& json_path, const nlohmann
                   " failed; follow the advice beside it and run this again");
 }
 
-Status check_output(const std::string& json_path) {
-  return json_path.empty() ? Status() : report::check_writable(json_path);
-}
+Status check_output(const std::string& json_path) { return report::check_writable(json_path); }
 
 Status run_doctor(const std::string& json_path) {
   if (Status status = check_output(json_path); !status) return status;

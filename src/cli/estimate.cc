@@ -293,7 +293,8 @@ Status estimate_training(EstimateFlags& flags) {
   const DdpNeeds needs{needed_seal_rate(*model, *platform, flags.ddp, kDdpGoal),
                        needed_seal_rate_range(*model, *platform, flags.ddp, kDdpGoal),
                        needed_workers(*model, *platform, flags.ddp, kDdpGoal),
-                       needed_workers_range(*model, *platform, flags.ddp, kDdpGoal)};
+                       needed_workers_range(*model, *platform, flags.ddp, kDdpGoal),
+                       needed_bucket(*model, *platform, flags.ddp, kDdpGoal)};
   std::vector<DdpScale> scaling;
   for (uint32_t count = 1; count <= 1024; count *= 2) {
     const uint32_t gpus = nccl ? count * flags.ddp.gpus_per_machine : count;
@@ -362,8 +363,7 @@ void add_estimate(CLI::App& root, Invocation& invocation) {
       "  sealane estimate --workload ddp --fabric nccl --machines 128 --why\n"
       "  sealane estimate runs/training    Nsight CSV: runs/training_cuda_*_trace.csv\n"
       "Everything here is SIMULATED; docs/estimate.md says from what.");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return estimate(*flags); }; });
+  run_with(*command, invocation, flags, &estimate);
 }
 
 }  // namespace sealane::cli

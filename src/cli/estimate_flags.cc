@@ -97,6 +97,11 @@ void declare_serving(Declare& declare, workload::ServingOptions& to, EstimateFla
       .option("step-copies", to.step_copies,
               "decode: small copies in of every step, and one out; 0: none [5]", "N")
       ->check(whole_number(0, 10'000));
+  declare
+      .option("steps-ahead", to.steps_ahead,
+              "decode: the engine works ahead of the tokens it has, or waits for each step [1]",
+              "0|1")
+      ->check(whole_number(0, 1));
   declare.count("prefix", to.prefix, "kv-restore: tokens brought back [4096]", 10'000'000);
   declare.number("read-gb-per-s", to.read_gb_per_s, "load: of the file; 0: it is in memory [0]", 0,
                  1'000, "GB/S");

@@ -297,6 +297,35 @@ std::string seal_rate_text(const Platform& platform, const estimate::DdpOptions&
       2);
 }
 
+std::string mebibytes(uint64_t bytes) {
+  return fmt::format("{:.4g}", static_cast<double>(bytes) / (1 << 20));
+}
+
+// What to buy, and what to set: in a sentence.
+std::string nccl_needs_text(const estimate::DdpOptions& options, const DdpNeeds& needs) {
+  if (!needs.bucket) {
+    return fmt::format(
+        "{}x of 'off' is out of reach with any number of cores and buckets of up to "
+        "1 GiB",
+        kDdpGoal);
+  }
+  const auto enough = [](uint32_t workers) {
+    return workers == 1 ? std::string("1 core per machine is enough")
+                        : fmt::format("{} cores per machine are enough", workers);
+  };
+  const std::string range = needed_range_text(needs.workers_range, 0);
+  if (needs.bucket->bytes == options.bucket_bytes) {
+    return fmt::format("{} for {}x of 'off'{}", enough(needs.bucket->workers), kDdpGoal, range);
+  }
+  const std::string asked = mebibytes(options.bucket_bytes);
+  const std::string best = mebibytes(needs.bucket->bytes);
+  return fmt::format(
+      "{} for {}x of 'off' with buckets of {} MiB (--bucket {}M --workers {}); with buckets of {} "
+      "MiB {}{}",
+      enough(needs.bucket->workers), kDdpGoal, best, best, needs.bucket->workers, asked,
+      needs.workers ? fmt::format("it takes {}", *needs.workers) : "no number of them is", range);
+}
+
 }  // namespace
 
 std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
@@ -327,13 +356,7 @@ std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
                                  options.gpus_per_machine, visible(platform.name));
   text += wrapped(visible(platform.description), 2) + "  ";
   text += seal_rate_text(platform, options);
-  text +=
-      needs.workers
-          ? fmt::format("  {} per machine {} enough for {}x of 'off'",
-                        *needs.workers == 1 ? "1 core" : fmt::format("{} cores", *needs.workers),
-                        *needs.workers == 1 ? "is" : "are", kDdpGoal)
-          : fmt::format("  {}x of 'off' is out of reach with any number of cores", kDdpGoal);
-  text += needed_range_text(needs.workers_range, 0) + "\n\n";
+  text += "  " + wrapped(nccl_needs_text(options, needs), 2) + "\n";
   text += ddp_table(rows);
   text += "Seconds of one GPU and iteration.\n\n";
   text += scale_table(options, rows, scaling);
@@ -368,6 +391,10 @@ json ddp_json(const EstimateSubject& subject, const Platform& platform,
   result["workers"] = options.workers;
   if (needs.seal_rate) result["needed_seal_gb_per_s"] = *needs.seal_rate;
   if (needs.workers) result["needed_workers"] = *needs.workers;
+  if (needs.bucket) {
+    result["least_workers"] = {{"workers", needs.bucket->workers},
+                               {"bucket_bytes", needs.bucket->bytes}};
+  }
   if (options.draws > 0) {
     result["needed_seal_gb_per_s_80"] = range_json(needs.seal_rate_range);
     result["needed_workers_80"] = range_json(needs.workers_range);

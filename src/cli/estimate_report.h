@@ -37,6 +37,7 @@ struct DdpNeeds {
   estimate::Interval seal_rate_range;
   std::optional<uint32_t> workers;
   estimate::Interval workers_range;
+  std::optional<estimate::NeededBucket> bucket;
 };
 std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
                      const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,

@@ -82,18 +82,16 @@ Status help(const CLI::App& root, const Flags& flags) {
 void add_help(CLI::App& root, Invocation& invocation) {
   auto* command = root.add_subcommand("help", "Help on a command, man pages, shell completions");
   auto flags = std::make_shared<Flags>();
-  command->add_option("topic", flags->topic, "The command, as in: sealane help bench seal")
-      ->type_name("COMMAND");
+  add_value(*command, "topic", flags->topic, "COMMAND",
+            "The command, as in: sealane help bench seal");
   command->add_flag("--man", flags->man, "Its man page instead, for `man -l -`");
-  command->add_option("--completion", flags->shell, "Completions for this shell, to be sourced")
-      ->type_name("bash|zsh|fish")
+  add_value(*command, "--completion", flags->shell, "bash|zsh|fish",
+            "Completions for this shell, to be sourced")
       ->check([](const std::string& shell) {
         return shell == "bash" || shell == "zsh" || shell == "fish" ? "" : "is bash, zsh or fish";
       });
-  command
-      ->add_option("--write", flags->directory,
-                   "Write all pages and completions below this directory, as packages do")
-      ->type_name("DIR");
+  add_value(*command, "--write", flags->directory, "DIR",
+            "Write all pages and completions below this directory, as packages do");
   command->footer(
       "Examples:\n"
       "  sealane help bench copy\n"

@@ -92,16 +92,12 @@ void add_keygen(CLI::App& root, Invocation& invocation) {
       ->required()
       ->type_name("FILE");
   auto* const certificates =
-      command
-          ->add_option("--certificates", flags->certificates,
-                       "Instead: a directory with an authority and certificates for so many ranks")
-          ->type_name("N")
+      add_value(*command, "--certificates", flags->certificates, "N",
+                "Instead: a directory with an authority and certificates for so many ranks")
           ->check(whole_number(1, 65536));
-  command->add_option("--group", flags->group, "Of these ranks [default]")
-      ->type_name("NAME")
+  add_value(*command, "--group", flags->group, "NAME", "Of these ranks [default]")
       ->needs(certificates);
-  command->add_option("--days", flags->days, "They are valid for [30]")
-      ->type_name("N")
+  add_value(*command, "--days", flags->days, "N", "They are valid for [30]")
       ->check(whole_number(1, 3650))
       ->needs(certificates);
   command->footer(
@@ -114,8 +110,7 @@ void add_keygen(CLI::App& root, Invocation& invocation) {
       "a rank: set SEALANE_CA_FILE=ca.pem, SEALANE_CERT_FILE=R.pem and\n"
       "SEALANE_CERT_KEY_FILE=R.key on rank R alone, and put ca.key away\n"
       "(docs/collectives.md).");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return make_key(*flags); }; });
+  run_with(*command, invocation, flags, &make_key);
 }
 
 }  // namespace sealane::cli

@@ -92,8 +92,37 @@ std::string synopsis(const CommandPath& command) {
   return text + "\n";
 }
 
-std::string as_it_is(const char* heading, const std::string& text) {
-  return std::string(".SH ") + heading + "\n.nf\n" + roff(text) + ".fi\n";
+// Lines as they are, from the second column on: what fits 80 columns of --help fits them here too.
+std::string as_it_is(const std::string& lines) {
+  return ".in 2n\n.nf\n" + roff(lines) + ".fi\n.in\n";
+}
+
+// Sentences are filled, and begin a line where they did; what was set in stays as it is.
+std::string prose(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  std::string set_in;
+  bool ended = false;  // the line before, with its sentence
+  const auto flush = [&] {
+    if (!set_in.empty()) out += as_it_is(set_in);
+    set_in.clear();
+  };
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("  ")) {
+      set_in += line.substr(2) + '\n';
+      ended = false;
+      continue;
+    }
+    flush();
+    if (line.empty()) {
+      out += ".PP\n";
+    } else {
+      out += (ended ? ".br\n" : "") + roff(line) + "\n";
+    }
+    ended = line.ends_with('.');
+  }
+  flush();
+  return out;
 }
 
 // What stands below the options of --help: examples first, where there are some, as lines that are
@@ -104,17 +133,17 @@ std::string footer_of(const CLI::App& app) {
   std::string notes;
   bool among_examples = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line == "Examples:" && notes.empty()) {
+    if (line == "Examples:") {
       among_examples = true;
     } else if (among_examples && line.starts_with("  ")) {
-      examples += line + '\n';
+      examples += line.substr(2) + '\n';
     } else {
       among_examples = false;
       if (!notes.empty() || !line.empty()) notes += line + '\n';
     }
   }
-  return (examples.empty() ? "" : as_it_is("EXAMPLES", examples)) +
-         (notes.empty() ? "" : as_it_is("NOTES", notes));
+  return (examples.empty() ? "" : ".SH EXAMPLES\n" + as_it_is(examples)) +
+         (notes.empty() ? "" : ".SH NOTES\n" + prose(notes));
 }
 
 std::string commands_of(const CLI::App& app) {

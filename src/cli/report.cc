@@ -93,7 +93,7 @@ void add_report(CLI::App& root, Invocation& invocation) {
       "  sealane validate --json validate.json\n"
       "  sealane bench copy --json copy.json\n"
       "  sealane report vllm.json validate.json copy.json -o report.html");
-  command->callback([flags, &invocation] { invocation.job = [flags] { return report(*flags); }; });
+  run_with(*command, invocation, flags, &report);
 }
 
 }  // namespace sealane::cli

@@ -188,14 +188,9 @@ Result<sim::SimOutcome> run_watched(sim::SimOptions& options) {
 Status simulate_seeds(const Flags& flags, sim::SimOptions options) {
   const Result<sim::SimOutcome> outcome = run_watched(options);
   if (!outcome) return outcome.error();
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", describe(options, *outcome)); !status)
-      return status;
-  }
-  if (!flags.json.empty()) {
-    if (Status status = report::write_file(flags.json, sim::to_json(*outcome) + "\n"); !status)
-      return status;
-  }
+  const Status status =
+      report::write_both(describe(options, *outcome), flags.json, sim::to_json(*outcome) + "\n");
+  if (!status) return status;
   if (outcome->violations.empty()) return {};
   return internal_error(fmt::format("{} violated; replay: {}", outcome->violations.front().rule,
                                     outcome->violations.front().replay));
@@ -246,27 +241,20 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       "Recorded programs (sealane record) instead of made ones: seed 0 is as it was recorded, all "
       "others are disturbed");
   traces->type_name("TRACE");
-  auto* seed = command->add_option("--seed", flags->seed, "Only this seed")->type_name("N");
-  command->add_option("--seeds", flags->seeds, "From the first to the last, included [0..100]")
-      ->type_name("A..B")
+  auto* seed = add_value(*command, "--seed", flags->seed, "N", "Only this seed");
+  add_value(*command, "--seeds", flags->seeds, "A..B",
+            "From the first to the last, included [0..100]")
       ->excludes(seed);
-  command->add_option("--ops", flags->ops, "Operations of each seed's program [2000]")
-      ->type_name("N");
-  command->add_option("--mode", flags->mode, "What the programs are like [swarm]")
-      ->type_name("swarm|serve|adversarial");
-  command
-      ->add_option("--policy", flags->policy,
-                   "off, stock, parallel, pipellm, sealane, speculate [speculate]")
-      ->type_name("P");
-  command
-      ->add_option("--platform", flags->platform,
-                   "Name or file of a platform [h100-nvl-tdx; tables: every one]")
-      ->type_name("P");
-  command
-      ->add_option("--break", flags->broken,
-                   "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
-                   "iv-once and others; a wrong name lists all. The simulator must notice")
-      ->type_name("RULE");
+  add_value(*command, "--ops", flags->ops, "N", "Operations of each seed's program [2000]");
+  add_value(*command, "--mode", flags->mode, "swarm|serve|adversarial",
+            "What the programs are like [swarm]");
+  add_value(*command, "--policy", flags->policy, "P",
+            "off, stock, parallel, pipellm, sealane, speculate [speculate]");
+  add_value(*command, "--platform", flags->platform, "P",
+            "Name or file of a platform [h100-nvl-tdx; tables: every one]");
+  add_value(*command, "--break", flags->broken, "RULE",
+            "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
+            "iv-once and others; a wrong name lists all. The simulator must notice");
   command->add_flag("--alone", flags->alone,
                     "Do not run each program under stock too, for comparison: a third of the time");
   auto* hits = command->add_flag("--hits", flags->hits,
@@ -293,8 +281,7 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       "  sealane sim --steps --platform h100-tdx\n"
       "  sealane sim --hits program.trace\n"
       "  sealane sim --seed 17 --ops 500 --policy pipellm --json -");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return simulate(*flags); }; });
+  run_with(*command, invocation, flags, &simulate);
 }
 
 }  // namespace sealane::cli

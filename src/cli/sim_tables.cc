@@ -61,8 +61,9 @@ constexpr std::string_view kHitsTitle =
 constexpr std::string_view kStepsTitle =
     "SIMULATED on {}: ms for twenty periods after two. Each column adds one step: CC as shipped, "
     "a faster engine, callers that do not block, all workers seal, sealing ahead; sealane: what "
-    "the runtime does, which seals ahead where that pays; off is without CC. lockstep: the host "
-    "waits for each kernel, else it runs ahead.";
+    "the runtime does, which seals ahead where that pays; off is without CC. Pages of pinned "
+    "memory can be guarded (--enable default,pinned). lockstep: the host waits for each kernel, "
+    "else it runs ahead.";
 
 std::string headed(std::string_view title, const std::string& platform, const std::string& table) {
   return wrapped(fmt::format(fmt::runtime(title), platform), 0) + "\n" + table;
@@ -74,9 +75,7 @@ std::string separator(const std::string& before) { return before.empty() ? "" : 
 
 Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
                       const std::string& json) {
-  if (!json.empty()) {
-    if (Status status = report::check_writable(json); !status) return status;
-  }
+  if (Status status = report::check_writable(json); !status) return status;
   std::string text;
   std::string all;  // of JSON, by platform
   for (const std::string& name : platforms) {
@@ -93,10 +92,7 @@ Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
       all += separator(all) + sim::to_json(name, std::span<const sim::StepRow>(rows));
     }
   }
-  if (json != "-") {
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  return json.empty() ? Status{} : report::write_file(json, "[" + all + "]\n");
+  return report::write_both(text, json, "[" + all + "]\n");
 }
 
 }  // namespace sealane::cli

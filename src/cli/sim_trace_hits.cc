@@ -109,17 +109,13 @@ Status show_trace_hits(const std::vector<std::string>& traces, const std::string
     rows.push_back(
         {std::filesystem::path(path).stem().string(), sim::measure_hits(*program, *machine)});
   }
-  if (json != "-") {
-    const std::string text = wrapped(fmt::format(fmt::runtime(kTitle), platform), 0) + "\n" +
-                             pipeline_table(rows) + "\n" + wrapped(std::string(kAlone), 0) + "\n" +
-                             predictors_table(rows);
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  if (json.empty()) return {};
+  const std::string text = wrapped(fmt::format(fmt::runtime(kTitle), platform), 0) + "\n" +
+                           pipeline_table(rows) + "\n" + wrapped(std::string(kAlone), 0) + "\n" +
+                           predictors_table(rows);
   nlohmann::json all = {
       {"simulated", true}, {"platform", platform}, {"traces", nlohmann::json::array()}};
   for (const Named& row : rows) all["traces"].push_back(to_json(row));
-  return report::write_json(json, all);
+  return report::write_results(text, json, all);
 }
 
 }  // namespace sealane::cli

@@ -350,9 +350,7 @@ Status check_flags(TrialFlags& flags) {
     return usage_error("--truth: every run would write it; use `sealane run`");
   }
   if (Status status = check(flags.options); !status) return status;
-  if (!flags.json_path.empty()) {
-    if (Status status = report::check_writable(flags.json_path); !status) return status;
-  }
+  if (Status status = report::check_writable(flags.json_path); !status) return status;
   const auto program = find_program(flags.command[0]);
   return program ? Status() : program.error();
 }
@@ -385,27 +383,21 @@ void add_trial(CLI::App& root, Invocation& invocation) {
   auto flags = std::make_shared<TrialFlags>();
   CLI::App* command =
       root.add_subcommand("trial", "Try a CUDA program under Sealane, part by part");
-  command->add_option("-o,--output", flags->directory, "Where all of it goes [sealane-trial]")
-      ->type_name("DIR")
+  add_value(*command, "-o,--output", flags->directory, "DIR",
+            "Where all of it goes [sealane-trial]")
       ->check(&check_output_name);
   add_output(*command, "--json", flags->json_path, "Also write the findings as JSON; - is stdout");
   command->add_flag("--resume", flags->resume, "Go on with the trial in that directory");
-  command->add_option("--rounds", flags->rounds, "How often each part is timed [3]")
-      ->type_name("N")
+  add_value(*command, "--rounds", flags->rounds, "N", "How often each part is timed [3]")
       ->check(whole_number(1, 1000));
-  command
-      ->add_option("--limit", flags->limit_s,
-                   "Seconds after which a run counts as hung [an hour; then by what it took alone]")
-      ->type_name("SECONDS")
+  add_value(*command, "--limit", flags->limit_s, "SECONDS",
+            "Seconds after which a run counts as hung [an hour; then by what it took alone]")
       ->check(real_number(0.001, 1e6));
-  command
-      ->add_option("--mask", flags->masks,
-                   "What may differ in stdout, besides times, rates, dates and addresses")
-      ->type_name("REGEX")
+  add_value(*command, "--mask", flags->masks, "REGEX",
+            "What may differ in stdout, besides times, rates, dates and addresses")
       ->allow_extra_args(false);
   command->add_flag("--no-usual-masks", flags->no_usual_masks, "Only what --mask says may differ");
-  command->add_option("--compare", flags->files, "A file the program writes, compared too")
-      ->type_name("FILE")
+  add_value(*command, "--compare", flags->files, "FILE", "A file the program writes, compared too")
       ->allow_extra_args(false);
   command->add_flag("--ignore-stdout", flags->ignore_stdout, "Compare only files and exit codes");
   add_emulator_options(*command, flags->options);
@@ -419,8 +411,7 @@ void add_trial(CLI::App& root, Invocation& invocation) {
       "\n"
       "Exit status: 0 every part that can be used here works, 1 not so or nothing could\n"
       "be tried, 2 wrong usage. docs/trial.md.");
-  command->callback(
-      [flags, &invocation] { invocation.job = [flags] { return try_program(*flags); }; });
+  run_with(*command, invocation, flags, &try_program);
 }
 
 }  // namespace sealane::cli

@@ -110,16 +110,12 @@ Status validate_blind(const BlindFlags& flags) {
                       "measured") +
       signed_off(*blind, digests);
   if (Status status = report::write_file(verdict, text); !status) return status;
-  if (flags.json != "-") {
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  if (flags.json.empty()) return {};
   nlohmann::json json = validation_json(*validation);
   json["sender"] = blind->sender;
   json["sha256"] = {{"manifest", digests.manifest},
                     {"predictions", digests.predictions},
                     {"measured", digests.measured}};
-  return report::write_json(flags.json, json);
+  return report::write_results(text, flags.json, json);
 }
 
 }  // namespace sealane::cli

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <map>
 
 #include "base/random.h"
 #include "comm/group_fixture.h"
@@ -321,6 +322,39 @@ TEST(Join, TheAttestationCommandDecides) {
       EXPECT_NE(outcome(outcomes).find("attestation of rank"), std::string::npos);
     }
   }
+}
+
+// A quote takes a second, and a rank has many sessions. Ranks are threads here, so one process.
+TEST(Join, EvidenceIsProducedOnceForAProcessAndCheckedOnceForARank) {
+  GroupSetup setup;
+  setup.size = 3;
+  setup.timeout = std::chrono::seconds(30);
+  ThreadGroup first(setup);
+  const std::string script = first.key_file() + ".attest";
+  const std::string asked = first.key_file() + ".asked";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "echo $1 $SEALANE_ATTEST_RANK >>'"
+                        << asked
+                        << "'\n"
+                           "case $1 in\n"
+                           "  produce) echo evidence $SEALANE_ATTEST_BINDING ;;\n"
+                           "  check) read word binding; test \"$binding\" = "
+                           "\"$SEALANE_ATTEST_BINDING\" ;;\nesac\n";
+  chmod(script.c_str(), 0700);
+  const auto join = [&](ThreadGroup& group) {
+    return outcome(group.run([](Communicator&) { return Status(); },
+                             [&](JoinOptions& options) { options.attest_command = script; }));
+  };
+  EXPECT_EQ(join(first), "ok");
+  ThreadGroup second(setup);
+  EXPECT_EQ(join(second), "ok");
+  std::ifstream lines(asked);
+  std::map<std::string, int> times;
+  for (std::string line; std::getline(lines, line);) ++times[line.substr(0, 5)];
+  EXPECT_EQ(times["produ"], 1);
+  // Three ranks; two that are checked at once may both ask before one knows.
+  EXPECT_GE(times["check"], 3);
+  EXPECT_LE(times["check"], 6) << "none for the second group";
 }
 
 }  // namespace

@@ -11,18 +11,73 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/text.h"
 #include "base/time.h"
+#include "core/session/attested_key.h"
 #include "transport/socket.h"
 
 namespace sealane {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(60);
-constexpr size_t kEvidenceBytesMax = 1_MiB;
+constexpr size_t kEvidenceBytesMax = 1_MiB - 1_KiB;  // a frame has room for the signature, too
+
+AttestedKey new_key() {
+  SystemRandom kernel;
+  return AttestedKey::random(kernel);
+}
+
+// What this process has said of itself and believes of others, by one command.
+struct Known {
+  AttestedKey key = new_key();
+  std::mutex mutex;
+  std::vector<uint8_t> evidence;      // about the key; none until it was asked for
+  std::set<Sha256::Digest> accepted;  // of rank and evidence, with the key it speaks for
+};
+constexpr size_t kAcceptedMax = 4096;
+
+class Registry {
+ public:
+  std::shared_ptr<Known> of(const std::string& command) {
+    const std::lock_guard lock(mutex_);
+    auto& known = by_command_[command];
+    if (known == nullptr) known = std::make_shared<Known>();
+    return known;
+  }
+  bool alive() const { return mark_.alive(); }
+
+ private:
+  AttestedKey mark_ = new_key();  // not there in a child
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Known>> by_command_;
+};
+
+// Of this process: a child begins anew, for somebody may have held the locks when it was made.
+Registry& registry() {
+  static std::atomic<Registry*> current{nullptr};
+  Registry* found = current.load();
+  while (found == nullptr || !found->alive()) {
+    auto fresh = std::make_unique<Registry>();
+    if (current.compare_exchange_strong(found, fresh.get())) return *fresh.release();
+  }
+  return *found;
+}
+
+Sha256::Digest believed(uint32_t peer, const Presented& presented) {
+  Sha256 hash;
+  hash.add(Bytes(reinterpret_cast<const uint8_t*>(&peer), sizeof peer));
+  hash.add(presented.binding);
+  hash.add(presented.evidence);
+  return hash.digest();
+}
 
 std::string hex(Bytes bytes) {
   constexpr char digits[] = "0123456789abcdef";
@@ -102,19 +157,34 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
 }
 
 Result<std::vector<uint8_t>> AttestCommand::produce(Bytes binding) {
-  auto evidence = run("produce", binding, "", {});
-  if (!evidence) return evidence;
-  if (evidence->empty() || evidence->size() > kEvidenceBytesMax) {
-    return usage_error(concat("'", command_, " produce' should write 1 byte to 1 MiB of evidence, ",
-                              "not ", evidence->size(), " bytes"));
+  const auto known = registry().of(command_);
+  const std::lock_guard lock(known->mutex);  // the others wait for the one that asks
+  if (known->evidence.empty()) {
+    auto evidence = run("produce", known->key.binding(), "", {});
+    if (!evidence) return evidence;
+    if (evidence->empty() || evidence->size() > kEvidenceBytesMax) {
+      return usage_error(concat("'", command_, " produce' should write 1 byte to ",
+                                kEvidenceBytesMax, " bytes of evidence, not ", evidence->size()));
+    }
+    known->evidence = std::move(*evidence);
   }
-  return evidence;
+  return known->key.present(binding, known->evidence);
 }
 
 Status AttestCommand::check(uint32_t peer, Bytes binding, Bytes evidence) {
-  if (evidence.empty()) return peer_error("it sent no evidence");
-  auto accepted = run("check", binding, concat(peer), evidence);
+  const auto presented = read_presented(binding, evidence);
+  if (!presented) return presented.error();
+  const auto known = registry().of(command_);
+  const Sha256::Digest what = believed(peer, *presented);
+  {
+    const std::lock_guard lock(known->mutex);
+    if (known->accepted.contains(what)) return {};
+  }
+  auto accepted = run("check", presented->binding, concat(peer), presented->evidence);
   if (!accepted) return accepted.error();
+  const std::lock_guard lock(known->mutex);
+  if (known->accepted.size() >= kAcceptedMax) known->accepted.clear();
+  known->accepted.insert(what);
   return {};
 }
 

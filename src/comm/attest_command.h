@@ -4,6 +4,10 @@
 // Attestation by a program of the user's (SEALANE_ATTEST_CMD), run by the shell:
 //   CMD produce    evidence for SEALANE_ATTEST_BINDING (hex) to standard output
 //   CMD check      evidence of rank SEALANE_ATTEST_RANK on standard input; exit 0 accepts it
+//
+// Evidence is produced once for each process, about a key that signs in every session
+// (core/session/attested_key.h), and the same evidence of the same rank is checked once: an
+// AttestCommand is a door to what its process knows. Any thread.
 #pragma once
 
 #include <string>

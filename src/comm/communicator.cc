@@ -111,8 +111,11 @@ void Communicator::before_fork() { mutex_.lock(); }
 void Communicator::after_fork_in_parent() { mutex_.unlock(); }
 
 void Communicator::after_fork_in_child() {
-  // An operation that another thread was in the middle of cannot be taken apart safely.
+  // An operation that another thread was in the middle of cannot be taken apart safely. Nor can the
+  // callbacks: what they hold may need a lock (an interpreter's, say) that a thread had which is
+  // not here.
   static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
+  static auto* const callbacks = new std::vector<OnDone>;
   if (busy_) unfinished->push_back(std::move(runner_));
   runner_.reset();
   pair_keys_.clear();
@@ -121,7 +124,10 @@ void Communicator::after_fork_in_child() {
   new (&ended_) std::vector<std::thread>;
   idle_ = 0;
   new (&changed_) std::condition_variable;
-  for (Queued& queued : queue_) queued.promise.set_value(forked_error());
+  for (Queued& queued : queue_) {
+    callbacks->push_back(std::move(queued.on_done));
+    queued.promise.set_value(forked_error());
+  }
   queue_.clear();
   busy_ = false;
   ending_ = true;
@@ -279,10 +285,23 @@ void Communicator::abort() {
 std::optional<Error> Communicator::failure() {
   if (Status status = check_process(); !status) return status.error();
   const std::lock_guard lock(mutex_);
-  if (runner_ == nullptr || busy_ || failure_) return failure_;
-  static_cast<void>(runner_->listen());
-  leave_turn();
+  listen();
   return failure_;
+}
+
+bool Communicator::gone(uint32_t rank) {
+  if (!check_process() || rank >= options_.self.size) return true;
+  const std::lock_guard lock(mutex_);
+  listen();
+  return rank < gone_.size() && gone_[rank];
+}
+
+// To the other ranks, with the lock held, unless whoever runs an operation does that.
+void Communicator::listen() {
+  if (runner_ == nullptr || busy_) return;
+  if (!failure_) static_cast<void>(runner_->listen());
+  leave_turn();
+  gone_ = runner_->gone();
 }
 
 Result<PairKeys> Communicator::pair_keys(const std::vector<uint32_t>& ranks) const {

@@ -58,6 +58,10 @@ class Communicator final : private ForkSensitive {
   // Why the group has ended, if it has. Where nothing runs it listens to the other ranks, too.
   std::optional<Error> failure();
 
+  // Whether that rank has ended its part of the group. Where nothing runs it is listened to for
+  // that, else it is what was heard before. A rank that is not of the group is gone.
+  bool gone(uint32_t rank);
+
   // By what this rank and those can join another group, in which they have the numbers of their
   // places in `ranks`. Nobody else can pose as one of them there. A usage error in a child of
   // fork(), or unless this rank is one of them and all are different ones of the group.
@@ -87,6 +91,7 @@ class Communicator final : private ForkSensitive {
   Status execute(Operation operation);
   Status copy(Operation& operation);
   void work();
+  void listen();
   void ensure_worker();
   void retire_worker();
   void leave_turn();
@@ -104,6 +109,7 @@ class Communicator final : private ForkSensitive {
   bool ending_ = false;
   bool aborted_ = false;          // somebody asked for it
   std::optional<Error> failure_;  // of the runner's, for any thread
+  std::vector<bool> gone_;        // likewise, by rank
   size_t idle_ = 0;               // workers that wait for something to do
   std::vector<std::thread> workers_;
   std::vector<std::thread> ended_;  // past their last lock, to be joined

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "comm/endpoint.h"
@@ -77,6 +79,43 @@ TEST(Fork, AChildCanEndTheCommunicatorWhoseThreadIsNotThere) {
             }),
             0);
   EXPECT_TRUE((*comm)->start(sum_of(values)).get().ok());
+}
+
+// A thread that is not in the child has the lock that the end of a callback wants: as Python's
+// threads have the interpreter's, which what a callback holds of it needs to be let go.
+TEST(Fork, AChildDoesNotLetGoWhatCallbacksOfQueuedOperationsHold) {
+  ThreadGroup group({});
+  std::mutex interpreter;
+  std::atomic<bool> looked = false;
+  const auto wait_for_look = [&] {
+    while (!looked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto outcomes = group.run([&](Communicator& comm) -> Status {
+    if (comm.self().rank == 1) {
+      wait_for_look();
+      return sum_until_error(comm, 10, 2);
+    }
+    std::shared_ptr<int> held(new int(0), [&](const int* number) {
+      delete number;
+      const std::lock_guard lock(interpreter);
+    });
+    std::vector<float> first(10, 1), second(10, 1);
+    const auto running = comm.start(sum_of(first));  // waits for rank 1
+    const auto queued = comm.start(sum_of(second), [held](const Status&) {});
+    held.reset();
+    std::atomic<bool> taken = false;
+    std::thread owner([&] {
+      const std::lock_guard lock(interpreter);
+      taken = true;
+      wait_for_look();
+    });
+    while (!taken) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(in_child([&] { return queued.get().ok() ? 1 : 0; }), 0);
+    looked = true;
+    owner.join();
+    return running.get() ? queued.get() : running.get();
+  });
+  EXPECT_EQ(outcome(outcomes), "ok");
 }
 
 TEST(Fork, AChildDoesNotKeepADeadRankAlive) {

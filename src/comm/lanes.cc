@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "comm/call.h"
 #include "core/session/identity.h"
+#include "seal/stream_copy.h"
 
 namespace sealane {
 namespace {
@@ -128,8 +129,11 @@ class PlainLanes final : public Lanes {
     const Bytes payload = source.empty() ? source.first : Bytes(source.to);
     const auto encoded = header.encode();
     std::copy(encoded.begin(), encoded.end(), slot.begin());
-    if (!payload.empty()) {
-      std::memcpy(slot.data() + RecordHeader::kBytes, payload.data(), payload.size());
+    const MutableBytes to = slot.subspan(RecordHeader::kBytes, payload.size());
+    if (source.sealed_streamed) {
+      stream_copy(to, payload);
+    } else if (!payload.empty()) {
+      std::memcpy(to.data(), payload.data(), payload.size());
     }
     return record_bytes(payload.size());
   }

@@ -139,6 +139,52 @@ TEST(Abort, EndsTheOperationThatWaitsOnTheRankItself) {
   }
 }
 
+TEST(Gone, IsToldOfARankThatHasLeftAndOfNoOther) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    GroupSetup setup = three_ranks();
+    setup.transport = transport;
+    ThreadGroup group(setup);
+    std::atomic<int> seen = 0;
+    const auto outcomes = group.run([&](Communicator& comm) -> Status {
+      if (comm.self().rank == 1) return sum_until_error(comm, 10, 1);
+      EXPECT_FALSE(comm.gone(1));  // it waits for this one in the sum
+      if (Status status = sum_until_error(comm, 10, 1); !status) return status;
+      while (!comm.gone(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_FALSE(comm.gone(2 - comm.self().rank));
+      EXPECT_FALSE(comm.gone(comm.self().rank));
+      EXPECT_TRUE(comm.gone(3));
+      EXPECT_FALSE(comm.failure());  // who is not waited for may leave
+      ++seen;
+      while (seen < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return {};
+    });
+    EXPECT_EQ(outcome(outcomes), "ok");
+  }
+}
+
+// The other rank says that it is ready and leaves while this one asks whether it is still wanted:
+// what was said before counts.
+TEST(GivenUp, DoesNotEndAJoinWhoseLastWordWasSaidBefore) {
+  for (int round = 0; round < 5; ++round) {
+    ThreadGroup group(three_ranks());
+    const auto outcomes = group.run([&](Communicator& comm) -> Status {
+      if (comm.self().rank == 2) return {};
+      JoinOptions options = part_of(group, comm, "part", {0, 1});
+      if (comm.self().rank == 0) {
+        options.given_up = [&] {
+          for (int look = 0; look < 100 && !comm.gone(1); ++look) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+          return comm.gone(1);
+        };
+      }
+      auto part = Communicator::create(options);
+      return part ? Status() : Status(part.error());
+    });
+    EXPECT_EQ(outcome(outcomes), "ok");
+  }
+}
+
 // Joining through a store, where the other rank never leaves an address.
 TEST(GivenUp, EndsAJoinThatWaits) {
   ThreadGroup group(three_ranks());

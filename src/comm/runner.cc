@@ -289,6 +289,12 @@ Status Runner::listen() {
   return fail(status.error());
 }
 
+std::vector<bool> Runner::gone() const {
+  std::vector<bool> gone(options_.self.size);
+  for (uint32_t peer = 0; peer < gone.size(); ++peer) gone[peer] = group_.control->gone(peer);
+  return gone;
+}
+
 Status Runner::check_stopped() const {
   if (!stopped_.load(std::memory_order_relaxed)) return {};
   return aborted_error();
@@ -369,8 +375,10 @@ Status Runner::send(Running& running, const Task& task, const Delivery& payload)
   const Step& step = running.schedule.steps[task.step];
   const uint32_t wire = running.out_wire(step);
   const uint32_t lane = step.kind == StepKind::publish ? kEveryone : step.to;
-  const auto written = lanes_->write(lane, header(running, task, options_.self.rank), payload,
-                                     running.fabric.slot(wire));
+  const MutableBytes slot = running.fabric.slot(wire);
+  Delivery sealed = payload;
+  sealed.sealed_streamed = running.fabric.streams(wire, task.bytes);
+  const auto written = lanes_->write(lane, header(running, task, options_.self.rank), sealed, slot);
   if (!written) return written.error();
   running.fabric.commit(wire, *written);
   records_made_.fetch_add(1, std::memory_order_relaxed);

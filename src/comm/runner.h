@@ -57,6 +57,9 @@ class Runner {
   // Where no operation runs: has another rank ended the group? The error, if so, is final.
   Status listen();
 
+  // Who has ended its part of the group, by rank, as heard so far. Where no operation runs.
+  std::vector<bool> gone() const;
+
   // From any thread: the operation under way, and every later one, ends with an error soon.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 

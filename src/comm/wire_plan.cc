@@ -19,9 +19,10 @@ struct Lengths {
   uint32_t receive_records;
 };
 // A slot of shared memory is read where it lies, so the slots of all ranks of a host should fit the
-// caches they share: queues are shorter than a network's.
-constexpr Lengths kShm[] = {{4, 8, 0}, {2, 4, 0}, {2, 2, 0}};
-constexpr Lengths kTcp[] = {{8, 16, 2}, {4, 8, 2}, {2, 2, 1}};
+// cache they share; but those of a pair should not fit a reader's own cache, from which each line
+// would have to be taken back before it is written again.
+constexpr Lengths kShm[] = {{8, 16, 0}, {4, 8, 0}, {2, 4, 0}, {2, 2, 0}};
+constexpr Lengths kTcp[] = {{8, 16, 2}, {8, 16, 2}, {4, 8, 2}, {2, 2, 1}};
 static_assert(std::size(kShm) == std::size(kTcp));
 constexpr uint32_t kPayloadBytesMin = 512;
 constexpr uint32_t kPayloadAlignment = 64;

@@ -55,6 +55,7 @@ const std::array kOptions{
     OptionName{"kernels-per-layer", &ServingOptions::kernels_per_layer},
     OptionName{"dispatch-us", &ServingOptions::dispatch_us},
     OptionName{"step-copies", &ServingOptions::step_copies},
+    OptionName{"steps-ahead", &ServingOptions::steps_ahead},
     OptionName{"prefix", &ServingOptions::prefix},
     OptionName{"read-gb-per-s", &ServingOptions::read_gb_per_s},
 };
@@ -299,7 +300,8 @@ class ManifestReader {
         options.** real = *value;
         return {};
       }
-      if (*value != std::floor(*value) || (*value == 0 && key != "step-copies")) {
+      const bool or_none = key == "step-copies" || key == "steps-ahead";
+      if (*value != std::floor(*value) || (*value == 0 && !or_none)) {
         return error(node, fmt::format("{}: must be a whole number, at least 1", key));
       }
       options.*std::get<0>(each.to) = static_cast<uint64_t>(*value);

@@ -27,6 +27,7 @@ constexpr double kChunk = 1 << 20;           // what the pipeline's stages hand 
 constexpr uint32_t kGpusMax = 1024;
 constexpr uint32_t kMachinesMax = 1024;  // of Fabric::nccl
 constexpr uint32_t kWorkersMax = 4096;
+constexpr uint64_t kBucketBytesMax = 1_GiB;  // as much as anybody keeps twice
 
 using Cost = BucketCost;
 
@@ -376,14 +377,16 @@ std::optional<double> needed_seal_rate(const workload::TrainingModel& model,
   return high;
 }
 
-std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
+namespace {
+
+// With which an iteration of `sealane` takes no longer than `limit_s`.
+std::optional<uint32_t> workers_within(const workload::TrainingModel& model,
                                        const Platform& platform, const DdpOptions& options,
-                                       double slowdown) {
-  const double limit = slowdown * row_of("off", model, platform, options).time_s;
+                                       double limit_s) {
   const auto enough = [&](uint32_t workers) {
     DdpOptions with = options;
     with.workers = workers;
-    return row_of("sealane", model, platform, with).time_s <= limit;
+    return row_of("sealane", model, platform, with).time_s <= limit_s;
   };
   if (!enough(kWorkersMax)) return std::nullopt;
   uint32_t low = 0;
@@ -393,6 +396,29 @@ std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
     (enough(middle) ? high : low) = middle;
   }
   return high;
+}
+
+}  // namespace
+
+std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
+                                       const Platform& platform, const DdpOptions& options,
+                                       double slowdown) {
+  const double limit_s = slowdown * row_of("off", model, platform, options).time_s;
+  return workers_within(model, platform, options, limit_s);
+}
+
+std::optional<NeededBucket> needed_bucket(const workload::TrainingModel& model,
+                                          const Platform& platform, const DdpOptions& options,
+                                          double slowdown) {
+  // `off` stays with the buckets asked for: larger ones wait longer for the last of them.
+  const double limit_s = slowdown * row_of("off", model, platform, options).time_s;
+  std::optional<NeededBucket> best;
+  DdpOptions with = options;
+  for (; with.bucket_bytes <= kBucketBytesMax; with.bucket_bytes *= 2) {
+    const auto workers = workers_within(model, platform, with, limit_s);
+    if (workers && (!best || *workers < best->workers)) best = {with.bucket_bytes, *workers};
+  }
+  return best;
 }
 
 double study_message_s() {

@@ -137,8 +137,19 @@ std::optional<uint32_t> needed_workers(const workload::TrainingModel& model,
                                        const Platform& platform, const DdpOptions& options,
                                        double slowdown);
 
-// The same with its interval, or that of needed_seal_rate(). No number is infinitely many; nothing
-// was drawn: all zero.
+// The bucket with which the fewest cores are enough, and how many: of the size asked for and its
+// doubles up to a GiB, the smallest of those that are equal; `off` has the size asked for. Nothing
+// if none is enough with any.
+struct NeededBucket {
+  uint64_t bytes = 0;
+  uint32_t workers = 0;
+};
+std::optional<NeededBucket> needed_bucket(const workload::TrainingModel& model,
+                                          const Platform& platform, const DdpOptions& options,
+                                          double slowdown);
+
+// needed_workers() with its interval, or that of needed_seal_rate(). No number is infinitely many;
+// nothing was drawn: all zero.
 Interval needed_workers_range(const workload::TrainingModel& model, const Platform& platform,
                               const DdpOptions& options, double slowdown);
 Interval needed_seal_rate_range(const workload::TrainingModel& model, const Platform& platform,

@@ -180,6 +180,25 @@ TEST(NcclFabric, ManyMachinesAreATreeAndNotARing) {
   EXPECT_NEAR(at_1024 - at_512, at_512 - at_256, 0.01 * at_256);
 }
 
+// For a planner with buckets as PyTorch has them, which no number of cores makes fast enough where
+// there are many machines.
+TEST(NcclFabric, WhatIsNeededIsKnownForAnyNumberOfMachines) {
+  const auto& model = *find_training_model("gpt2-xl");
+  for (const char* where : {"h100-nvl-tdx", "h100-tdx"}) {
+    for (const uint32_t machines : {8u, 64u, 1024u}) {
+      DdpOptions options = nccl(machines);
+      const auto needed = needed_bucket(model, platform(where), options, 1.15);
+      ASSERT_TRUE(needed) << where << " " << machines;
+      const double off_s = (*estimate_ddp(model, platform(where), options, kNccl))[0].time_s;
+      options.bucket_bytes = needed->bytes;
+      options.workers = needed->workers;
+      EXPECT_LE((*estimate_ddp(model, platform(where), options, kNccl))[4].time_s, 1.15 * off_s);
+      const auto as_asked = needed_workers(model, platform(where), nccl(machines), 1.15);
+      EXPECT_TRUE(!as_asked || *as_asked >= needed->workers) << where << " " << machines;
+    }
+  }
+}
+
 TEST(NcclFabric, TheNeededCoresAreEnoughAndOneLessIsNot) {
   const Platform where = platform("h100-nvl-tdx");
   const auto& model = *find_training_model("gpt2-xl");

@@ -44,6 +44,8 @@ sim::Setup setup_for(const ServingPlan& plan, const Policy& policy) {
   setup.policy = policy;
   setup.seed = plan.seed;
   setup.workers = plan.workers;
+  // As the runtime is if nobody asks for more: pinned memory is the driver's, and not guarded.
+  setup.page_guards = !policy.where_it_pays;
   setup.slot_bytes_max = plan.slot_bytes_max;
   setup.timeline_spans = plan.timeline_spans;
   return setup;

@@ -157,6 +157,27 @@ TEST(ServingEstimate, AStepThatWasMeasuredIsTakenAsItIs) {
   }
 }
 
+// Copies that block take from an engine that works ahead what another one never had.
+TEST(ServingEstimate, AnEngineThatWaitsForEachStepLosesLessToCopiesThatBlock) {
+  const auto run = [](uint64_t steps_ahead) {
+    workload::ServingOptions options;
+    options.steps = 50;
+    options.step_ms = 5;
+    options.host_us = 1000;
+    options.steps_ahead = steps_ahead;
+    return serve("decode", "llama-3-8b", options, "h100-tdx");
+  };
+  Rows ahead = run(1);
+  Rows waits = run(0);
+  EXPECT_NEAR(waits["off"].throughput / ahead["off"].throughput, 5.0 / 6, 0.03)
+      << "the host's work shows";
+  EXPECT_GT(ahead["stock"].loss_pct, 14);
+  EXPECT_LT(waits["stock"].loss_pct, 5);
+  EXPECT_GT(waits["stock"].loss_pct, 0);
+  EXPECT_NEAR(waits["stock"].throughput / ahead["stock"].throughput, 1, 0.03)
+      << "blocked, both are the same engine";
+}
+
 // Launches, copies and waiting are all there is, and each is where it belongs.
 TEST(ServingEstimate, ALossIsLaunchesCopiesAndWaiting) {
   const auto parts_of = [](workload::Graphs graphs, const char* policy) {

@@ -247,6 +247,8 @@ CommTraffic Comm::traffic() const {
 
 void Comm::abort() { impl_->group->abort(); }
 
+bool Comm::gone(int rank) const { return impl_->group->gone(static_cast<uint32_t>(rank)); }
+
 std::string Comm::failure() const {
   const auto failure = impl_->group->failure();
   return failure ? failure->message : std::string();

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "nccl/communicator_checks.h"
 #include "nccl/player.h"
 
 namespace sealane::nccl {
@@ -245,72 +246,6 @@ Status check_close(const Subject&, const PluginTable& plugin, Seat& seat) {
   return seat.await(1 - seat.rank(), 1, patience());
 }
 
-// Two communicators, both ways, at the same time; each gets its own bytes.
-Status check_communicators(const Subject& subject, const PluginTable& plugin, Seat& seat) {
-  auto first = Player::start(plugin, seat, 1);
-  if (!first) return first.error();
-  auto second = Player::start(plugin, seat, 2);
-  if (!second) return second.error();
-  const int other = 1 - seat.rank();
-  auto one = (*first)->connect_ring(other, other, 0);
-  if (!one) return one.error();
-  auto two = (*second)->connect_ring(other, other, 1);
-  if (!two) return two.error();
-  Ring first_ring(**first, *one, 64 << 10);
-  Ring second_ring(**second, *two, 64 << 10);
-  std::vector<float> values(100'000);
-  for (int round = 0; round < static_cast<int>(std::min<uint64_t>(subject.messages / 50, 20)) + 1;
-       ++round) {
-    for (auto [ring, scale] : {std::pair(&first_ring, 1.0F), std::pair(&second_ring, 1000.0F)}) {
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = scale * static_cast<float>(i % 97 + static_cast<size_t>(seat.rank()));
-      }
-      if (Status status = ring->all_reduce(values); !status) return status;
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (values[i] != scale * static_cast<float>(2 * (i % 97) + 1)) {
-          return crypto_error(concat("a sum is wrong at element ", i));
-        }
-      }
-    }
-  }
-  seat.reach(0);
-  const Status status = seat.await(other, 0, patience());
-  for (const auto& [player, ring] :
-       {std::pair(first->get(), *one), std::pair(second->get(), *two)}) {
-    player->close_send(ring.send);
-    player->close_receive(ring.receive);
-  }
-  return status;
-}
-
-// One listener, two connections.
-Status check_listener(const Subject&, const PluginTable& plugin, Seat& seat) {
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
-  const Traffic traffic{20, {1000, 300'000}, 4};
-  if (seat.rank() == 0) {
-    for (int i = 0; i < 2; ++i) {
-      auto comm = (*player)->connect_to(1);
-      if (!comm) return comm.error();
-      if (Status status = send_traffic(**player, *comm, traffic); !status) return status;
-      if (Status status = seat.await(1, i, patience()); !status) return status;
-      (*player)->close_send(*comm);
-    }
-    return {};
-  }
-  auto listener = (*player)->listen_for(0);
-  if (!listener) return listener.error();
-  for (int i = 0; i < 2; ++i) {
-    auto comm = (*player)->accept_on(*listener);
-    if (!comm) return comm.error();
-    if (Status status = receive_traffic(**player, *comm, traffic); !status) return status;
-    seat.reach(i);
-    (*player)->close_receive(*comm);
-  }
-  (*player)->close_listen(*listener);
-  return {};
-}
-
 // Ranks 1 to 5 are killed, each at another point, and rank 0 hears of each by itself. Which of them
 // send and which receive: rank 4 receives, rank 5 only listens.
 enum Phase : int { kReceiving = 1, kIdle, kClosing, kSending, kListening };
@@ -446,6 +381,9 @@ constexpr Entry kChecks[] = {
     {{"flags", "data is there before the flag behind it (LL, LL128)"}, check_flags},
     {{"close", "after a close the memory of requests is not touched"}, check_close},
     {{"communicators", "two communicators share nothing but the process"}, check_communicators},
+    {{"split", "communicators that share a context end one by one"}, check_split},
+    {{"threads", "connections come and go while another thread sends"}, check_threads},
+    {{"abort", "what was begun and given up stands in nobody's way"}, check_abort},
     {{"listener", "one listener accepts several connections"}, check_listener},
     {{"death", "a peer killed at any point: an error, and no hang"}, check_death, 6},
     {{"fork", "a child of fork() that ends does no harm"}, check_fork},

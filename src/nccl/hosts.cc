@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kJumboFrame = 9000;                 // as fabrics for training have it
 constexpr const char* kQueueBytes = "268435456";  // so long that nothing is ever dropped
+constexpr const char* kQueuePackets = "1000000";
 
 Status enter_namespace_of(pid_t process) {
   const int space = open(concat("/proc/", process, "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
@@ -79,24 +80,29 @@ Result<pid_t> start_holder() {
 
 }  // namespace
 
-Status Hosts::possible() {
+Status Hosts::possible(bool with_delay) {
   if (geteuid() != 0) return usage_error("--hosts makes network namespaces, which needs root");
   auto holder = start_holder();
   if (!holder) {
     return usage_error("--hosts makes network namespaces, which this container may not do");
   }
   const Status tools = run_there(*holder, {"ip", "link", "set", "lo", "up"});
+  const Status delay =
+      with_delay
+          ? run_there(*holder, {"tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1us"})
+          : Status();
   kill(*holder, SIGKILL);
   waitpid(*holder, nullptr, 0);
   if (!tools) return usage_error("--hosts needs the program ip (package iproute2)");
+  if (!delay) return usage_error("--delay-us needs a kernel with netem (module sch_netem)");
   return {};
 }
 
-Result<Hosts> Hosts::make(int count, double gbit_per_s) {
+Result<Hosts> Hosts::make(int count, const Network& network) {
   Hosts hosts;
   if (Status status = hosts.hold(count); !status) return status.error();
   for (int host = 0; host < count; ++host) {
-    if (Status status = hosts.connect(host, gbit_per_s); !status) return status.error();
+    if (Status status = hosts.connect(host, network); !status) return status.error();
   }
   return hosts;
 }
@@ -115,18 +121,18 @@ Status Hosts::hold(int count) {
   return run_there(middle, {"ip", "link", "set", "bridge", "up"});
 }
 
-Status Hosts::connect(int host, double gbit_per_s) const {
+Status Hosts::connect(int host, const Network& network) const {
   const pid_t middle = holders_[0];
   const pid_t there = holders_[static_cast<size_t>(host) + 1];
   const std::string port = concat("port", host);
   const std::string mtu = concat(kJumboFrame);
-  const std::string rate = concat(static_cast<uint64_t>(gbit_per_s * 1000), "mbit");
-  const std::string burst = concat(static_cast<uint64_t>(gbit_per_s * 125'000) + 65'536);
+  const std::string rate = concat(static_cast<uint64_t>(network.gbit_per_s * 1000), "mbit");
+  const std::string burst = concat(static_cast<uint64_t>(network.gbit_per_s * 125'000) + 65'536);
   struct Step {
     pid_t where;
     std::vector<std::string> words;
   };
-  const Step steps[] = {
+  std::vector<Step> steps = {
       {middle,
        {"ip", "link", "add", port, "mtu", mtu, "type", "veth", "peer", "name", kInterface, "mtu",
         mtu, "netns", concat(there)}},
@@ -135,9 +141,14 @@ Status Hosts::connect(int host, double gbit_per_s) const {
       {there, {"ip", "address", "add", concat("10.83.0.", host + 1, "/24"), "dev", kInterface}},
       {there, {"ip", "link", "set", kInterface, "up"}},
       {there,
-       {"tc", "qdisc", "add", "dev", kInterface, "root", "tbf", "rate", rate, "burst", burst,
-        "limit", kQueueBytes}},
+       {"tc", "qdisc", "add", "dev", kInterface, "root", "handle", "1:", "tbf", "rate", rate,
+        "burst", burst, "limit", kQueueBytes}},
   };
+  if (network.delay_us > 0) {
+    steps.push_back({there,
+                     {"tc", "qdisc", "add", "dev", kInterface, "parent", "1:1", "netem", "delay",
+                      concat(network.delay_us, "us"), "limit", kQueuePackets}});
+  }
   for (const Step& step : steps) {
     if (Status status = run_there(step.where, step.words); !status) return status;
   }

@@ -5,6 +5,7 @@
 // nor make memory and descriptors grow.
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +13,7 @@
 
 #include "base/random.h"
 #include "net/hosts_for_tests.h"
+#include "seal/record.h"
 
 namespace sealane::net {
 namespace {
@@ -240,6 +242,9 @@ class Relay {
     return bytes;
   }
 
+  // The first bit of that byte of what the connecting side sends on a stream, behind the Hello.
+  void change(uint8_t stream, size_t at) { change_ = {stream, at}; }
+
   // True if anything moved.
   bool run() {
     bool moved = false;
@@ -257,6 +262,8 @@ class Relay {
     std::optional<Socket> to;
     std::vector<uint8_t> begin;
     Carries carries = Carries::all;
+    uint8_t stream = 0;
+    size_t carried = 0;  // behind the Hello
   };
 
   bool listen_to(Pair& pair) {
@@ -266,23 +273,35 @@ class Relay {
     if (count <= 0) return false;
     pair.begin.insert(pair.begin.end(), piece.begin(), piece.begin() + count);
     if (pair.begin.size() < Hello::kBytes) return true;
-    pair.carries = judge_(*Hello::parse(pair.begin));
+    const Hello hello = *Hello::parse(pair.begin);
+    pair.stream = hello.stream;
+    pair.carries = judge_(hello);
     if (pair.carries == Carries::nothing) return true;
     pair.to = host_.knock();
     send_all(*pair.to, pair.begin);
     return true;
   }
 
-  static bool carry_on(Pair& pair) {
+  bool carry_on(Pair& pair) {
     if (pair.carries != Carries::all) return false;
-    const bool there = pump(pair.from, *pair.to);
-    return pump(*pair.to, pair.from) || there;
+    const auto tamper = [&](MutableBytes bytes) {
+      const size_t at = change_ ? change_->second - pair.carried : 0;
+      if (change_ && change_->first == pair.stream && at < bytes.size()) bytes[at] ^= 0x80;
+      pair.carried += bytes.size();
+    };
+    const bool there = pump(pair.from, *pair.to, tamper);
+    return pump(*pair.to, pair.from, [](MutableBytes) {}) || there;
   }
-  static bool pump(const Socket& from, const Socket& to) {
+  template <typename Tamper>
+  static bool pump(const Socket& from, const Socket& to, Tamper tamper) {
     std::array<uint8_t, 4096> piece;
     const ptrdiff_t count = from.receive(piece);
-    if (count > 0) send_all(to, Bytes(piece).first(static_cast<size_t>(count)));
-    return count > 0;
+    if (count < 0) shutdown(to.descriptor(), SHUT_WR);
+    if (count <= 0) return false;
+    const MutableBytes got = MutableBytes(piece).first(static_cast<size_t>(count));
+    tamper(got);
+    send_all(to, got);
+    return true;
   }
   static void send_all(const Socket& to, Bytes rest) {
     EXPECT_TRUE(eventually([&] {
@@ -295,6 +314,7 @@ class Relay {
   const Host& host_;
   Judge judge_;
   Socket door_;
+  std::optional<std::pair<uint8_t, size_t>> change_;
   std::vector<std::unique_ptr<Pair>> pairs_;
 };
 
@@ -391,6 +411,46 @@ TEST(Streams, ASenderThatDiesIsNoticedBehindAMessageNobodyAskedFor) {
     request = *second;
   }
   EXPECT_TRUE(eventually([&] { return !host.end->test(*request).ok(); }));
+}
+
+// ---- Records ----
+
+// No bit of a head is believed before its tag is: one that names a message nobody has asked for
+// would be waited for without end.
+TEST(Records, AChangedHeadEndsBothSides) {
+  const auto one = open_network();
+  const auto other = open_network();
+  for (size_t at = 0; at < 4 + RecordHeader::kBytes; ++at) {
+    Host host(one);
+    Relay relay(host, [](const Hello&) { return Relay::Carries::all; });
+    relay.change(1, at);
+    Guest guest(other, relay.handle());
+    ASSERT_TRUE(eventually([&] {
+      relay.run();
+      const bool polled = guest.poll();
+      return host.accept() && polled;
+    }));
+    ASSERT_TRUE(guest.end != nullptr && host.end != nullptr);
+    std::array<uint8_t, 1000> out{};
+    std::array<std::array<uint8_t, 1000>, 2> in{};
+    Request* last = nullptr;
+    for (auto& memory : in) {
+      auto receiving = host.end->receive(memory.data(), memory.size());
+      ASSERT_TRUE(receiving.ok());
+      last = *receiving;
+      ASSERT_TRUE(guest.end->send(out.data(), out.size()).ok());  // by streams 0 and 1
+    }
+    ASSERT_TRUE(eventually([&] {
+      relay.run();
+      return !host.end->test(*last).ok();
+    })) << "byte "
+        << at;
+    EXPECT_TRUE(eventually([&] {
+      relay.run();
+      return guest.end->failed() || !guest.end->send(out.data(), out.size()).ok();
+    })) << "byte "
+        << at;
+  }
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ class Newcomer final : public Served,
     return true;
   }
 
+  void unwatched(const Error& error) override { refuse(error); }
+
   // On the thread that serves him, which is the only one that closes his socket.
   void hang_up() override {
     gone_ = true;
@@ -182,6 +184,7 @@ class Door final : public Served, public std::enable_shared_from_this<Door> {
   }
 
   std::optional<Instant> deadline() const override { return next_look_; }
+  void unwatched(const Error& error) override { threshold_->fail(error); }
 
  private:
   Socket socket_;
@@ -198,7 +201,7 @@ class DoorHandle final : public Listener {
   ~DoorHandle() override { close(); }
 
   Result<std::shared_ptr<ReceiveEnd>> accept() override {
-    if (born_.elsewhere()) return of_the_parent();
+    if (const auto why = unserved(born_)) return *why;
     return threshold_->take();
   }
   void close() override {
@@ -229,13 +232,14 @@ class Reach final : public Served, public std::enable_shared_from_this<Reach> {
     hello_.listener = handle.listener;
     hello_.communicator = communicator;
     SystemRandom().fill(hello_.connection);
-    greeting_.emplace(network_->credence(), hello_, handle.process);
   }
 
   int descriptor() const override { return socket_.descriptor(); }
   std::optional<Instant> deadline() const override { return since_ + network_->options().patience; }
 
   bool serve() override {
+    // Not where connect() was called: what it needs of OpenSSL is the worker's to use.
+    if (!greeting_) greeting_.emplace(network_->credence(), hello_, handle_.process);
     if (SteadyClock().now() >= *deadline()) return fail(peer_error("did not answer in time"));
     if (const int error = socket_.connect_error(); error != 0) {
       return fail(io_error(
@@ -269,8 +273,12 @@ class Reach final : public Served, public std::enable_shared_from_this<Reach> {
     return true;
   }
 
+  void unwatched(const Error& error) override { settle(error); }
+
   void dropped() override {
-    if (!greeting_->complete()) return settle(peer_error("the attempt was given up"));
+    if (!greeting_ || !greeting_->complete()) {
+      return settle(peer_error("the attempt was given up"));
+    }
     if (auto end = build()) settle(std::move(*end));
   }
 
@@ -366,7 +374,7 @@ class ReachHandle final : public Attempt {
   ~ReachHandle() override { cancel(); }
 
   Result<std::shared_ptr<SendEnd>> poll() override {
-    if (born_.elsewhere()) return of_the_parent();
+    if (const auto why = unserved(born_)) return *why;
     return reach_->poll();
   }
   void cancel() override {

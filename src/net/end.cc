@@ -10,6 +10,12 @@
 #include "net/stream.h"
 
 namespace sealane::net {
+namespace {
+
+// What is sealed where it is sent from: two microseconds of AES, in a thread that polls for others.
+constexpr size_t kSmallBytes = 16 << 10;
+
+}  // namespace
 
 Error peer_gone() { return peer_error("closed the connection: it ended, or was killed"); }
 
@@ -52,10 +58,12 @@ Result<std::optional<size_t>> End::test(Request& request) {
   // What is done is done, also where something behind it has failed.
   if (request.state.load(std::memory_order_acquire) == Request::State::done) {
     const size_t bytes = request.bytes;
+    request.device.reset();  // its owner may have let go of it, and of its context
     request.state.store(Request::State::free, std::memory_order_release);
     return std::optional<size_t>(bytes);
   }
   if (failed()) return failure();
+  if (const auto why = unserved(born_)) return *why;
   return std::optional<size_t>();
 }
 
@@ -65,7 +73,7 @@ SendEnd::~SendEnd() = default;
 
 Result<Request*> SendEnd::send(const void* data, size_t bytes,
                                std::shared_ptr<const DeviceMemory> device) {
-  if (inherited()) return of_the_parent();
+  if (const auto why = unserved(born())) return *why;
   if (failed()) return failure();
   const uint64_t count = std::max<uint64_t>(1, (bytes + chunk_bytes_ - 1) / chunk_bytes_);
   uint64_t first = 0;
@@ -90,10 +98,17 @@ Result<Request*> SendEnd::send(const void* data, size_t bytes,
           {request, request->number, index, index + 1 == count, {request->data + from, length}});
     }
   }
+  const bool small = bytes <= kSmallBytes && request->device == nullptr;
+  if (small && streams_[first % streams_.size()]->send_here()) return request;
   for (uint64_t i = 0; i < std::min<uint64_t>(count, streams_.size()); ++i) {
     streams_[(first + i) % streams_.size()]->kick();
   }
   return request;
+}
+
+bool SendEnd::waits_alone(uint8_t stream) const {
+  const std::lock_guard lock(mutex_);
+  return queues_[stream].size() == 1;
 }
 
 std::optional<Chunk> SendEnd::next_chunk(uint8_t stream) {
@@ -137,7 +152,7 @@ ReceiveEnd::~ReceiveEnd() = default;
 
 Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
                                      std::shared_ptr<const DeviceMemory> device) {
-  if (inherited()) return of_the_parent();
+  if (const auto why = unserved(born())) return *why;
   if (failed()) return failure();
   Request* request = nullptr;
   {

@@ -5,6 +5,7 @@
 // several streams.
 //
 //   send()     takes a request, hands its chunks to the streams in turn   the caller, never waits
+//              one that is small and has its stream to itself goes out    the caller
 //   streams    seal, send (stream.h)                                      their workers
 //   streams    receive, open in private memory, verify, copy ascending    their workers
 //   receive()  takes a request: where the next message goes               the caller, never waits
@@ -78,6 +79,7 @@ class End {
   Request* take_request(void* data, size_t bytes, std::shared_ptr<const DeviceMemory> device);
   virtual void kick_all() = 0;                          // so that streams notice a failure
   bool inherited() const { return born_.elsewhere(); }  // by fork(): locks may never open
+  const BornHere& born() const { return born_; }
 
   mutable std::mutex mutex_;
   std::array<Request, kRequestsMax> requests_;
@@ -114,6 +116,7 @@ class SendEnd final : public End {
 
   // For streams.
   std::optional<Chunk> next_chunk(uint8_t stream);
+  bool waits_alone(uint8_t stream) const;  // one chunk, no more
   void chunk_sent(const Chunk& chunk);
   // The other side has closed that stream. Where nothing waits for it that is no failure yet: who
   // has received everything may close while the last requests here have not been tested.

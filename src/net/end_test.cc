@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "net/hosts_for_tests.h"
 #include "net/stream.h"
 
 namespace sealane::net {
@@ -65,6 +66,42 @@ TEST_F(Chunks, MoreThanTheLastOneSaysAreRefused) {
   EXPECT_TRUE(end_->chunk_received(0, 0, kChunk, false).ok());
   EXPECT_TRUE(end_->chunk_received(0, 0, kChunk, false).ok());
   EXPECT_FALSE(end_->chunk_received(0, 0, 1, true).ok());
+}
+
+// A place for a request is used again much later, or never: what the caller has given up is not
+// kept until then. GPU memory's context may be gone by that time.
+TEST_F(Chunks, ThatAreAllThereLeaveTheCallersMemoryAlone) {
+  const auto owner = std::make_shared<int>();
+  const std::shared_ptr<const DeviceMemory> device(owner, nullptr);
+  request_ = *end_->receive(memory_.data(), memory_.size(), device);
+  EXPECT_TRUE(end_->chunk_received(1, 0, 7, true).ok());
+  EXPECT_EQ(done(), 7U);
+  EXPECT_EQ(owner.use_count(), 2);  // it and `device`
+}
+
+// ---- Streams that are not there ----
+
+// As where a user has more descriptors watched than the kernel allows: here by one that is watched
+// already, as another Socket's. Both close it; nobody else opens one meanwhile.
+TEST_F(Chunks, AreNotWaitedForFromAStreamNobodyWatches) {
+  const auto listener = Socket::listen_tcp("127.0.0.1", 0);
+  Socket first = std::move(*Socket::connect_tcp("127.0.0.1", listener->port()));
+  const int descriptor = first.descriptor();
+  const auto make_end = [&](Socket socket) {
+    auto end = std::make_shared<ReceiveEnd>("somebody", kChunk);
+    const auto stream = std::make_shared<ReceiveStream>(
+        std::move(socket), 0, *worker_, end, nullptr, std::nullopt, std::nullopt, kChunk);
+    end->attach({stream});
+    EXPECT_TRUE(end->receive(memory_.data(), memory_.size()).ok());
+    stream->start();
+    return end;
+  };
+  const auto watched = make_end(std::move(first));
+  const auto unwatched = make_end(Socket(descriptor));
+  EXPECT_TRUE(eventually([&] { return unwatched->failed(); }));
+  EXPECT_FALSE(watched->failed());
+  watched->close();
+  unwatched->close();
 }
 
 // ---- Streams that have ended ----

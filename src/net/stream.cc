@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "net/copy_ascending.h"
 #include "net/device_memory.h"
 
 namespace sealane::net {
@@ -43,21 +44,6 @@ std::optional<Lane> make_lane(uint8_t stream, bool back, const Engine* engine,
 
 }  // namespace
 
-void copy_ascending(Bytes from, uint8_t* to) {
-  size_t at = 0;
-  const auto byte = [&] {
-    __atomic_store_n(to + at, from[at], __ATOMIC_RELAXED);
-    ++at;
-  };
-  while (at < from.size() && reinterpret_cast<uintptr_t>(to + at) % 8 != 0) byte();
-  for (; at + 8 <= from.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, from.data() + at, 8);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(to + at), word, __ATOMIC_RELEASE);
-  }
-  while (at < from.size()) byte();
-}
-
 bool hung_up(const Socket& socket) {
   pollfd entry{socket.descriptor(), POLLRDHUP, 0};
   return poll(&entry, 1, 0) == 1;
@@ -66,6 +52,10 @@ bool hung_up(const Socket& socket) {
 bool Stream::serve() {
   const std::lock_guard lock(mutex_);
   return !closed_ && serve_open();
+}
+
+void Stream::unwatched(const Error& error) {
+  if (const auto of = end()) of->fail(error);
 }
 
 void Stream::close() {
@@ -118,6 +108,17 @@ bool SendStream::serve_open() {
   return true;
 }
 
+bool SendStream::send_here() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || closed_ || chunk_ || prefix_sent_ < prefix_.size()) return false;
+  const auto end = end_.lock();
+  if (end == nullptr || end->failed() || !end->waits_alone(index_) || !load_next()) return false;
+  if (end->failed() || !send_frame()) return false;
+  end->chunk_sent(*chunk_);
+  chunk_.reset();
+  return true;
+}
+
 // Its bytes; those of GPU memory by a window in private memory.
 Bytes SendStream::look_at_chunk() {
   const DeviceMemory* const device = chunk_->request->device.get();
@@ -145,7 +146,7 @@ bool SendStream::load_next() {
   store_le(&staging_[kPad], static_cast<uint32_t>(record));
   const MutableBytes out = MutableBytes(staging_).subspan(kPad + kLengthBytes, record);
   sent_bytes_ = 0;
-  plain_rest_ = {};
+  plain_ = {};
   if (lane_) {
     frame_bytes_ = kLengthBytes + record;
     const Status sealed = lane_->seal_exposed(header, in_place(bytes), out);
@@ -155,7 +156,7 @@ bool SendStream::load_next() {
   const auto encoded = header.encode();
   std::copy(encoded.begin(), encoded.end(), out.begin());
   frame_bytes_ = kHeadBytes;
-  plain_rest_ = bytes;  // straight from the caller's memory, and no tag
+  plain_ = bytes;  // straight from the caller's memory, and no tag
   store_le(&staging_[kPad], static_cast<uint32_t>(RecordHeader::kBytes + bytes.size()));
   return true;
 }
@@ -171,18 +172,16 @@ bool SendStream::send_prefix() {
 }
 
 bool SendStream::send_frame() {
-  while (sent_bytes_ < frame_bytes_) {
-    const Bytes rest = Bytes(staging_).subspan(kPad + sent_bytes_, frame_bytes_ - sent_bytes_);
-    const ptrdiff_t count = socket_.send(rest);
+  while (sent_bytes_ < frame_bytes_ + plain_.size()) {
+    const Bytes frame =
+        Bytes(staging_).subspan(kPad, frame_bytes_).subspan(std::min(sent_bytes_, frame_bytes_));
+    const ptrdiff_t count =
+        plain_.empty()
+            ? socket_.send(frame)
+            : socket_.send_both(frame, plain_.subspan(sent_bytes_ + frame.size() - frame_bytes_));
     if (count < 0) end_.lock()->fail(peer_gone());
     if (count <= 0) return false;
     sent_bytes_ += static_cast<size_t>(count);
-  }
-  while (!plain_rest_.empty()) {
-    const ptrdiff_t count = socket_.send(plain_rest_);
-    if (count < 0) end_.lock()->fail(peer_gone());
-    if (count <= 0) return false;
-    plain_rest_ = plain_rest_.subspan(static_cast<size_t>(count));
   }
   return true;
 }
@@ -249,12 +248,24 @@ bool ReceiveStream::serve_open() {
   return false;
 }
 
+// Nothing of a header is acted upon before its tag is verified, but how long the record is: a wrong
+// message's number would otherwise be waited for. Without sealing there is nothing to verify, and
+// the payload is read to where it belongs.
 ReceiveStream::Progress ReceiveStream::step(ReceiveEnd& end) {
-  return header_ ? read_payload(end) : read_head(end);
+  if (!header_) return read_head(end);
+  if (!lane_ && !place_) return find_place(end);
+  if (!whole_) return read_payload(end);
+  return place_ ? deliver(end) : find_place(end);
 }
 
-ptrdiff_t ReceiveStream::read_some(ReceiveEnd& end, MutableBytes room) {
-  const ptrdiff_t count = socket_.receive(room);
+ReceiveStream::Progress ReceiveStream::give_up(ReceiveEnd& end, const Error& error) {
+  end.fail(error);
+  return Progress::ended;
+}
+
+ptrdiff_t ReceiveStream::read_some(ReceiveEnd& end, MutableBytes room, MutableBytes behind) {
+  const ptrdiff_t count =
+      behind.empty() ? socket_.receive(room) : socket_.receive_both(room, behind);
   if (count < 0 && filled_ == 0) end.stream_ended(index_);
   if (count < 0 && filled_ != 0) end.fail(peer_gone());
   return count;
@@ -270,71 +281,77 @@ ReceiveStream::Progress ReceiveStream::read_head(ReceiveEnd& end) {
   }
   const auto header = RecordHeader::parse(Bytes(buffer_).subspan(kPad + kLengthBytes));
   const size_t length = load_le<uint32_t>(&buffer_[kPad]);
-  if (!header) {
-    end.fail(header.error());
-    return Progress::ended;
-  }
-  const size_t expected =
-      lane_ ? record_bytes(header->length) : RecordHeader::kBytes + header->length;
-  if (header->length > chunk_bytes_ || length != expected || header->phase > kLast) {
-    end.fail(crypto_error("sent a record of an impossible size or kind"));
-    return Progress::ended;
-  }
-  // Before anybody else could post it: whoever posts after this looks at the flag.
-  stalled_.store(true, std::memory_order_seq_cst);
-  const auto place = end.place(header->operation, header->chunk, header->length);
-  if (place && !*place) {
-    if (hung_up(socket_)) end.stream_brings_from(index_, header->operation);
-    return Progress::later;
-  }
-  stalled_.store(false, std::memory_order_release);
-  if (!place) {
-    end.fail(place.error());
-    return Progress::ended;
-  }
-  place_ = **place;
+  if (!header) return give_up(end, header.error());
   header_ = *header;
+  if (header->length > chunk_bytes_ || kLengthBytes + length != whole_bytes() ||
+      header->phase > kLast) {
+    return give_up(end, crypto_error("sent a record of an impossible size or kind"));
+  }
   return Progress::more;
 }
 
+size_t ReceiveStream::whole_bytes() const {
+  return kHeadBytes + header_->length + (lane_ ? kTagBytes : 0);
+}
+
 ReceiveStream::Progress ReceiveStream::read_payload(ReceiveEnd& end) {
-  const size_t whole = kHeadBytes + header_->length + (lane_ ? kTagBytes : 0);
-  const bool direct = !lane_ && place_.device == nullptr;  // nothing to verify first
+  const size_t whole = whole_bytes();
+  const bool direct = !lane_ && place_->device == nullptr;
   while (filled_ < whole) {
     const size_t rest = whole - filled_;
     // With the head of the next record, which saves a call.
-    const MutableBytes room =
-        direct ? place_.bytes.subspan(filled_ - kHeadBytes, rest)
-               : MutableBytes(buffer_).subspan(kPad + filled_, rest + kHeadBytes);
-    const ptrdiff_t count = read_some(end, room);
+    const ptrdiff_t count =
+        direct ? read_some(end, place_->bytes.subspan(filled_ - kHeadBytes, rest),
+                           MutableBytes(buffer_).subspan(kPad + whole, kHeadBytes))
+               : read_some(end, MutableBytes(buffer_).subspan(kPad + filled_, rest + kHeadBytes));
     if (count < 0) return Progress::ended;
     if (count == 0) return Progress::later;
     filled_ += static_cast<size_t>(count);
   }
-  if (const Status status = deliver(end); !status) {
-    end.fail(status.error());
-    return Progress::ended;
-  }
-  header_.reset();
-  filled_ -= whole;
-  std::memmove(&buffer_[kPad], &buffer_[kPad + whole], filled_);
-  return Progress::more;
-}
-
-Status ReceiveStream::deliver(ReceiveEnd& end) {
-  const MutableBytes payload = MutableBytes(buffer_).subspan(kPad + kHeadBytes, header_->length);
   if (lane_) {
     const MutableBytes record =
         MutableBytes(buffer_).subspan(kPad + kLengthBytes, record_bytes(header_->length));
-    const auto verified = lane_->open(record, payload);
-    if (!verified) return verified.error();
-    if (place_.device == nullptr) copy_ascending(payload, place_.bytes.data());
+    const auto verified =
+        lane_->open(record, record.subspan(RecordHeader::kBytes, header_->length));
+    if (!verified) return give_up(end, verified.error());
+    header_ = *verified;
   }
-  if (place_.device != nullptr) {
-    if (Status status = place_.device->store(place_.bytes, payload); !status) return status;
+  whole_ = true;
+  return Progress::more;
+}
+
+ReceiveStream::Progress ReceiveStream::find_place(ReceiveEnd& end) {
+  // Before anybody else could post it: whoever posts after this looks at the flag.
+  stalled_.store(true, std::memory_order_seq_cst);
+  const auto place = end.place(header_->operation, header_->chunk, header_->length);
+  if (place && !*place) {
+    if (hung_up(socket_)) end.stream_brings_from(index_, header_->operation);
+    return Progress::later;
   }
-  return end.chunk_received(header_->operation, header_->chunk, header_->length,
-                            header_->phase == kLast);
+  stalled_.store(false, std::memory_order_release);
+  if (!place) return give_up(end, place.error());
+  place_ = **place;
+  return Progress::more;
+}
+
+ReceiveStream::Progress ReceiveStream::deliver(ReceiveEnd& end) {
+  const Bytes payload = Bytes(buffer_).subspan(kPad + kHeadBytes, header_->length);
+  if (place_->device != nullptr) {
+    const Status stored = place_->device->store(place_->bytes, payload);
+    if (!stored) return give_up(end, stored.error());
+  } else if (lane_) {
+    copy_ascending(payload, place_->bytes.data());
+  }
+  const Status fits = end.chunk_received(header_->operation, header_->chunk, header_->length,
+                                         header_->phase == kLast);
+  if (!fits) return give_up(end, fits.error());
+  const size_t whole = whole_bytes();
+  filled_ -= whole;
+  std::memmove(&buffer_[kPad], &buffer_[kPad + whole], filled_);
+  header_.reset();
+  place_.reset();
+  whole_ = false;
+  return Progress::more;
 }
 
 // As far as the socket takes it at once: it has carried nothing in this direction yet.

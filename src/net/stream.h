@@ -7,13 +7,13 @@
 // is dropped, repeated, swapped or taken from another stream ends the connection.
 //
 //   sending    seal a chunk into private memory, send it, next
-//   receiving  head, then payload into private memory; open and verify there; then copy to the
-//              caller's memory in ascending order by 8-byte stores: a GPU may already be reading
-//              flags in it (NCCL's LL and LL128)
+//   receiving  a whole record into private memory; open and verify there; only then look for which
+//              message it is, and copy it to the caller's memory in ascending order: a GPU may
+//              already be reading flags in it (NCCL's LL and LL128)
 //
-// A receiver stops reading while the next message has not been asked for: TCP tells the sender.
-// That the sender is gone is noticed behind what has not been read, too. Backwards travels one
-// record at most, on stream 0: why the receiver gave up.
+// A receiver holds a record whose message has not been asked for and reads no further: TCP tells
+// the sender. That the sender is gone is noticed behind what has not been read, too. Backwards
+// travels one record at most, on stream 0: why the receiver gave up.
 //
 // Concurrency: serve() on the worker; kick() and close() from any thread. close() waits for a
 // serve() under way, which never waits itself.
@@ -31,10 +31,6 @@
 
 namespace sealane::net {
 
-// Copies in ascending order, eight bytes at a time where alignment allows: as a device that reads
-// meanwhile wants to see it.
-void copy_ascending(Bytes from, uint8_t* to);
-
 // The other side has closed its half, whatever is still to be read.
 bool hung_up(const Socket& socket);
 
@@ -45,20 +41,22 @@ class Stream : public Served, public std::enable_shared_from_this<Stream> {
 
   int descriptor() const override { return socket_.descriptor(); }
   bool serve() final;
+  void unwatched(const Error& error) final;
   void start() { worker_.add(shared_from_this()); }
   void kick() { worker_.kick(shared_from_this()); }
   void close();
 
  protected:
   virtual bool serve_open() = 0;  // the mutex is held; false: ended
+  virtual std::shared_ptr<End> end() const = 0;
 
   Socket socket_;
   uint8_t index_;
+  std::mutex mutex_;
+  bool closed_ = false;
 
  private:
   Worker& worker_;
-  std::mutex mutex_;
-  bool closed_ = false;
 };
 
 class SendStream final : public Stream {
@@ -69,8 +67,13 @@ class SendStream final : public Stream {
              const Engine* engine, std::optional<Key> send, std::optional<Key> back,
              uint32_t chunk_bytes, std::vector<uint8_t> prefix);
 
+  // Seals and sends the one chunk that waits, which is small, on the caller's thread: to wake a
+  // worker would take longer. Never waits; false: it is still, or in part, the worker's to send.
+  bool send_here();
+
  private:
   bool serve_open() override;
+  std::shared_ptr<End> end() const override { return end_.lock(); }
   bool load_next();  // false: nothing to send
   Bytes look_at_chunk();
   bool send_frame();  // false: the socket takes no more for now
@@ -83,7 +86,7 @@ class SendStream final : public Stream {
   std::vector<uint8_t> staging_;
   std::vector<uint8_t> window_;  // of a chunk in GPU memory
   std::optional<Chunk> chunk_;   // under way
-  Bytes plain_rest_;             // of its payload, where nothing is sealed
+  Bytes plain_;                  // its payload, where nothing is sealed
   size_t frame_bytes_ = 0;       // in staging
   size_t sent_bytes_ = 0;
   std::vector<uint8_t> heard_;
@@ -103,11 +106,15 @@ class ReceiveStream final : public Stream {
   enum class Progress { more, later, ended };
 
   bool serve_open() override;
+  std::shared_ptr<End> end() const override { return end_.lock(); }
   Progress step(ReceiveEnd& end);
   Progress read_head(ReceiveEnd& end);
   Progress read_payload(ReceiveEnd& end);
-  Status deliver(ReceiveEnd& end);
-  ptrdiff_t read_some(ReceiveEnd& end, MutableBytes room);  // -1: ended
+  Progress find_place(ReceiveEnd& end);
+  Progress deliver(ReceiveEnd& end);
+  Progress give_up(ReceiveEnd& end, const Error& error);
+  size_t whole_bytes() const;  // of the record under way, as its header says
+  ptrdiff_t read_some(ReceiveEnd& end, MutableBytes room, MutableBytes behind = {});  // -1: ended
   void tell_why(const ReceiveEnd& end);
 
   std::weak_ptr<ReceiveEnd> end_;
@@ -116,8 +123,9 @@ class ReceiveStream final : public Stream {
   uint32_t chunk_bytes_;
   std::vector<uint8_t> buffer_;  // length, header, payload, tag; the next length and header
   size_t filled_ = 0;
-  std::optional<RecordHeader> header_;  // of the record under way; not verified yet
-  ReceiveEnd::Place place_;             // where its payload goes
+  std::optional<RecordHeader> header_;      // of the record under way
+  bool whole_ = false;                      // all of it is here, and verified where it is sealed
+  std::optional<ReceiveEnd::Place> place_;  // where its payload goes
   std::atomic<bool> stalled_{false};
 };
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "net/copy_ascending.h"
 #include "net/interfaces.h"
-#include "net/stream.h"
 
 namespace sealane::net {
 namespace {

@@ -4,21 +4,26 @@
 // A thread that serves sockets: sleeps in epoll, calls who has something to do. All objects of this
 // room that own a socket are served by one worker each, so their I/O needs no further order.
 //
+// exit() runs its handlers while other threads go on, and takes down what workers use: OpenSSL, a
+// GPU's driver, the program's log. So workers end in a handler of their own, which comes before
+// those of whatever was used before the first worker; from then on nobody serves.
+//
 // Concurrency: add(), kick(), remove() from any thread. serve() is called on the worker's thread,
-// one
-//              call at a time per worker; never after the call of serve() that returned false, nor
-//              after remove() and the next turn of the loop.
+//              one call at a time per worker; never after the call of serve() that returned false,
+//              nor after remove() and the next turn of the loop.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "net/born_here.h"
 #include "transport/socket.h"
 
 namespace sealane::net {
@@ -31,6 +36,8 @@ class Served {
   virtual bool serve() = 0;
   // Called once, when the worker has let go of the descriptor: it may be handed on from here.
   virtual void dropped() {}
+  // The kernel watches no more descriptors for this user: it would never be served. Dropped next.
+  virtual void unwatched(const Error& error) = 0;
   // When to be served at the latest though nothing happens; none: never.
   virtual std::optional<Instant> deadline() const { return std::nullopt; }
 
@@ -42,7 +49,8 @@ class Served {
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> start(const char* name);
-  ~Worker();  // ends the thread; what it still serves is dropped
+  ~Worker();              // ends the thread; what it still serves is dropped
+  static void end_all();  // and starts no more: the process exits
 
   void add(std::shared_ptr<Served> served);          // and serves it at once
   void kick(const std::shared_ptr<Served>& served);  // serve() soon
@@ -61,6 +69,7 @@ class Worker {
   };
 
   void post(Task task);
+  void end();
   void run();
   bool carry_out_tasks();  // false: stop
   void serve(Served* served);
@@ -74,7 +83,12 @@ class Worker {
   bool rung_ = false;
   std::unordered_map<Served*, std::shared_ptr<Served>> served_;
   std::vector<std::shared_ptr<Served>> timed_;  // those that have a deadline
+  std::mutex ending_;                           // by its owner, or with all of them
   std::thread thread_;
 };
+
+// Why nobody serves an object of this room any more, if so: it came with fork(), or the process
+// exits. Whoever waits for a worker asks.
+std::optional<Error> unserved(const BornHere& born);
 
 }  // namespace sealane::net

@@ -44,11 +44,23 @@ Status write_file(const std::string& path, const std::string& content) {
 }
 
 Status check_writable(const std::string& path) {
-  return path == "-" ? Status{} : status_of(path, check_output(path));
+  return path.empty() || path == "-" ? Status{} : status_of(path, check_output(path));
 }
 
 Status write_json(const std::string& path, const nlohmann::json& value) {
   return write_file(path, value.dump(2) + "\n");
+}
+
+Status write_results(const std::string& text, const std::string& path,
+                     const nlohmann::json& value) {
+  return write_both(text, path, path.empty() ? "" : value.dump(2) + "\n");
+}
+
+Status write_both(const std::string& text, const std::string& path, const std::string& content) {
+  if (path != "-") {
+    if (Status status = write_file("-", text); !status) return status;
+  }
+  return path.empty() ? Status{} : write_file(path, content);
 }
 
 Status check_outputs(const std::vector<NamedFile>& outputs,

@@ -16,10 +16,16 @@ namespace sealane::report {
 // "-" is standard output. An io error leaves nothing behind.
 Status write_file(const std::string& path, const std::string& content);
 
-// Fails early, before a long measurement, if `path` could not be written later.
+// Fails early, before a long measurement, if `path` could not be written later. "": nothing will
+// be.
 Status check_writable(const std::string& path);
 
 Status write_json(const std::string& path, const nlohmann::json& value);
+
+// What a command has found: the text for people on standard output, unless that is where the file
+// for programs goes; and that file, if `path` names one.
+Status write_results(const std::string& text, const std::string& path, const nlohmann::json& value);
+Status write_both(const std::string& text, const std::string& path, const std::string& content);
 
 struct NamedFile {
   std::string flag;  // "--json": how its user calls it

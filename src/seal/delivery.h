@@ -21,7 +21,8 @@ struct Delivery {
   ElementType type = ElementType::none;
   ReduceOperator op = ReduceOperator::none;  // not avg: who averages divides at the end
   MutableBytes to;
-  bool streamed = false;  // past the caches, which `to` is too long for
+  bool streamed = false;         // past the caches, which `to` is too long for
+  bool sealed_streamed = false;  // so is the ciphertext, where this is what is sealed
 
   size_t bytes() const { return first.size(); }
   bool empty() const { return to.empty(); }

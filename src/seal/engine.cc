@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "seal/cpu.h"
 #include "seal/delivery.h"
 #include "seal/engine_check.h"
 #include "seal/native.h"

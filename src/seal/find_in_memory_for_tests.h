@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/registers.h"
 
 namespace sealane {
 
@@ -33,11 +33,11 @@ class Needle {
   // `secret` itself is the caller's to wipe.
   explicit Needle(Bytes secret) : inverted_(secret.begin(), secret.end()) {
     for (uint8_t& byte : inverted_) byte = static_cast<uint8_t>(~byte);
+    clear_vector_registers();  // of what was copied just now
   }
 
   // In which mappings it is, one line for each place; empty if nowhere.
   std::string places() {
-    overwrite_registers();
     std::string found;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -52,17 +52,6 @@ class Needle {
   }
 
  private:
-  // Vector registers still hold what was copied last. They are not memory, but the loader puts them
-  // on the stack whenever a function is called for the first time, as those of this search are.
-  static void overwrite_registers() {
-    const std::array<uint8_t, 1024> from{};
-    std::array<uint8_t, 1024> to;
-    for (size_t count = from.size(); count > 0; count /= 2) {  // each size by its own registers
-      std::memcpy(to.data(), from.data(), count);
-    }
-    wipe(to);
-  }
-
   // Read by a call that fails where touching the memory would be a signal, into a window that is
   // not looked at itself. Windows overlap, so that nothing is missed between two.
   void search(uint64_t begin, uint64_t end, const std::string& line, std::string& found) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/registers.h"
 #include "seal/gcm_width.h"
 
 #define SEALANE_WIDE [[gnu::target(SEALANE_GCM_TARGET)]]
@@ -59,9 +60,12 @@ SEALANE_WIDE_INLINE __m128i polynomial() {
 SEALANE_WIDE_INLINE __m128i element(const GcmHash& hash) {
   return _mm_set_epi64x(static_cast<long long>(hash.high), static_cast<long long>(hash.low));
 }
+// In general registers from here on: vector registers may be cleared next.
 SEALANE_WIDE_INLINE GcmHash hash_of(__m128i element) {
-  return {static_cast<uint64_t>(_mm_extract_epi64(element, 1)),
-          static_cast<uint64_t>(_mm_extract_epi64(element, 0))};
+  auto high = static_cast<uint64_t>(_mm_extract_epi64(element, 1));
+  auto low = static_cast<uint64_t>(_mm_extract_epi64(element, 0));
+  asm volatile("" : "+r"(high), "+r"(low));
+  return {high, low};
 }
 
 // IV and counter, put together in registers: stored in pieces they could not be loaded at once.

@@ -165,7 +165,9 @@ struct Ghash {
     return V::lane(hash);
   }
   SEALANE_WIDE static GcmHash hash(const GcmKey& key, GcmHash so_far, Bytes bytes) {
-    return hash_of(hash_padded(key, element(so_far), bytes));
+    const GcmHash sum = hash_of(hash_padded(key, element(so_far), bytes));
+    V::clear_registers();
+    return sum;
   }
 };
 

@@ -44,8 +44,11 @@ struct Keystream {
   }
   SEALANE_WIDE static GcmBlock encrypt_block(const GcmKey& key, const GcmBlock& in) {
     const __m128i block = encrypt(key, block_at(&in), kRounds - 1);
+    const GcmHash halves = hash_of(_mm_aesenclast_si128(block, block_at(&key.round_keys[kRounds])));
+    V::clear_registers();
     GcmBlock out;
-    store_block(&out, _mm_aesenclast_si128(block, block_at(&key.round_keys[kRounds])));
+    std::memcpy(out.data(), &halves.low, sizeof halves.low);
+    std::memcpy(out.data() + sizeof halves.low, &halves.high, sizeof halves.high);
     return out;
   }
 

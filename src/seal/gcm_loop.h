@@ -253,60 +253,80 @@ struct Gcm {
 
   SEALANE_WIDE_INLINE static GcmHash finish(const GcmPart& part, Area& area, Type hash) {
     if (part.streamed) _mm_sfence();  // such stores are ordered with nothing else
+    const GcmHash sum = hash_of(V::lane(hash));
     if (part.beside != nullptr) wipe(area.plain);
     if (part.bytes >= V::kTableBytesMin) wipe(area.table);
-    return hash_of(V::lane(hash));
+    V::clear_registers();
+    return sum;
   }
 
   // ---- Which loop ----
 
   struct Sealing {
+    static constexpr bool kSeals = true;
     template <typename Delivering, bool streamed>
     static constexpr auto kLoop = seal_part<Delivering, streamed>;
   };
   struct Opening {
+    static constexpr bool kSeals = false;  // what is opened stays near: somebody reads it next
     template <typename Delivering, bool streamed>
     static constexpr auto kLoop = open_part<Delivering, streamed>;
   };
 
+  using Loop = GcmHash (*)(const GcmKey& key, const GcmPart& part);
+
+  // NOLINTBEGIN(misc-redundant-expression): two loops of one template are not the same
+  template <typename Direction, bool streamed>
+  static Loop loop_with(const Delivery& delivery) {
+    if (delivery.combines()) {
+      return delivery.streamed ? Direction::template kLoop<Work<true, true>, streamed>
+                               : Direction::template kLoop<Work<true, false>, streamed>;
+    }
+    return delivery.streamed ? Direction::template kLoop<Work<false, true>, streamed>
+                             : Direction::template kLoop<Work<false, false>, streamed>;
+  }
+
   template <typename Direction>
-  static GcmHash crypt(const GcmKey& key, const GcmPart& part) {
-    // NOLINTBEGIN(misc-redundant-expression): two loops of one template are not the same
+  static Loop loop_for(const GcmPart& part) {
     const Delivery* const delivery = part.beside != nullptr ? &part.beside->left() : nullptr;
     const bool copies = delivery != nullptr && !delivery->combines() &&
                         delivery->first.data() != delivery->to.data();
     const bool sums = delivery != nullptr && delivery->combines() &&
                       delivery->type == ElementType::float32 && delivery->op == ReduceOperator::sum;
-    if (copies || sums) {
-      const auto loop =
-          sums ? (delivery->streamed ? Direction::template kLoop<Work<true, true>, false>
-                                     : Direction::template kLoop<Work<true, false>, false>)
-               : (delivery->streamed ? Direction::template kLoop<Work<false, true>, false>
-                                     : Direction::template kLoop<Work<false, false>, false>);
-      return loop(key, part);
-    }
     const bool streamed = part.streamed && reinterpret_cast<uintptr_t>(part.out) % kLineBytes == 0;
-    return streamed ? Direction::template kLoop<NoWork, true>(key, part)
-                    : Direction::template kLoop<NoWork, false>(key, part);
-    // NOLINTEND(misc-redundant-expression)
+    if (copies || sums) {
+      if constexpr (Direction::kSeals) {
+        if (streamed) return loop_with<Direction, true>(*delivery);
+      }
+      return loop_with<Direction, false>(*delivery);
+    }
+    return streamed ? Direction::template kLoop<NoWork, true>
+                    : Direction::template kLoop<NoWork, false>;
   }
-  static GcmHash seal(const GcmKey& key, const GcmPart& part) { return crypt<Sealing>(key, part); }
-  static GcmHash open(const GcmKey& key, const GcmPart& part) { return crypt<Opening>(key, part); }
+  // NOLINTEND(misc-redundant-expression)
 
   // A whole message. The tag's mask comes first: it needs nothing of the rest.
   template <typename Direction>
   SEALANE_WIDE static Tag whole(const GcmKey& key, GcmPart& part, Bytes additional) {
-    const __m128i mask =
-        _mm_aesenclast_si128(Ctr::encrypt(key, counter_block(part.iv, 1), GcmKey::kRounds - 1),
-                             block_at(&key.round_keys[GcmKey::kRounds]));
+    GcmBlock mask;
+    store_block(&mask, _mm_aesenclast_si128(
+                           Ctr::encrypt(key, counter_block(part.iv, 1), GcmKey::kRounds - 1),
+                           block_at(&key.round_keys[GcmKey::kRounds])));
+    asm volatile("" : : "r"(&mask) : "memory");  // here and nowhere else
     // At once, as it will be read: stored in halves it would have to be waited for.
     const __m128i begun = Hash::hash_padded(key, _mm_setzero_si128(), additional);
     store_block(&part.so_far, _mm_shuffle_epi32(begun, 0x4e));
     part.ends = true;
     part.lengths = {additional.size() * 8, part.bytes * 8};
-    const GcmHash sum = crypt<Direction>(key, part);
+    const GcmHash sum = loop_for<Direction>(part)(key, part);
     Tag tag;
-    store_block(tag.data(), _mm_xor_si128(_mm_shuffle_epi8(element(sum), reversal()), mask));
+    store_block(tag.data(),
+                _mm_xor_si128(_mm_shuffle_epi8(element(sum), reversal()), block_at(&mask)));
+    // Who knows them has the hash's key.
+    store_block(&mask, _mm_setzero_si128());
+    store_block(&part.so_far, _mm_setzero_si128());
+    asm volatile("" : : "r"(&mask), "r"(&part.so_far) : "memory");
+    V::clear_registers();
     return tag;
   }
 };
@@ -317,11 +337,18 @@ template <typename Short, typename Long>
 struct ByLength {
   static constexpr uint64_t kLongBytesMin = 1_KiB;
 
+  // One call, and the last thing done: a hash that is handed on leaves no copy behind.
   static GcmHash seal(const GcmKey& key, const GcmPart& part) {
-    return part.bytes < kLongBytesMin ? Gcm<Short>::seal(key, part) : Gcm<Long>::seal(key, part);
+    const auto loop = part.bytes < kLongBytesMin
+                          ? Gcm<Short>::template loop_for<typename Gcm<Short>::Sealing>(part)
+                          : Gcm<Long>::template loop_for<typename Gcm<Long>::Sealing>(part);
+    return loop(key, part);
   }
   static GcmHash open(const GcmKey& key, const GcmPart& part) {
-    return part.bytes < kLongBytesMin ? Gcm<Short>::open(key, part) : Gcm<Long>::open(key, part);
+    const auto loop = part.bytes < kLongBytesMin
+                          ? Gcm<Short>::template loop_for<typename Gcm<Short>::Opening>(part)
+                          : Gcm<Long>::template loop_for<typename Gcm<Long>::Opening>(part);
+    return loop(key, part);
   }
   static Tag seal_whole(const GcmKey& key, GcmPart& part, Bytes additional) {
     return part.bytes < kLongBytesMin

@@ -97,6 +97,7 @@ struct Several {
   SEALANE_WIDE_INLINE static void keep(Type& a) {
     for (__m128i& block : a.v) Xmm::keep(block);
   }
+  SEALANE_WIDE_INLINE static void clear_registers() { Xmm::clear_registers(); }
 #undef SEALANE_EACH
 };
 

@@ -65,6 +65,7 @@ struct Ymm {
     return _mm256_clmulepi64_epi128(a, b, halves);
   }
   SEALANE_WIDE_INLINE static void keep(Type& value) { asm("" : "+x"(value)); }
+  SEALANE_WIDE_INLINE static void clear_registers() { clear_avx_registers(); }
 };
 
 }  // namespace

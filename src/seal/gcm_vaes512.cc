@@ -68,6 +68,7 @@ struct Zmm {
     return _mm512_clmulepi64_epi128(a, b, halves);
   }
   SEALANE_WIDE_INLINE static void keep(Type& value) { asm("" : "+v"(value)); }
+  SEALANE_WIDE_INLINE static void clear_registers() { clear_avx512_registers(); }
 };
 
 }  // namespace

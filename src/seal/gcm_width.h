@@ -70,7 +70,7 @@ struct GcmWidth {
   uint64_t streamed_bytes_min;  // parts this long are better sent past the caches
 };
 
-// Only where the CPU has their instructions (cpu.h).
+// Only where the CPU has their instructions (base/cpu.h).
 extern const GcmWidth kAesNiWidth;
 extern const GcmWidth kVaes256Width;
 extern const GcmWidth kVaes512Width;

@@ -54,6 +54,7 @@ struct Xmm {
     return _mm_clmulepi64_si128(a, b, halves);
   }
   SEALANE_WIDE_INLINE static void keep(Type& value) { asm("" : "+x"(value)); }
+  SEALANE_WIDE_INLINE static void clear_registers() { clear_avx_registers(); }
 };
 
 }  // namespace

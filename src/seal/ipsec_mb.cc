@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "base/text.h"
-#include "seal/cpu.h"
 #include "seal/secret_memory.h"
 
 namespace sealane {

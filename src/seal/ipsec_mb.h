@@ -12,7 +12,7 @@
 
 namespace sealane {
 
-// The best code path of this CPU, of those that are not hidden (cpu.h).
+// The best code path of this CPU, of those that are not hidden (base/cpu.h).
 const Engine& ipsec_mb_engine();
 
 // Every code path this CPU can run (SSE, AVX, AVX2, AVX512), each as an engine of its own: tests

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/registers.h"
 #include "base/text.h"
 
 namespace sealane {
@@ -21,6 +22,7 @@ Result<Key> Key::from_bytes(Bytes bytes) {
   }
   Key key;
   std::copy(bytes.begin(), bytes.end(), key.bytes_->begin());
+  clear_vector_registers();
   return key;
 }
 

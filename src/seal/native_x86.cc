@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "seal/cpu.h"
 #include "seal/delivery.h"
 #include "seal/engine_check.h"
 #include "seal/gcm_field.h"
@@ -100,9 +100,13 @@ class NativeAead final : public Aead {
 
   void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
                          MutableBytes ciphertext, Tag& tag) const override {
-    if (source.empty()) return do_seal(iv, additional, {&source.first, 1}, ciphertext, tag);
+    GcmPart delivered = part(iv, source.first, ciphertext);
+    delivered.streamed |= source.sealed_streamed;
+    if (source.empty()) {
+      tag = width_.seal_whole(*key_, delivered, additional);
+      return;
+    }
     PiecewiseDelivery delivery(source, true);
-    GcmPart delivered = part(iv, {}, ciphertext);
     delivered.beside = &delivery;
     tag = width_.seal_whole(*key_, delivered, additional);
     delivery.finish();

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "seal/cpu.h"
+#include "base/cpu.h"
 #include "seal/element_vectors.h"
 
 namespace sealane {

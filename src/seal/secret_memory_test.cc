@@ -22,6 +22,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/registers_for_tests.h"
 #include "seal/engine.h"
 #include "seal/find_in_memory_for_tests.h"
 #include "seal/key.h"
@@ -126,6 +127,18 @@ TEST(SecretMemory, IsWipedWithTheLastReferenceAndUsedAgain) {
   EXPECT_EQ(SecretMemory::state().mapped_bytes, mapped);
 }
 
+// How often it is where secrets are; it should be nowhere else.
+int places_among_secrets(Needle& needle) {
+  std::istringstream places(needle.places());
+  int found = 0;
+  for (std::string line; std::getline(places, line); ++found) {
+    unsigned long long begin = 0;
+    EXPECT_EQ(std::sscanf(line.c_str(), "%llx-", &begin), 1);
+    EXPECT_TRUE(flags_of(reinterpret_cast<const void*>(begin)).contains("wf")) << line;
+  }
+  return found;
+}
+
 TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
   if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
   SystemRandom random;
@@ -139,14 +152,7 @@ TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
   std::array<uint8_t, 1024> data{};
   Tag tag;
   aead->seal(Iv{}, {}, data, data, tag);
-  std::istringstream places(needle.places());
-  int found = 0;
-  for (std::string line; std::getline(places, line); ++found) {
-    unsigned long long begin = 0;
-    ASSERT_EQ(std::sscanf(line.c_str(), "%llx-", &begin), 1);
-    EXPECT_TRUE(flags_of(reinterpret_cast<const void*>(begin)).contains("wf")) << line;
-  }
-  EXPECT_GT(found, 0) << "the search does not find what is there";
+  EXPECT_GT(places_among_secrets(needle), 0) << "the search does not find what is there";
 }
 
 #ifdef __x86_64__
@@ -166,10 +172,22 @@ TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
 }
 
 // Far down the stack, where nothing that searches it overwrites what is left.
-[[gnu::noinline]] void seal_deep_down(const GcmWidth& width, const GcmKey& key, GcmPart& part) {
+[[gnu::noinline]] Tag crypt_deep_down(decltype(GcmWidth::seal_whole) whole, const GcmKey& key,
+                                      GcmPart& part, Bytes additional) {
   std::array<uint8_t, 256 << 10> above;
   wipe(above);
-  width.seal_whole(key, part, {});
+  return whole(key, part, additional);
+}
+
+Needle take_needle(GcmBlock secret) {
+  Needle needle(secret);
+  wipe(secret);
+  return needle;
+}
+Needle take_needle(GcmHash secret) {
+  Needle needle({reinterpret_cast<const uint8_t*>(&secret), sizeof secret});
+  wipe({reinterpret_cast<uint8_t*>(&secret), sizeof secret});
+  return needle;
 }
 
 TEST(SecretMemory, AMessageLeavesNoStateOfTheCipherBehind) {
@@ -177,19 +195,85 @@ TEST(SecretMemory, AMessageLeavesNoStateOfTheCipherBehind) {
   SystemRandom random;
   const Key key = Key::random(random);
   const Iv iv = {1, 2, 3};
+  const std::array<uint8_t, 48> additional{9};
   std::vector<uint8_t> data(40 << 10);
   for (const GcmWidth* width : native_widths()) {
     Secret<GcmKey> scheduled;
     width->schedule(*scheduled, key.secret());
-    // Behind the 256th counter with a table and without, and within the last bytes.
-    for (const size_t bytes : {size_t{40} << 10, size_t{6} << 10, size_t{4100}}) {
-      Needle needle = state_after_two_rounds(*scheduled, gcm_counter(iv, 256));
+    const GcmKey& all = *scheduled;
+    // Each of the last four is the hash's key, or tells it.
+    Needle needles[] = {state_after_two_rounds(all, gcm_counter(iv, 256)),
+                        take_needle(all.round_keys[7]),
+                        take_needle(all.powers[20]),
+                        take_needle(all.powers[GcmKey::kPowers - 1]),
+                        take_needle(width->encrypt(all, {})),
+                        take_needle(width->encrypt(all, gcm_counter(iv, 1))),
+                        take_needle(width->hash(all, {}, additional))};
+    // Behind the 256th counter with a table and without, within the last bytes, and few.
+    for (const size_t bytes : {size_t{40} << 10, size_t{6} << 10, size_t{4100}, size_t{100}}) {
+      for (const auto whole : {width->seal_whole, width->open_whole}) {
+        if (whole == width->open_whole && bytes != 4100) continue;  // a search takes its time
+        GcmPart part = {.iv = iv};
+        part.in = data.data();
+        part.out = data.data();
+        part.bytes = bytes;
+        crypt_deep_down(whole, all, part, additional);
+        for (Needle& needle : needles) {
+          places_among_secrets(needle);
+          if (HasFailure()) {
+            FAIL() << "secret " << &needle - needles << ", " << bytes << " bytes, "
+                   << (whole == width->seal_whole ? "sealed" : "opened");
+          }
+        }
+      }
+    }
+  }
+}
+
+// Registers are not memory until somebody saves them: nothing of a key or a message is in them.
+TEST(SecretMemory, NothingIsLeftInVectorRegisters) {
+  SystemRandom random;
+  const Key key = Key::random(random);
+  const Iv iv = {1, 2, 3};
+  const std::array<uint8_t, 48> additional{9};
+  std::vector<uint8_t> data(20'011, 5);
+  const auto read = VectorRegisters::way_to_read();
+  VectorRegisters left;
+  const auto expect_nothing = [&](const char* what) {
+    EXPECT_EQ(left.used(), 0u) << what;
+    clear_vector_registers();  // of libc's, which a narrow loop does not touch
+  };
+  for (const GcmWidth* width : native_widths()) {
+    Secret<GcmKey> scheduled;
+    GcmKey& all = *scheduled;
+    const auto secret = key.secret();
+    clear_vector_registers();
+    width->schedule(all, secret);
+    (left.*read)();
+    expect_nothing("schedule");
+    GcmBlock mask = width->encrypt(all, {});
+    (left.*read)();
+    expect_nothing("encrypt");
+    wipe(mask);
+    width->hash(all, {}, additional);
+    (left.*read)();
+    expect_nothing("hash");
+    for (const size_t bytes : {size_t{0}, size_t{5}, size_t{512}, size_t{700}, data.size()}) {
       GcmPart part = {.iv = iv};
       part.in = data.data();
       part.out = data.data();
       part.bytes = bytes;
-      seal_deep_down(*width, *scheduled, part);
-      EXPECT_EQ(needle.places(), "") << bytes;
+      for (const auto some : {width->seal, width->open}) {
+        some(all, part);
+        (left.*read)();
+        expect_nothing("part");
+      }
+      for (const auto whole : {width->seal_whole, width->open_whole}) {
+        const Tag tag = whole(all, part, additional);
+        (left.*read)();
+        expect_nothing("message");
+        EXPECT_NE(tag, Tag{});
+      }
     }
   }
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "seal/cpu.h"
+#include "base/cpu.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

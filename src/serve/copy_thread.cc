@@ -12,45 +12,42 @@
 #include "base/log.h"
 #include "os/pace.h"
 #include "os/thread.h"
+#include "serve/errand.h"
 #include "serve/events.h"
-#include "serve/messages.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 namespace {
 
 constexpr auto kPoll = std::chrono::microseconds(40);
-constexpr uint64_t kWordBytes = 64;  // a cache line each
-constexpr uint64_t kWords = 64;      // allocated together
 
 Instant now() { return SteadyClock().now(); }
 
+int device_of(CopyThreadId id) { return static_cast<int>(CopyThreads::device_of(id)); }
+
 }  // namespace
 
-Stream::~Stream() {
-  for (const StreamGates& of : gates) {
-    if (of.thread != nullptr) of.thread->give_word(of.word);
-  }
-}
-
-std::unique_ptr<CopyThread> CopyThread::open(GpuDriver& driver, CopyThreadOwner& owner,
+std::unique_ptr<CopyThread> CopyThread::open(GpuDriver& driver, ProgramMemory& memory,
                                              UnderWay& under_way,
                                              const CopyThreadOptions& options) {
   CopyContext context;
-  if (driver.make_context(options.carrier.device, context) != kSuccess) return nullptr;
-  return std::unique_ptr<CopyThread>(new CopyThread(driver, owner, under_way, options, context));
+  if (driver.make_context(device_of(options.id), context) != kSuccess) return nullptr;
+  return std::unique_ptr<CopyThread>(new CopyThread(driver, memory, under_way, options, context));
 }
 
-CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& under_way,
+CopyThread::CopyThread(GpuDriver& driver, ProgramMemory& memory, UnderWay& under_way,
                        const CopyThreadOptions& options, CopyContext context)
     : driver_(driver),
-      owner_(owner),
+      memory_(memory),
       under_way_(under_way),
       id_(options.id),
-      carrier_(options.carrier),
+      lane_(options.lane),
+      direction_(CopyThreads::direction_of(options.id)),
       context_(context),
-      ahead_(options.ahead),
-      proxy_(driver, options.carrier.direction),
-      crossing_(driver, options.carrier.direction) {
+      words_(driver, context),
+      proxy_(driver, direction_),
+      crossing_(driver, direction_),
+      ahead_(options.ahead) {
   copies_.reserve(CopyList::kMax);
   parts_.reserve(CopyList::kMax);
   ended_.reserve(CopyList::kMax);
@@ -64,24 +61,6 @@ CopyThread::CopyThread(GpuDriver& driver, CopyThreadOwner& owner, UnderWay& unde
 Code CopyThread::probe(uint64_t device_address) {
   uint32_t unused = 0;
   return driver_.copy(context_, Direction::to_host, device_address, &unused, 1);
-}
-
-bool CopyThread::take_word(GateWord& out) {
-  const std::lock_guard lock(words_mutex_);
-  if (free_words_.empty()) {
-    uint64_t memory = 0;
-    if (driver_.allocate(context_, kWords * kWordBytes, memory) != kSuccess) return false;
-    for (uint64_t i = 0; i < kWords; ++i) free_words_.push_back({memory + i * kWordBytes, 0});
-  }
-  out = free_words_.back();
-  free_words_.pop_back();
-  return true;
-}
-
-// Its value goes on from where it was: an old gate may still have to look at it.
-void CopyThread::give_word(const GateWord& word) {
-  const std::lock_guard lock(words_mutex_);
-  free_words_.push_back(word);
 }
 
 void CopyThread::wake(std::span<const CopyId> copies) {
@@ -166,7 +145,7 @@ void CopyThread::look_at_events(Lock& lock) {
     lock.lock();
     if (code == kNotReady) continue;
     under_way_.copies.handle_reached(events_[i], code);
-    if (code != kSuccess) owner_.tell_failure();
+    if (code != kSuccess) under_way_.any_failed.store(true);
     if (ahead_ == nullptr) break;
   }
   leases_.clear();
@@ -202,9 +181,12 @@ bool CopyThread::take(Lock& lock) {
 
 // --- 2. carry
 
+// What is dropped ends with the error its context has.
 Code CopyThread::carry(Lock& lock) {
   if (handed_.dropped) {
-    if (watched()) tell_dropped(*copies_.front());
+    const HeldCopy& copy = *copies_.front();
+    const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
+    tell(copy, 0, copy.bytes, under_way_.copies.failure_of(context), now(), now(), 1);
     return kSuccess;
   }
   const bool together = handed_.copies.size() > 1 && prepare_together(lock);
@@ -215,23 +197,16 @@ Code CopyThread::carry(Lock& lock) {
   if (handed_.pads > 0) {
     code = pad(handed_.pads);
   } else if (together) {
-    code = cross();
+    code = carry_together();
   } else if (begun) {
     code = carry_part(*copies_.front(), handed_.offset, handed_.bytes);
-  } else if (watched()) {
-    tell_carried(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
+  } else {
+    tell(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
   }
   if (by_turns) ahead_->end(code == kSuccess);
   if (code != kSuccess && begun && handed_.pads == 0) replace_context();
   lock.lock();
   return code;
-}
-
-// It ends with the error its context has.
-void CopyThread::tell_dropped(const HeldCopy& copy) const {
-  const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
-  const Code code = under_way_.copies.failure_of(context);
-  tell_carried(copy, 0, copy.bytes, code, now(), now(), 1);
 }
 
 // Several at once, if there is memory to gather them in and all their sources are there. A source
@@ -248,62 +223,61 @@ bool CopyThread::prepare_together(Lock& lock) {
 
 bool CopyThread::fetch_all() {
   return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
-    const bool inward = carrier_.direction == Direction::to_device;
-    return !inward || copy->program == nullptr || owner_.fetch(*copy);
+    const bool inward = direction_ == Direction::to_device;
+    return !inward || copy->program == nullptr ||
+           memory_.fetch(copy->program, copy->host, copy->bytes);
   });
 }
 
-Code CopyThread::cross() {
-  const Instant begin = watched() ? now() : Instant{};
+// Meanwhile it is this thread's copy in flight.
+Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
+  const Instant begin = now();
+  uint8_t* const host = copy.host + offset;
+  const uint64_t device = copy.device_address + offset;
+  this_thread().copy = copy.id;
+  const Code code = copy.drivers ? driver_.copy(context_, direction_, device, host, bytes)
+                                 : proxy_.copy(context_, device, host, bytes);
+  this_thread().copy = 0;
+  tell(copy, offset, bytes, code, begin, now(), 1);
+  return code;
+}
+
+// Of one crossing the first copy has the time.
+Code CopyThread::carry_together() {
+  const Instant begin = now();
   parts_.clear();
   for (const HeldCopy* copy : copies_) {
     parts_.push_back({copy->device_address, copy->host, copy->bytes});
   }
-  copy_in_flight() = {copies_.front()->id,
-                      {reinterpret_cast<uint64_t>(copies_.front()->host), handed_.bytes}};
+  this_thread().copy = copies_.front()->id;
   const Code code = crossing_.carry(context_, *handed_.together, parts_);
-  copy_in_flight() = {};
-  if (!watched()) return code;
-  // Of one crossing the first copy has the time.
+  this_thread().copy = 0;
   const Instant end = now();
   for (const HeldCopy* copy : copies_) {
     const bool first = copy == copies_.front();
-    tell_carried(*copy, 0, copy->bytes, code, first ? begin : end, end, first ? copies_.size() : 0);
+    tell(*copy, 0, copy->bytes, code, first ? begin : end, end, first ? copies_.size() : 0);
   }
   return code;
 }
 
-// In this copy thread's context. Meanwhile it is this thread's copy in flight.
-Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
-  const Instant begin = watched() ? now() : Instant{};
-  uint8_t* const host = copy.host + offset;
-  const uint64_t device = copy.device_address + offset;
-  copy_in_flight() = {copy.id, {reinterpret_cast<uint64_t>(host), bytes}};
-  const Code code = copy.drivers ? driver_.copy(context_, carrier_.direction, device, host, bytes)
-                                 : proxy_.copy(context_, device, host, bytes);
-  copy_in_flight() = {};
-  if (watched()) tell_carried(copy, offset, bytes, code, begin, now(), 1);
-  return code;
-}
-
-// Messages that carry nothing anybody reads.
-Code CopyThread::pad(uint64_t count) {
-  if (pad_word_.address == 0 && !take_word(pad_word_)) return kNotSupported;
+Code CopyThread::pad(uint64_t messages) {
+  if (pad_word_.address == 0 && !words_.take(pad_word_)) return kNotSupported;
   uint8_t nothing = 0;
-  for (uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0; i < messages; ++i) {
     const Code code = proxy_.copy(context_, pad_word_.address, &nothing, 1);
     if (code != kSuccess) return code;
   }
   return kSuccess;
 }
 
-void CopyThread::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
-                              Instant begin, Instant end, size_t together) const {
+void CopyThread::tell(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
+                      Instant begin, Instant end, size_t together) const {
+  if (!watched()) return;
   Event event;
   event.kind = EventKind::carried;
-  event.direction = carrier_.direction;
-  event.device = static_cast<uint8_t>(carrier_.device);
-  event.lane = static_cast<uint16_t>(carrier_.lane);
+  event.direction = direction_;
+  event.device = static_cast<uint8_t>(device_of(id_));
+  event.lane = static_cast<uint16_t>(lane_);
   event.code = code;
   event.id = copy.id;
   event.bytes = bytes;
@@ -315,13 +289,12 @@ void CopyThread::tell_carried(const HeldCopy& copy, uint64_t offset, uint64_t by
   report(event);
 }
 
-// A context whose copy failed does nothing more. The gates still have to open, so that whoever
-// waits behind them learns of the error.
+// The gates still have to open, so that whoever waits behind them learns of the error.
 void CopyThread::replace_context() {
   CopyContext fresh;
-  if (driver_.make_context(carrier_.device, fresh) == kSuccess) {
-    const std::lock_guard lock(words_mutex_);  // words are allocated from other threads
+  if (driver_.make_context(device_of(id_), fresh) == kSuccess) {
     context_ = fresh;
+    words_.replace_context(fresh);
   }
   crossing_.forget();
 }
@@ -336,16 +309,10 @@ void CopyThread::end(Lock& lock, Code code) {
   }
   Copies& copies = under_way_.copies;
   copies.handle_crossed(id_, code, endings_);
-  if (code != kSuccess) owner_.tell_failure();
-  lock.unlock();
-  for (const Ending& ending : endings_) perform(ending);
-  lock.lock();
+  if (code != kSuccess) under_way_.any_failed.store(true);
+  perform_all(lock);
   copies.handle_delivered(id_, endings_);
-  if (!endings_.empty()) {
-    lock.unlock();
-    for (const Ending& ending : endings_) perform(ending);
-    lock.lock();
-  }
+  perform_all(lock);
   copies.handle_ended(id_, now());
   for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock
     if (copies.under_way(copy)) continue;
@@ -362,6 +329,13 @@ void CopyThread::end(Lock& lock, Code code) {
   lock.lock();
 }
 
+void CopyThread::perform_all(Lock& lock) {
+  if (endings_.empty()) return;
+  lock.unlock();
+  for (const Ending& ending : endings_) perform(ending);
+  lock.lock();
+}
+
 void CopyThread::perform(const Ending& ending) {
   const auto held = [&](CopyId id) -> HeldCopy& {
     const auto found = std::find(handed_.copies.begin(), handed_.copies.end(), id);
@@ -370,38 +344,18 @@ void CopyThread::perform(const Ending& ending) {
   if (const auto* wiped = std::get_if<Wipe>(&ending)) {
     const HeldCopy& copy = held(wiped->copy);
     wipe({copy.host, static_cast<size_t>(copy.bytes)});
-    if (copy.program != nullptr) owner_.deliver(copy);
-  } else if (const auto* deliver = std::get_if<Deliver>(&ending)) {
-    owner_.deliver(held(deliver->copy));
+    if (copy.program != nullptr) memory_.deliver(copy.host, copy.program, copy.bytes);
+  } else if (const auto* delivery = std::get_if<Deliver>(&ending)) {
+    const HeldCopy& copy = held(delivery->copy);
+    memory_.deliver(copy.host, copy.program, copy.bytes);
   } else if (std::holds_alternative<FailContext>(ending)) {
     const HeldCopy& copy = *copies_.front();
-    owner_.fail_context(copy.stream->context, copy.device_address);
+    fail_context(driver_, copy.stream->context, copy.device_address);
   } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
-    open_gate(*gate);
+    Stream& stream = *copies_.front()->stream;  // all that is carried at once is of one stream
+    stream.gates[CopyThreads::place_of(id_)].open(driver_, context_, stream.context, gate->value);
   } else if (const auto* done = std::get_if<GiveBack>(&ending)) {
-    owner_.give_back(held(done->copy));
-  }
-}
-
-// All that is carried at once is of one stream.
-void CopyThread::open_gate(const OpenGate& gate) {
-  Stream& stream = *copies_.front()->stream;
-  StreamGates& gates = stream.gates[CopyThreads::place_of(id_)];
-  if (gates.word.address != 0) {
-    const uint32_t value = gate.value + gates.behind;
-    Code code = driver_.set_word(context_, gates.word.address, value);
-    if (code != kSuccess) {  // a context of ours that failed, and there is no other
-      code = driver_.set_word_there(stream.context, gates.word.address, value);
-    }
-    if (code != kSuccess) SEALANE_LOG(warn, "a gate could not be opened: CUDA error %d", code);
-  }
-  const std::lock_guard lock(stream.gates_mutex);
-  const auto reached = [&](uint32_t value) {  // as the driver compares words: past the last one
-    return static_cast<int32_t>(gate.value - value) >= 0;
-  };
-  while (!gates.tickets.empty() && reached(gates.tickets.front().first)) {
-    gates.tickets.front().second->finish();
-    gates.tickets.pop_front();
+    give_back(memory_, held(done->copy));
   }
 }
 

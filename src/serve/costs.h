@@ -13,9 +13,6 @@ namespace sealane::serve {
 // `threads` share a message; one of them is the lane's own. The same answer every time.
 Costs measure_costs(unsigned threads);
 bool can_guard_pages();  // found out by the same measurement
-// Nobody can measure it before the first copy: that of the fastest GPUs there are, PCIe 5 with 16
-// lanes.
-double link_ns_per_byte();
-double dilation();  // of the emulated GPU; 1 elsewhere
+double dilation();       // of the emulated GPU; 1 elsewhere
 
 }  // namespace sealane::serve

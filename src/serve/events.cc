@@ -3,34 +3,29 @@
 
 #include "serve/events.h"
 
+#include "serve/process.h"
+
 namespace sealane::serve {
-namespace {
 
-constexpr size_t kSinksMax = 8;
-std::atomic<EventSink*> sinks[kSinksMax];
-std::atomic<size_t> sink_count{0};
-
-}  // namespace
-
-void add_sink(EventSink& sink) {
-  const size_t at = sink_count.load();
-  if (at == kSinksMax) return;
-  sinks[at].store(&sink);
-  sink_count.store(at + 1);
+void EventSinks::add(EventSink& sink) {
+  const size_t at = count_.load();
+  if (at == kMax) return;
+  sinks_[at].store(&sink);
+  count_.store(at + 1);
 }
 
-void remove_sinks() { sink_count.store(0); }
-
-bool watched() { return sink_count.load(std::memory_order_relaxed) != 0; }
-
-void report(const Event& event) {
-  const size_t count = sink_count.load(std::memory_order_acquire);
-  for (size_t i = 0; i < count; ++i) sinks[i].load(std::memory_order_relaxed)->handle(event);
+void EventSinks::report(const Event& event) const {
+  const size_t count = count_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < count; ++i) sinks_[i].load(std::memory_order_relaxed)->handle(event);
 }
 
-void finish_sinks() {
-  const size_t count = sink_count.load(std::memory_order_acquire);
-  for (size_t i = 0; i < count; ++i) sinks[i].load(std::memory_order_relaxed)->finish();
+void EventSinks::finish() const {
+  const size_t count = count_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < count; ++i) sinks_[i].load(std::memory_order_relaxed)->finish();
 }
+
+bool watched() { return process().sinks.any(); }
+
+void report(const Event& event) { process().sinks.report(event); }
 
 }  // namespace sealane::serve

@@ -122,11 +122,23 @@ class EventSink {
   ~EventSink() = default;
 };
 
-// At most a few, set before the first copy (the preload does that from SEALANE_* at its start).
-void add_sink(EventSink& sink);
-void remove_sinks();  // in the child of a fork: what happened was not its doing
-bool watched();       // is there a sink at all?
+// All there are, of the process (process.h). At most a few, added before the first copy (the
+// preload does that from SEALANE_* at its start).
+class EventSinks {
+ public:
+  void add(EventSink& sink);
+  void remove_all() { count_.store(0); }  // in the child of a fork: its parent's
+  bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+  void report(const Event& event) const;
+  void finish() const;
+
+ private:
+  static constexpr size_t kMax = 8;
+  std::atomic<EventSink*> sinks_[kMax] = {};
+  std::atomic<size_t> count_{0};
+};
+
+bool watched();  // is there a sink at all?
 void report(const Event& event);
-void finish_sinks();
 
 }  // namespace sealane::serve

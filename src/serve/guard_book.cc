@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/pipeline/lane_books.h"
+
 namespace sealane::serve {
 
 GuardBook::GuardBook(bool pages) {
@@ -41,7 +43,7 @@ void GuardBook::arm(Entry& entry, bool by_pages) {
     if (guards_) {
       for (const Pointer& other : find_pages(entry.range)) {
         const bool armed = other->state.load() == Entry::State::pages;
-        if (armed && check(*other, other->range)) other->broken.store(true);
+        if (armed && written(*other, other->range)) other->broken.store(true);
       }
     }
     bool armed = by_pages && guards_ && !unseen_.possible() && guards_->arm(entry.range);
@@ -60,13 +62,28 @@ std::vector<GuardBook::Pointer> GuardBook::find_pages(const Range& range) {
   return find(sealane::pages(range));
 }
 
-bool GuardBook::check(Entry& entry, const Range& part) {
+bool GuardBook::written(Entry& entry, const Range& part) {
   if (entry.broken.load() || unseen_.seen()) return true;
-  const auto written = guards_->written(part);
-  return !written || *written;  // who cannot tell must assume it
+  const auto seen = guards_->written(part);
+  return !seen || *seen;  // who cannot tell must assume it
 }
 
-bool GuardBook::written(Entry& entry, const Range& part) { return check(entry, part); }
+bool GuardBook::find_written(const Range& host, uint64_t message_bytes, std::vector<Range>& out) {
+  bool by_digest = false;
+  for (const Pointer& guard : find(host)) {
+    const auto state = guard->state.load();
+    // Nobody has read a byte of what still waits: what is read from now on is what it should be.
+    if (state == Entry::State::waiting || !guard->range.overlaps(host)) continue;
+    by_digest = by_digest || state == Entry::State::digest;
+    if (state == Entry::State::digest || !written(*guard, host)) continue;
+    const uint32_t messages = message_count(guard->range.bytes, message_bytes);
+    for (uint32_t i = 0; i < messages; ++i) {
+      const Range part = message_range(guard->range, i, message_bytes);
+      if (part.overlaps(host) && written(*guard, part)) out.push_back(part);
+    }
+  }
+  return by_digest;
+}
 
 std::vector<GuardBook::Pointer> GuardBook::find(const Range& range) {
   std::vector<Pointer> found;

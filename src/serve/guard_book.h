@@ -50,6 +50,10 @@ class GuardBook {
   void arm(Entry& entry, bool by_pages);
   // Page guards only: has `part` of it been written since?
   bool written(Entry& entry, const Range& part);
+  // What of `host` has been written since its guards were armed, message by message: of a range
+  // that was written in one place the others' slots are still right. True: of some only digests
+  // tell.
+  bool find_written(const Range& host, uint64_t message_bytes, std::vector<Range>& out);
   // The guards that have a page in a range.
   std::vector<Pointer> find(const Range& range);
 
@@ -57,7 +61,6 @@ class GuardBook {
 
  private:
   std::vector<Pointer> find_pages(const Range& range);
-  bool check(Entry& entry, const Range& part);
 
   std::optional<PageGuards> guards_;
   UnseenWriters unseen_;

@@ -3,20 +3,15 @@
 
 #include "serve/known_keys.h"
 
-#include <atomic>
+#include <algorithm>
 #include <utility>
 
-#include "serve/events.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 namespace {
 
 constexpr Duration kLook = std::chrono::seconds(1);
-
-KnownKeys& keys_of_process() {
-  static KnownKeys& all = *new KnownKeys;
-  return all;
-}
 
 }  // namespace
 
@@ -28,13 +23,13 @@ KnownKey KnownKeys::know(std::span<const uint8_t, Key::kBytes> key, Instant now,
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!constant_time_equal(entry->key.secret(), key)) continue;
     entry->used = now;
-    entries_.splice(entries_.begin(), entries_, entry);
-    return entry->known;
+    std::rotate(entries_.begin(), entry, entry + 1);
+    return entries_.front().known;
   }
   retire_locked(now);
   fresh = true;
   KnownKey known{std::shared_ptr<const SplitGcm>(SplitGcm::make(key)), ++numbers_};
-  entries_.push_front({*Key::from_bytes(key), known, now});
+  entries_.insert(entries_.begin(), Entry{*Key::from_bytes(key), known, now});
   if (entries_.size() > kKeysMax) entries_.pop_back();
   return known;
 }
@@ -51,6 +46,11 @@ void KnownKeys::retire_locked(Instant now) {
   });
 }
 
+void KnownKeys::retire_sometimes(Instant now) {
+  Instant due = look_at_.load(std::memory_order_relaxed);
+  if (now >= due && look_at_.compare_exchange_strong(due, now + kLook)) retire(now);
+}
+
 size_t KnownKeys::size() {
   const std::lock_guard lock(mutex_);
   return entries_.size();
@@ -58,21 +58,13 @@ size_t KnownKeys::size() {
 
 KnownKey know_key(std::span<const uint8_t, Key::kBytes> key) {
   bool fresh = false;
-  KnownKey known = keys_of_process().know(key, SteadyClock().now(), fresh);
+  KnownKey known = process().keys.know(key, SteadyClock().now(), fresh);
   if (!fresh) return known;
   Event event;
   event.kind = EventKind::key;
   event.key = known.number;
   report(event);
   return known;
-}
-
-void retire_keys() {
-  static std::atomic<Instant> next{Instant()};
-  const Instant now = SteadyClock().now();
-  Instant due = next.load(std::memory_order_relaxed);
-  if (now < due || !next.compare_exchange_strong(due, now + kLook)) return;
-  keys_of_process().retire(now);
 }
 
 }  // namespace sealane::serve

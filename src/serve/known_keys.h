@@ -9,11 +9,12 @@
 // Concurrency: any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "base/time.h"
 #include "seal/key.h"
@@ -34,6 +35,7 @@ class KnownKeys {
   // `fresh` tells whether it was not known.
   KnownKey know(std::span<const uint8_t, Key::kBytes> key, Instant now, bool& fresh);
   void retire(Instant now);
+  void retire_sometimes(Instant now);  // cheap: looks once a second
   size_t size();
 
  private:
@@ -46,14 +48,12 @@ class KnownKeys {
   void retire_locked(Instant now);
 
   std::mutex mutex_;
-  std::list<Entry> entries_;  // latest first
+  std::vector<Entry> entries_;  // latest first
   uint64_t numbers_ = 0;
+  std::atomic<Instant> look_at_{Instant()};
 };
 
-// Of the process: the key by now, reported if it is a new one.
+// The process's: the key by now, reported if it is a new one.
 KnownKey know_key(std::span<const uint8_t, Key::kBytes> key);
-
-// Drops what is not in use any more. Cheap: looks once a second.
-void retire_keys();
 
 }  // namespace sealane::serve

@@ -4,11 +4,11 @@
 #include "serve/messages.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "os/pace.h"
 #include "seal/stream_copy.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 namespace {
@@ -39,7 +39,7 @@ void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Dire
 
 void Message::begin(const Iv& iv) {
   finish_turn();
-  retire_keys();
+  process().keys.retire_sometimes(SteadyClock().now());
   iv_ = iv;
   hash_ = {};
   additional_bytes_ = 0;
@@ -118,7 +118,7 @@ bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
 
 void Message::open_slot(const uint8_t* in, uint64_t bytes) {
   if (direction_ != Direction::to_device || updates_ != 1) return;
-  Ahead* const ahead = Ahead::find(key_number_, iv_, in);
+  LiveSpeculator* const ahead = process().speculators.find(key_number_, iv_, in);
   if (ahead == nullptr) return;
   taken_ = ahead->take(key_number_, key_, iv_, in, bytes);
   if (taken_.ours) ahead_ = ahead;
@@ -273,7 +273,7 @@ void Message::tell() const {
   event.kind = EventKind::message;
   event.direction = direction_;
   event.answer = answer_;
-  event.id = copy_in_flight().id;
+  event.id = this_thread().copy;
   event.bytes = bytes_;
   event.host = source_;
   event.key = key_number_;
@@ -285,33 +285,27 @@ void Message::tell() const {
   report(event);
 }
 
-InFlight& copy_in_flight() {
-  thread_local InFlight mine;
-  return mine;
-}
-
 namespace {
 
-std::atomic<int> refusing{0};  // openings under way
-thread_local bool refusing_here = false;
 alignas(64) uint8_t refused_place[64];
 
 }  // namespace
 
 RefusedOpening::RefusedOpening() {
-  refusing_here = true;
-  refusing.fetch_add(1);
+  this_thread().refuses = true;
+  process().refused_openings.fetch_add(1);
 }
 
 RefusedOpening::~RefusedOpening() {
-  refusing.fetch_sub(1);
-  refusing_here = false;
+  process().refused_openings.fetch_sub(1);
+  this_thread().refuses = false;
 }
 
 uint8_t* RefusedOpening::place() { return refused_place; }
 
 bool is_refused(const uint8_t* out) {
-  return refusing.load(std::memory_order_relaxed) != 0 && (refusing_here || out == refused_place);
+  return process().refused_openings.load(std::memory_order_relaxed) != 0 &&
+         (this_thread().refuses || out == refused_place);
 }
 
 }  // namespace sealane::serve

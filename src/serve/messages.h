@@ -15,7 +15,8 @@
 // Nothing is guessed: key, IV and bytes are those the driver names in the very call, so rotation,
 // new channels, extra messages of the driver, staging and its threads need no special case, and an
 // answer can be wrong only if the engine is. Speculation (slots sealed ahead) joins at step 2, with
-// the copy in flight and the place in it as what is matched besides key, IV and length (ahead.h).
+// the copy in flight and the place in it as what is matched besides key, IV and length
+// (live_speculator.h).
 //
 // A slot answers update by update, as long as each continues the one before in the source. Where
 // that ends before the slot does (another place, a longer or a shorter message) the rest is sealed
@@ -39,9 +40,9 @@
 #include "core/copy.h"
 #include "os/worker_pool.h"
 #include "seal/split_gcm.h"
-#include "serve/ahead.h"
 #include "serve/events.h"
 #include "serve/known_keys.h"
+#include "serve/live_speculator.h"
 
 namespace sealane::serve {
 
@@ -54,7 +55,6 @@ class Message {
 
   // The direction is the key's: one that seals goes to the device.
   void set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number, Direction direction);
-  bool keyed() const { return key_ != nullptr; }
   Direction direction() const { return direction_; }
 
   void begin(const Iv& iv);
@@ -98,17 +98,10 @@ class Message {
   Instant began_{};
   Answer answer_ = Answer::engine;
   uint64_t source_ = 0;
-  Ahead* ahead_ = nullptr;  // whose turn this message is
-  Ahead::Taken taken_{};
+  LiveSpeculator* ahead_ = nullptr;  // whose turn this message is
+  LiveSpeculator::Taken taken_{};
   bool from_slot_ = false;  // all bytes so far; their hash is not in hash_
 };
-
-// The copy this thread has handed to the driver, 0 if none.
-struct InFlight {
-  uint64_t id = 0;
-  Range host;
-};
-InFlight& copy_in_flight();
 
 // What a driver opens to this memory, or on this thread, is refused as if it had been forged: how a
 // context is made to fail. One byte of the device's is enough.

@@ -8,52 +8,46 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 
-// Those with a copy in flight. Read in every EVP call, also of forked children: no locks.
-struct PinnedProxies {
-  static constexpr size_t kMax = 128;
-  static std::atomic<PinnedProxy*> busy[kMax];
-  static std::atomic<unsigned> count;
+bool PinnedProxies::enter(PinnedProxy* one) {
+  for (auto& entry : busy_) {
+    PinnedProxy* none = nullptr;
+    if (!entry.compare_exchange_strong(none, one)) continue;
+    count_.fetch_add(1);
+    return true;
+  }
+  return false;
+}
 
-  static bool enter(PinnedProxy* one) {
-    for (auto& entry : busy) {
-      PinnedProxy* none = nullptr;
-      if (!entry.compare_exchange_strong(none, one)) continue;
-      count.fetch_add(1);
-      return true;
-    }
-    return false;
+void PinnedProxies::leave(PinnedProxy* one) {
+  for (auto& entry : busy_) {
+    PinnedProxy* mine = one;
+    if (!entry.compare_exchange_strong(mine, nullptr)) continue;
+    count_.fetch_sub(1);
+    return;
   }
-  static void leave(PinnedProxy* one) {
-    for (auto& entry : busy) {
-      PinnedProxy* mine = one;
-      if (!entry.compare_exchange_strong(mine, nullptr)) continue;
-      count.fetch_sub(1);
-      return;
-    }
+}
+
+uint8_t* PinnedProxies::find(Direction direction, const uint8_t* named, uint64_t bytes) const {
+  if (count_.load(std::memory_order_relaxed) == 0) return nullptr;
+  for (const auto& entry : busy_) {
+    PinnedProxy* one = entry.load(std::memory_order_acquire);
+    if (one == nullptr) continue;
+    if (uint8_t* real = one->find(direction, named, bytes)) return real;
   }
-  static uint8_t* find(Direction direction, const uint8_t* named, uint64_t bytes) {
-    if (count.load(std::memory_order_relaxed) == 0) return nullptr;
-    for (auto& entry : busy) {
-      PinnedProxy* one = entry.load(std::memory_order_acquire);
-      if (one == nullptr) continue;
-      if (uint8_t* real = one->find(direction, named, bytes)) return real;
-    }
-    return nullptr;
-  }
-};
-std::atomic<PinnedProxy*> PinnedProxies::busy[kMax];
-std::atomic<unsigned> PinnedProxies::count{0};
+  return nullptr;
+}
 
 const uint8_t* real_source(const uint8_t* in, uint64_t bytes) {
-  const uint8_t* real = PinnedProxies::find(Direction::to_device, in, bytes);
+  const uint8_t* real = process().proxies.find(Direction::to_device, in, bytes);
   return real != nullptr ? real : in;
 }
 
 uint8_t* real_destination(uint8_t* out, uint64_t bytes) {
-  uint8_t* real = PinnedProxies::find(Direction::to_host, out, bytes);
+  uint8_t* real = process().proxies.find(Direction::to_host, out, bytes);
   return real != nullptr ? real : out;
 }
 
@@ -105,9 +99,9 @@ Code PinnedProxy::stand_in(const CopyContext& lane, uint64_t device, uint8_t* ho
   named_.store(0);
   strange_.store(false);
   bytes_.store(bytes);
-  if (!PinnedProxies::enter(this)) return driver_.copy(lane, direction_, device, host, bytes);
+  if (!process().proxies.enter(this)) return driver_.copy(lane, direction_, device, host, bytes);
   const Code code = driver_.copy(lane, direction_, device, memory, bytes);
-  PinnedProxies::leave(this);
+  process().proxies.leave(this);
   bytes_.store(0);
   const uint64_t named = named_.load();
   if (code != kSuccess && direction_ == Direction::to_host) wipe({memory, bytes});

@@ -40,7 +40,7 @@ class PinnedProxy {
   void drop();  // gives the memory back
 
  private:
-  friend struct PinnedProxies;
+  friend class PinnedProxies;
   bool make_room(const CopyContext& lane, uint64_t bytes);
   Code move(const CopyContext& lane, uint64_t device, uint8_t* host, uint64_t bytes);
   Code stand_in(const CopyContext& lane, uint64_t device, uint8_t* host, uint64_t bytes);
@@ -58,6 +58,19 @@ class PinnedProxy {
   uint8_t* real_ = nullptr;
   std::atomic<uint64_t> named_{0};    // so many bytes, from the beginning
   std::atomic<bool> strange_{false};  // something else was named
+};
+
+// Those with a copy in flight. Read in every EVP call, also of forked children: no locks.
+class PinnedProxies {
+ public:
+  bool enter(PinnedProxy* one);
+  void leave(PinnedProxy* one);
+  uint8_t* find(Direction direction, const uint8_t* named, uint64_t bytes) const;
+
+ private:
+  static constexpr size_t kMax = 128;
+  std::atomic<PinnedProxy*> busy_[kMax] = {};
+  std::atomic<unsigned> count_{0};
 };
 
 // Where the bytes are that a driver's EVP call names: the same place, unless it is in a proxy.

@@ -5,14 +5,15 @@
 //
 //   1. describe    which stream, which memory; what must be read in the call is read
 //   2. put         the machine decides; its steps are done
-//   3. let_go      the copies are the copy threads'
+//   3. wake        the copies are the copy threads'
 
 #include "serve/runtime.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -22,7 +23,6 @@
 namespace sealane::serve {
 namespace {
 
-constexpr uint64_t kMovePart = 128_KiB;
 constexpr unsigned kWorkersMax = 64;
 constexpr unsigned kModelledWorkers = 8;  // a modelled host has the cores this machine lacks
 
@@ -46,37 +46,27 @@ CopiesOptions copies_options(const SpeculationChoice& speculation) {
 uint64_t number_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
 Route route_of(CopyVerdict verdict) {
-  switch (verdict) {
-    case CopyVerdict::carried:
-      return Route::carried;
-    case CopyVerdict::passed_capture:
-      return Route::passed_capture;
-    case CopyVerdict::passed_pageable:
-      return Route::passed_pageable;
-    case CopyVerdict::passed_aside:
-      return Route::passed_aside;
-    case CopyVerdict::passed:
-    case CopyVerdict::refused:
-      break;
-  }
-  return Route::passed;
+  constexpr Route kRoutes[] = {Route::carried,         Route::passed,       Route::passed_capture,
+                               Route::passed_pageable, Route::passed_aside, Route::passed};
+  return kRoutes[static_cast<size_t>(verdict)];
 }
 
 }  // namespace
 
-std::atomic<Runtime*> Runtime::current_{nullptr};
-
 // Never deleted: threads of ours and exit handlers of the program use it to the end.
-void Runtime::start(GpuDriver& driver) { current_.store(new Runtime(driver)); }
+void Runtime::start(GpuDriver& driver) { process().runtime.store(new Runtime(driver)); }
 
 // The caller of a loop takes part in it.
 Runtime::Runtime(GpuDriver& driver)
     : driver_(driver),
       pool_(fixed_workers() > 0 ? WorkerPool(fixed_workers() - 1)
                                 : WorkerPool(WorkerQuota::make())),
-      staging_(options().staging_bytes_max),
       speculation_(choose_speculation(options(), pool_.size())),
-      under_way_(copies_options(speculation_)) {
+      under_way_(copies_options(speculation_)),
+      memory_(pool_, options().staging_bytes_max),
+      streams_(driver),
+      events_(driver),
+      crew_(driver, under_way_, memory_, pool_, speculation_) {
   SEALANE_LOG(info, "sealing ahead %s", serve::describe(speculation_).c_str());
 }
 
@@ -97,10 +87,12 @@ Route Runtime::offer(Call& call) {
   if (!options().async) return Route::passed;
   if (any_capturing()) return Route::passed_capture;
   if (aside_.load(std::memory_order_relaxed)) return Route::passed_aside;
-  const std::shared_lock carrying(carrying_);
+  const auto entered = crew_.enter();
   Route route = describe(call);
   if (route == Route::carried) {
-    for (const CopyCall& each : call.calls) open_missing(each);
+    for (const CopyCall& each : call.calls) {
+      if (const char* const why = crew_.open_missing(each)) step_aside(why);
+    }
     const std::lock_guard one_at_a_time(call.stream->mutex);
     route = put(call);
   }
@@ -111,7 +103,7 @@ Route Runtime::offer(Call& call) {
 // --- 1. what it asks for
 
 Route Runtime::describe(Call& call) {
-  call.stream = stream(call.asked.front().stream);
+  call.stream = streams_.get(call.asked.front().stream);
   if (!call.stream) return Route::passed_memory;
   call.calls.reserve(call.asked.size());
   call.held.reserve(call.asked.size());
@@ -125,7 +117,7 @@ Route Runtime::describe(Call& call) {
 }
 
 Route Runtime::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
-  const auto block = device_memory_.find(asked.device_address);
+  const auto block = memory_.device().find(asked.device_address);
   const Range device{asked.device_address, asked.bytes};
   if (!block || !block->range.contains(device)) return Route::passed_memory;
   if (held.stream->device != block->what.device) return Route::passed_memory;
@@ -146,10 +138,10 @@ Route Runtime::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
 // What a snapshot is made of is read here, in the call. Memory of which only a part is pinned may
 // be a destination of ours still.
 Route Runtime::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
-  const auto block = host_memory_.find(out.host.address);
+  const auto block = memory_.host().find(out.host.address);
   const bool pinned = block && block->range.contains(out.host);
   if (pinned) out.memory = block->what.registered ? HostKind::registered : HostKind::pinned;
-  const auto side = under_way_.copies.host_side(out);
+  const auto side = host_side_of(out);
   if (!side) return asked.read_now ? Route::passed : Route::passed_pageable;
   held.host = static_cast<uint8_t*>(asked.host);
   if (*side == HostSide::in_place) {
@@ -159,53 +151,25 @@ Route Runtime::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held
   held.staged = true;
   if (*side == HostSide::at_turn) {
     held.program = asked.host;
-    held.host = static_cast<uint8_t*>(staging_.take(asked.bytes));
+    held.host = memory_.take(asked.bytes);
   } else {
-    const bool partly = !pinned && (block || host_memory_.find(out.host.end() - 1));
+    const bool partly = !pinned && (block || memory_.host().find(out.host.end() - 1));
     if (partly) drain(out.host);
-    held.host = static_cast<uint8_t*>(snapshot(asked.host, asked.bytes));
+    held.host = memory_.snapshot(asked.host, asked.bytes);
   }
   out.ours = number_of(held.host);
   return held.host != nullptr ? Route::carried : Route::passed_too_large;
 }
 
-void* Runtime::snapshot(const void* from, uint64_t bytes) {
-  void* to = staging_.take(bytes);
-  if (to == nullptr) return nullptr;
-  if (move(read_memory, from, to, bytes)) return to;
-  staging_.give(to);
-  return nullptr;
-}
-
-bool Runtime::move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to,
-                   uint64_t bytes) {
-  std::atomic<bool> whole{true};
-  const uint64_t parts = (bytes + kMovePart - 1) / kMovePart;
-  pool_.each(parts, [&](size_t i) {
-    const uint64_t began = pace().begin();
-    const uint64_t offset = i * kMovePart;
-    const uint64_t here = std::min(kMovePart, bytes - offset);
-    const bool done =
-        how(static_cast<const uint8_t*>(from) + offset, static_cast<uint8_t*>(to) + offset, here);
-    if (!done) whole.store(false);
-    pace().end(Pace::host_copy, here, began);
-  });
-  return whole.load();
-}
-
-void Runtime::give_back(const HeldCopy& copy) {
-  if (copy.staged && copy.host != nullptr) staging_.give(copy.host);
-}
-
 // What the machine has got is not among them any more.
 void Runtime::give_back_all(const Call& call) {
-  for (const HeldCopy& copy : call.held) give_back(copy);
+  for (const HeldCopy& copy : call.held) give_back(memory_, copy);
 }
 
 // --- 2. into the stream
 
 Route Runtime::put(Call& call) {
-  look_at_guards(call);
+  crew_.check_guards(call.calls);
   {
     const std::lock_guard lock(under_way_.mutex);
     tell_touched(*call.stream);
@@ -218,7 +182,11 @@ Route Runtime::put(Call& call) {
     refuse(call);
     return Route::passed;
   }
-  let_go(call);
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    under_way_.copies.handle_put(call.plan);
+  }
+  wake(call);
   return Route::carried;
 }
 
@@ -241,7 +209,7 @@ bool Runtime::hold(Call& call) {
 
 // A hook notes what goes into a stream in a word; the machine learns of it when it matters.
 void Runtime::tell_touched(Stream& stream) {
-  const uint64_t epoch = legacy_epoch_.load(std::memory_order_relaxed);
+  const uint64_t epoch = streams_.legacy_epoch();
   if (std::exchange(under_way_.legacy_epoch, epoch) != epoch) {
     under_way_.copies.handle_work(0, true);
   }
@@ -252,44 +220,24 @@ void Runtime::tell_touched(Stream& stream) {
 
 Code Runtime::perform(const Call& call, const CallStep& step) try {
   if (const auto* event = std::get_if<RecordEvent>(&step)) return record(call, *event);
-  if (const auto* gate = std::get_if<PutGate>(&step)) return put_gate(call, *gate);
+  if (const auto* gate = std::get_if<PutGate>(&step)) {
+    StreamGates& gates = call.stream->gates[CopyThreads::place_of(gate->thread)];
+    if (gates.thread() == nullptr) gates.set_thread(crew_.thread_at(gate->thread));
+    return gates.put(driver_, call.asked.front().stream, gate->value, memory_operations_);
+  }
   return kSuccess;  // snapshots are there already
 } catch (const std::exception&) {
   return kNotSupported;
 }
 
-Code Runtime::put_gate(const Call& call, const PutGate& gate) {
-  const StreamHandle handle = call.asked.front().stream;
-  StreamGates& gates = call.stream->gates[CopyThreads::place_of(gate.thread)];
-  if (memory_operations_.load(std::memory_order_relaxed)) {
-    if (gates.thread == nullptr) {
-      CopyThread* const thread = thread_at(gate.thread);
-      if (!thread->take_word(gates.word)) return kNotSupported;
-      gates.thread = thread;
-      gates.behind = gates.word.value + 1 - gate.value;
-    }
-    const uint32_t value = gate.value + gates.behind;
-    const Code code = driver_.wait_word(handle, gates.word.address, value);
-    if (code == kSuccess) gates.word.value = value;
-    if (code != kNotSupported) return code;
-    memory_operations_.store(false);
-  }
-  auto* held = new std::shared_ptr<Ticket>(std::make_shared<Ticket>());
-  {
-    const std::lock_guard lock(call.stream->gates_mutex);
-    gates.tickets.emplace_back(gate.value, *held);
-  }
-  const auto wait = [](void* data) {
-    auto* ticket = static_cast<std::shared_ptr<Ticket>*>(data);
-    (*ticket)->wait();
-    delete ticket;
-  };
-  const Code code = driver_.run_on_host(handle, wait, held);
-  if (code == kSuccess) return code;
-  delete held;
-  const std::lock_guard lock(call.stream->gates_mutex);
-  gates.tickets.pop_back();
-  return code;
+Code Runtime::record(const Call& call, const RecordEvent& record) {
+  const auto lease = events_.take(call.stream->context);
+  if (!lease) return kNotSupported;
+  const Code code = driver_.record(lease->event, call.asked.front().stream);
+  if (code != kSuccess) return code;
+  const std::lock_guard lock(under_way_.mutex);
+  under_way_.events[record.event] = lease;
+  return kSuccess;
 }
 
 // Some step could not be done: what has no gate is not ours, the rest goes.
@@ -305,45 +253,78 @@ void Runtime::refuse(Call& call) {
     }
     under_way_.changed.notify_all();
   }
-  wake(call.plan.copies);
+  wake(call);
 }
 
 // --- 3. theirs
 
-void Runtime::let_go(const Call& call) {
+// Each thread that has something of the call has a gate in the stream.
+void Runtime::wake(const Call& call) {
+  for (size_t i = 0; i < call.plan.done; ++i) {
+    const auto* gate = std::get_if<PutGate>(&call.plan.steps[i]);
+    if (gate == nullptr) continue;
+    call.stream->gates[CopyThreads::place_of(gate->thread)].thread()->wake(call.plan.copies);
+  }
+}
+
+// --- what else the program does
+
+void Runtime::set_capturing(StreamHandle handle, bool now) {
+  if (!streams_.set_capturing(handle, now)) return;
+  const std::lock_guard lock(under_way_.mutex);
+  under_way_.copies.handle_capture(now);
+}
+
+void Runtime::forget_stream(StreamHandle handle) {
+  set_capturing(handle, false);
+  const StreamPointer gone = streams_.forget(handle);
+  if (!gone) return;
+  std::vector<EventPool::LeasePointer> leases;  // let go without the lock
+  leases.reserve(kLeasesMax);
+  const std::lock_guard lock(under_way_.mutex);
+  under_way_.copies.handle_stream_gone(gone->key);
+  take_forgotten(under_way_, leases);
+}
+
+void Runtime::forget_context(ContextHandle context) {
+  streams_.forget_context(context);
+  memory_.forget_context(context);
   {
+    std::vector<EventPool::LeasePointer> leases;
+    leases.reserve(kLeasesMax);
     const std::lock_guard lock(under_way_.mutex);
-    under_way_.copies.handle_put(call.plan);
+    under_way_.copies.handle_context_gone(number_of(context));
+    take_forgotten(under_way_, leases);
+    under_way_.any_failed.store(under_way_.copies.any_failed());
   }
-  wake(call.plan.copies);
+  events_.forget(context);
 }
 
-// A copy thread may have begun, or even be done, with copies of its own accord.
-void Runtime::wake(std::span<const CopyId> copies) {
-  std::array<CopyThread*, kThreadsPerDevice> threads{};  // all of one device
-  {
-    const std::lock_guard lock(under_way_.mutex);
-    for (const CopyId copy : copies) {
-      if (!under_way_.copies.under_way(copy)) continue;
-      const CopyThreadId id = under_way_.copies.thread_of(copy);
-      threads[CopyThreads::place_of(id)] = threads_[id].get();
-    }
-  }
-  for (CopyThread* const thread : threads) {
-    if (thread != nullptr) thread->wake(copies);
-  }
+void Runtime::add_host_memory(const Range& range, const HostBlock& block) {
+  memory_.host().add(range, block);
+  crew_.add_host_memory(range);
 }
 
-// --- what copy threads have done here
-
-bool Runtime::fetch(const HeldCopy& copy) {
-  return move(read_memory, copy.program, copy.host, copy.bytes);
+void Runtime::drain() {
+  std::unique_lock lock(under_way_.mutex);
+  under_way_.changed.wait(lock, [&] { return under_way_.copies.idle(); });
 }
 
-void Runtime::deliver(const HeldCopy& copy) {
-  if (!move(write_memory, copy.host, copy.program, copy.bytes)) {
-    SEALANE_LOG(warn, "memory of the program was gone when a copy arrived");
-  }
+void Runtime::drain(ContextHandle context) {
+  std::unique_lock lock(under_way_.mutex);
+  under_way_.changed.wait(lock, [&] { return under_way_.copies.idle(number_of(context)); });
+}
+
+// Those who seal ahead go last: a copy that has just arrived is what they would begin with.
+void Runtime::drain(Range range) {
+  std::unique_lock lock(under_way_.mutex);
+  do {
+    under_way_.changed.wait(lock, [&] { return !under_way_.copies.touched(range); });
+    if (speculation_.policy == nullptr) return;
+    lock.unlock();
+    crew_.stop_reading(range);
+    lock.lock();
+  } while (under_way_.copies.busy(range));
 }
 
 Code Runtime::failure_of(ContextHandle context) {
@@ -355,6 +336,11 @@ bool Runtime::may_run(ContextHandle context) {
   if (!any_failed()) return true;
   const std::lock_guard lock(under_way_.mutex);
   return under_way_.copies.may_run(number_of(context));
+}
+
+void Runtime::step_aside(const char* why) {
+  if (aside_.exchange(true)) return;
+  std::fprintf(stderr, "sealane: stepping aside, copies are the driver's again: %s\n", why);
 }
 
 }  // namespace sealane::serve

@@ -63,6 +63,22 @@ GcmHash SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint
   return hash;
 }
 
+// Pinned memory cannot go while somebody reads it: freeing it waits. Other memory may.
+void SlotRecords::find_changed(const std::vector<SlotRecord>& records,
+                               const RangeMap<HostBlock>& host_memory,
+                               std::vector<Range>& out) const {
+  std::vector<uint8_t> same(records.size());
+  pool_.each(records.size(), [&](size_t i) {
+    const Range& host = records[i].host;
+    const auto block = host_memory.find(host.address);
+    const bool stays = block && !block->what.registered && block->range.contains(host);
+    same[i] = same_source(records[i], stays) ? 1 : 0;
+  });
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (same[i] == 0) out.push_back(records[i].host);
+  }
+}
+
 bool SlotRecords::same_source(const SlotRecord& record, bool stays) const {
   const Range& host = record.host;
   const auto* const source = reinterpret_cast<const uint8_t*>(host.address);

@@ -43,9 +43,10 @@ class SlotRecords {
     bool digested = false;
   };
   Speculator::Sealed seal(const Order& order, SlotRecord& out);
-  // Does the program's memory hold what was sealed? `stays`: it cannot go meanwhile.
-  bool same_source(const SlotRecord& record, bool stays) const;
-  // Do these bytes?
+  // Of which of these does the program's memory not hold any more what was sealed?
+  void find_changed(const std::vector<SlotRecord>& records, const RangeMap<HostBlock>& host_memory,
+                    std::vector<Range>& out) const;
+  // Are these the bytes that were?
   bool same_bytes(const SlotRecord& record, const uint8_t* in, uint64_t bytes) const;
 
   SlotRecord& operator[](SlotId slot) { return records_[slot]; }
@@ -56,6 +57,7 @@ class SlotRecords {
   void close() { memory_.close(); }
 
  private:
+  bool same_source(const SlotRecord& record, bool stays) const;
   GcmHash seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record) const;
 
   WorkerPool& pool_;

@@ -44,7 +44,7 @@ class Driver {
     const Key key = Key::random(random);
     known_ = know_key(key.secret());
     random.fill(law_.mask);
-    AheadOptions options;
+    LiveSpeculatorOptions options;
     options.policy = *find_policy("speculate");
     options.costs.workers = 2;
     for (size_t i = 0; i < kBuffers; ++i) {
@@ -54,7 +54,7 @@ class Driver {
       random.fill({buffers_[i], kBytes});
       host_.add(range(i), {.ours = true});
     }
-    ahead_ = new Ahead(pool_, host_, options);  // like the runtime's: never deleted
+    ahead_ = new LiveSpeculator(pool_, host_, options);  // like the runtime's: never deleted
   }
   ~Driver() {
     ahead_->stop();
@@ -160,7 +160,7 @@ class Driver {
   IvLaw law_;
   uint64_t position_ = 0;
   uint8_t* buffers_[kBuffers];
-  Ahead* ahead_ = nullptr;
+  LiveSpeculator* ahead_ = nullptr;
   CopyId copies_ = kNoCopy;
   const uint8_t nothing_ = 0;
 };

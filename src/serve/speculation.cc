@@ -38,27 +38,18 @@ SpeculationChoice choose_speculation(const Options& options, unsigned threads) {
   }
   const Costs costs = measure_costs(threads);
   choice.digests = !options.pinned || !options.page_guards || !can_guard_pages();
-  choice.outlook = speculation_outlook(costs, choice.digests, link_ns_per_byte());
-  choice.why = choice.outlook.pays() ? Why::pays : Why::no_gain;
+  choice.outlook = speculation_outlook(costs, choice.digests);
+  choice.why = choice.outlook.pays() ? Why::pays : Why::if_waited;
+  if (!choice.outlook.pays_if_waited()) choice.why = Why::no_gain;
   if (asked) choice.why = Why::asked;
   if (choice.why != Why::no_gain) choice.policy = policy;
   return choice;
 }
 
 std::string_view to_string(Why why) {
-  switch (why) {
-    case Why::excluded:
-      return "excluded";
-    case Why::asked:
-      return "asked";
-    case Why::pays:
-      return "pays";
-    case Why::no_gain:
-      return "no_gain";
-    case Why::no_worker:
-      return "no_worker";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"excluded",  "asked",   "pays",
+                                         "if_waited", "no_gain", "no_worker"};
+  return kNames[static_cast<size_t>(why)];
 }
 
 std::string describe(const SpeculationChoice& choice) {
@@ -69,6 +60,8 @@ std::string describe(const SpeculationChoice& choice) {
       return concat("on, as asked for: ", figures(choice));
     case Why::pays:
       return concat("on: ", figures(choice));
+    case Why::if_waited:
+      return concat("while the program waits for each copy: ", figures(choice));
     case Why::no_gain:
       return concat("off, too little to gain: ", figures(choice));
     case Why::no_worker:

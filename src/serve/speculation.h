@@ -20,6 +20,7 @@ struct SpeculationChoice {
     excluded,   // by the switches
     asked,      // for, and possible
     pays,       // by the costs
+    if_waited,  // by the costs, for a program that waits for its copies
     no_gain,    // by the costs
     no_worker,  // nobody would seal ahead
   };

@@ -38,8 +38,9 @@ TEST(Speculation, WhoAsksForItIsNotAskedWhatItCosts) {
 
 TEST(Speculation, ByDefaultTheCostsDecide) {
   const auto choice = choose_speculation({}, 4);
-  EXPECT_EQ(choice.policy != nullptr, choice.outlook.pays());
-  EXPECT_EQ(choice.why, choice.outlook.pays() ? Why::pays : Why::no_gain);
+  EXPECT_EQ(choice.policy != nullptr, choice.outlook.pays_if_waited());
+  EXPECT_EQ(choice.why == Why::pays, choice.outlook.pays());
+  EXPECT_EQ(choice.why == Why::no_gain, !choice.outlook.pays_if_waited());
   EXPECT_TRUE(choice.digests) << "memory of the driver's cannot be guarded";
   Options ours;
   ours.pinned = true;
@@ -55,6 +56,10 @@ TEST(Speculation, TellsWhatWasDecidedAndWhy) {
   choice.why = Why::pays;
   EXPECT_EQ(describe(choice),
             "on: a MiB takes 24.6 us from a slot, 46.3 us sealed when it is asked for (8 threads)");
+  choice.why = Why::if_waited;
+  EXPECT_EQ(describe(choice),
+            "while the program waits for each copy: a MiB takes 24.6 us from a slot, 46.3 us "
+            "sealed when it is asked for (8 threads)");
   choice.digests = true;
   choice.why = Why::no_gain;
   EXPECT_EQ(describe(choice),

@@ -20,9 +20,10 @@ Policy with_engine() {
   return policy;
 }
 
+// As `--enable engine,async`: copies travel together from the next step on.
 Policy with_async() {
   Policy policy = *find_policy("parallel");
-  policy.parallel = false;
+  policy.parallel = policy.coalesce = false;
   return policy;
 }
 

@@ -56,14 +56,34 @@ TEST(Compare, EveryStepPaysSomewhereAndNoneCostsMuch) {
   }
 }
 
-// The table of docs/runtime.md, "When it seals ahead".
+std::vector<StepRow> rows(const char* name) {
+  return compare_steps(*load_platform(concat(SEALANE_PLATFORM_FILES "/", name, ".toml")));
+}
+
+TEST(Compare, SealaneIsNeverMuchSlowerThanParallel) {
+  for (const char* name : {"b200-tdisp", "b200-tdx", "h100-genoa", "h100-milan", "h100-nvl-aesni",
+                           "h100-nvl-tdx", "h100-sev", "h100-sxm", "h100-tdx"}) {
+    for (const StepRow& row : rows(name)) {
+      const auto [stock, engine, async, parallel, speculate, sealane, off] = row.elapsed;
+      EXPECT_LE(sealane.count(), parallel.count() * 1.02)
+          << name << ", " << workload::to_string(row.pattern) << (row.lockstep ? ", lockstep" : "");
+    }
+  }
+}
+
+// The table of docs/runtime.md, "When it seals ahead": where throughput gains nothing, for a host
+// that waits for each copy.
 TEST(Compare, SealaneSealsAheadWhereThatPays) {
-  const auto rows = [](const char* name) {
-    return compare_steps(*load_platform(concat(SEALANE_PLATFORM_FILES "/", name, ".toml")));
-  };
   for (const StepRow& row : rows("h100-nvl-tdx")) {
     const auto [stock, engine, async, parallel, speculate, sealane, off] = row.elapsed;
-    EXPECT_EQ(sealane, parallel) << workload::to_string(row.pattern);
+    const std::string name(workload::to_string(row.pattern));
+    const bool foreseen = row.pattern != Pattern::random && row.pattern != Pattern::rewriting;
+    if (row.lockstep && foreseen) {
+      EXPECT_LE(sealane.count(), parallel.count() * 0.95) << name;
+      EXPECT_LE(sealane.count(), speculate.count() * 1.01) << name;
+    } else {
+      EXPECT_LE(sealane.count(), parallel.count() * 1.01) << name;
+    }
   }
   for (const StepRow& row : rows("h100-nvl-aesni")) {
     const auto [stock, engine, async, parallel, speculate, sealane, off] = row.elapsed;

@@ -380,7 +380,7 @@ void draw_faults(SeededRandom& random, Faults& faults) {
   faults.worker_stall = sometimes(random, 0.05);
   faults.guard_write = sometimes(random, 0.2);
   faults.free_in_flight = sometimes(random, 0.05);
-  if (random.chance(0.2)) faults.tamper = 0.002;
+  if (random.chance(0.4)) faults.tamper = 0.002;
   if (random.chance(0.1)) faults.refused_step = 0.02;
   if (random.chance(0.1)) faults.crash = 0.002;
   faults.apart = sometimes(random, 0.3);
@@ -395,7 +395,7 @@ Case make_case(Mode mode, uint64_t seed, uint64_t ops, const Platform& platform)
   made.setup.platform = platform;
   made.setup.seed = seed;
   draw_machine(random, made.setup);
-  // The runtime has two: their tolls overlap. One sees all that is asked for, and foresees more.
+  // The runtime has two, for programs with several contexts.
   made.setup.bulk_threads = 1 + static_cast<uint32_t>(seed % kBulkThreads);
   switch (mode) {
     case Mode::swarm:

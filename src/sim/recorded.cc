@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/random.h"
 #include "core/predict/paper.h"
@@ -92,6 +93,42 @@ Case make_recorded_case(const workload::Program& program, uint64_t seed, const P
   if (random.chance(0.2)) faults.refused_step = 0.02;
   made.setup.workers = static_cast<uint32_t>(random.between(1, 8));
   return made;
+}
+
+std::optional<TimedPart> find_timed_part(const workload::Program& program) {
+  struct Watch {                             // an event
+    std::optional<workload::EventId> after;  // made just before
+    size_t recorded = 0;                     // the operation behind its only record
+    uint32_t records = 0;
+  };
+  std::map<workload::EventId, Watch> events;
+  std::optional<workload::EventId> made;
+  std::optional<TimedPart> part;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const workload::Action& action = program[i].action;
+    if (const auto* create = std::get_if<workload::CreateEvent>(&action)) {
+      events[create->event] = {.after = std::exchange(made, create->event)};
+    } else if (const auto* record = std::get_if<workload::RecordEvent>(&action)) {
+      Watch& watch = events[record->event];
+      watch.recorded = i;
+      ++watch.records;
+    } else if (const auto* sync = std::get_if<workload::SyncEvent>(&action)) {
+      const Watch& end = events[sync->event];
+      if (end.records != 1 || !end.after) continue;
+      const Watch& begin = events[*end.after];
+      if (begin.records == 1 && begin.recorded < end.recorded) part = {begin.recorded, i + 1};
+    }
+  }
+  return part;
+}
+
+Duration simulate_part(const workload::Program& program, const TimedPart& part,
+                       const Setup& setup) {
+  const auto until = [&](size_t end) {
+    const auto last = program.begin() + static_cast<ptrdiff_t>(end);
+    return simulate(workload::Program(program.begin(), last), setup).elapsed;
+  };
+  return until(part.end) - until(part.begin);
 }
 
 RecordedHits measure_hits(const workload::Program& program, const Platform& platform) {

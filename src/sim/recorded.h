@@ -2,17 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs that somebody recorded (`sealane record`) in the simulated machine: as cases for seeds,
-// and how often their copies are foreseen, end to end and by each predictor alone. Nothing is left
-// out: what is learned from counts, too. Deterministic, no threads.
+// how long the part takes that they time themselves, and how often their copies are foreseen, end
+// to end and by each predictor alone; there nothing is left out: what is learned from counts, too.
+// Deterministic, no threads.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "platform/platform.h"
 #include "sim/compare.h"
 #include "sim/programs.h"
+#include "sim/sim.h"
 
 namespace sealane::sim {
 
@@ -32,6 +35,16 @@ struct RecordedHits {
   double paper = 0;       // the same of the paper's rules
   std::vector<PredictorRate> contestants;  // each alone, of all copies to the device
 };
+
+// What a program times by two events that it makes one after the other: from recording the first to
+// waiting for the second. The last of such parts, if there are several.
+struct TimedPart {
+  size_t begin = 0;  // the operation that records the first
+  size_t end = 0;    // one past the one that waits for the second
+};
+std::optional<TimedPart> find_timed_part(const workload::Program& program);
+// How long that part takes in the simulated machine, behind all that comes before it.
+Duration simulate_part(const workload::Program& program, const TimedPart& part, const Setup& setup);
 
 RecordedHits measure_hits(const workload::Program& program, const Platform& platform);
 

@@ -63,6 +63,45 @@ TEST(Recorded, EveryPromiseIsKeptUnderEveryPolicyAsItWasAndDisturbed) {
   }
 }
 
+TEST(Recorded, ThePartThatAProgramTimesIsFound) {
+  using namespace workload;  // NOLINT: a program is written down here
+  const StreamId stream{1};
+  const auto add = [](Program& to, Action action) {
+    to.emplace_back();
+    to.back().action = std::move(action);
+  };
+  Program program;
+  add(program, CreateContext{ContextId{1}});
+  add(program, CreateStream{stream, ContextId{1}, StreamKind::non_blocking});
+  add(program, CreateEvent{EventId{1}});
+  add(program, Launch{stream, Duration{70'000}});
+  add(program, RecordEvent{EventId{1}, stream});
+  add(program, SyncEvent{EventId{1}});
+  EXPECT_FALSE(find_timed_part(program)) << "one event is no clock";
+  add(program, CreateEvent{EventId{2}});
+  add(program, CreateEvent{EventId{3}});
+  add(program, RecordEvent{EventId{2}, stream});
+  const size_t begin = program.size() - 1;
+  add(program, Launch{stream, Duration{500'000}});
+  add(program, RecordEvent{EventId{3}, stream});
+  EXPECT_FALSE(find_timed_part(program)) << "nobody has waited for it";
+  add(program, SyncEvent{EventId{3}});
+  const size_t end = program.size();
+  add(program, Launch{stream, Duration{900'000}});
+  add(program, SyncStream{stream});
+
+  const auto part = find_timed_part(program);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->begin, begin);
+  EXPECT_EQ(part->end, end);
+  sim::Setup setup;
+  setup.platform = platform();
+  setup.policy = *find_policy("off");
+  const Duration time = simulate_part(program, *part, setup);
+  EXPECT_GE(time, Duration{500'000});
+  EXPECT_LE(time, Duration{520'000}) << "a launch, and what the device takes to begin";
+}
+
 TEST(Recorded, SeedsDisturbAndSeedNoughtDoesNot) {
   uint64_t faults = 0;
   for (const Recorded& one : recorded()) {

@@ -28,6 +28,7 @@ Costs costs_of(const Platform& platform, uint32_t workers) {
   costs.copy_ns_per_byte = 1 / platform.host.memcpy_gb_per_s;
   costs.message = from_us(platform.to_device.cc.message_us);
   costs.toll = costs.pad = from_us(platform.to_device.cc.toll_us);
+  costs.link_ns_per_byte = 1 / platform.to_device.cc.link_gb_per_s;
   constexpr double kNsPerByte = 1e3 / (1 << 20);  // of 1 us/MiB
   costs.guard_ns_per_byte = platform.guard.arm_us_per_mib * kNsPerByte;
   costs.rewrite_ns_per_byte = platform.guard.rewrite_us_per_mib * kNsPerByte;
@@ -65,9 +66,8 @@ Policy settled_policy(const Setup& setup) {
   if (policy.confidential && !setup.platform.cc.copies_block) return aside(policy);
   if (!policy.where_it_pays) return policy;
   const Costs costs = costs_of(setup.platform, workers_for(setup));
-  const double link_ns_per_byte = 1 / setup.platform.to_device.cc.link_gb_per_s;
-  const bool pays = speculation_outlook(costs, !setup.page_guards, link_ns_per_byte).pays();
-  if (!pays) policy.foresight = Foresight::none;
+  const bool may_pay = speculation_outlook(costs, !setup.page_guards).pays_if_waited();
+  if (!may_pay) policy.foresight = Foresight::none;
   return policy;
 }
 
@@ -108,7 +108,7 @@ Duration SealCrew::check_guards(const Range& host) {
   if (kind == GuardKind::none) return Duration{0};
   for (Guarded& guarded : guarded_) {
     if (!guarded.range.overlaps(host)) continue;
-    for (const Range& dirty : guarded.dirty) speculator_.handle_written(dirty, world_.now());
+    for (const Range& dirty : guarded.dirty) speculator_.handle_written(dirty);
     guarded.dirty.clear();
   }
   const GuardCosts& costs = world_.setup.platform.guard;
@@ -197,7 +197,7 @@ void SealCrew::start(const SealSlot& what, uint32_t crossings) {
                        .from = from,
                        .until = from + work});
   jobs_.push_back(job);
-  ++sealing_;
+  ++memory_.sealing;
   world_.events.add(from + world_.crowded(work, workers_), EventKind::worker_done, lane_,
                     jobs_.size() - 1);
 }
@@ -205,7 +205,7 @@ void SealCrew::start(const SealSlot& what, uint32_t crossings) {
 void SealCrew::worker_done(size_t index) {
   const Job& job = jobs_[index];
   const SlotId slot = job.what.slot;
-  --sealing_;
+  --memory_.sealing;
   if (world_.random.chance(world_.setup.faults.no_room)) {
     world_.log("there is no memory for slot {} of thread {}", slot, lane_);
     memory_.bytes -= std::exchange(slots_[slot].bytes, 0);
@@ -252,7 +252,7 @@ void SealCrew::forget(CopyId copy) {
 }
 
 std::optional<Range> SealCrew::some_planned(uint64_t pick) const {
-  const auto& planned = speculator_.pipeline().lane().planned;
+  const auto& planned = speculator_.pipeline().planned();
   if (planned.empty()) return std::nullopt;
   return planned[pick % planned.size()].host;
 }

@@ -19,6 +19,7 @@ namespace sealane::sim {
 // Records sealed ahead under way or kept, of all copy threads together.
 struct SlotMemory {
   uint64_t bytes = 0;
+  uint32_t sealing = 0;  // of them, with workers
 };
 
 class SealCrew {
@@ -40,7 +41,6 @@ class SealCrew {
   const Oracle::Sealed& slot(SlotId id) const { return slots_[id].sealed; }
   // The driver seals a message of its own. True: a slot was sent in its place.
   bool own_message(const Channel& channel, uint64_t bytes);
-  uint32_t sealing() const { return sealing_; }
   std::optional<Range> some_planned(uint64_t pick) const;
   // Snapshots: what the messages of a copy hold.
   void keep(CopyId copy, const Range& host, std::vector<uint64_t> contents);
@@ -85,7 +85,6 @@ class SealCrew {
   std::vector<Job> jobs_;
   std::optional<Instant> timer_;
   std::vector<Snapshot> snapshots_;
-  uint32_t sealing_ = 0;
   Duration guard_debt_{0};  // arming, paid by the next worker
   Instant from_{};          // nobody begins before
   bool stall_next_ = false;

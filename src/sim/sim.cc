@@ -72,6 +72,7 @@ double time_against_stock(const Case& made, const Policy& policy) {
   setup.faults = {};
   setup.faults.guard_write = made.setup.faults.guard_write;
   setup.faults.free_in_flight = made.setup.faults.free_in_flight;
+  setup.bulk_threads = kBulkThreads;  // as the runtime has them
   setup.policy = policy;
   const Outcome ours = simulate(made.program, setup);
   setup.policy = *find_policy("stock");

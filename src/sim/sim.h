@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "core/copy/copy_threads.h"
 #include "core/policy.h"
 #include "core/rules.h"
 #include "platform/platform.h"
@@ -84,14 +85,14 @@ struct Setup {
   uint64_t key_messages_max = uint64_t{1} << 32;
   uint32_t hardware_queues = 0;  // 0: the platform's
   bool page_guards = true;
-  uint32_t contexts_max = 16;  // of ours: copy threads that can be opened
-  uint32_t bulk_threads = 1;   // for what is sealed ahead; the paper has one
-  double registered = 0;       // share of pinned allocations that are registered memory
-  double mapped = 0;           //   or that the device can write
-  double staged = 0;           // share of channels whose driver seals from memory of its own
-  bool history = false;        // keep the events for Violation::history
-  size_t timeline_spans = 0;   // keep so many for Outcome::timeline
-  double patience = 1;         // scales the bounds beyond which a run is livelocked (patience.h)
+  uint32_t contexts_max = 16;            // of ours: copy threads that can be opened
+  uint32_t bulk_threads = kBulkThreads;  // for what is sealed ahead; the paper has one
+  double registered = 0;                 // share of pinned allocations that are registered memory
+  double mapped = 0;                     //   or that the device can write
+  double staged = 0;          // share of channels whose driver seals from memory of its own
+  bool history = false;       // keep the events for Violation::history
+  size_t timeline_spans = 0;  // keep so many for Outcome::timeline
+  double patience = 1;        // scales the bounds beyond which a run is livelocked (patience.h)
 };
 
 struct Violation {

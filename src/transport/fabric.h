@@ -30,6 +30,9 @@ class Fabric {
   virtual MutableBytes slot(uint32_t wire) = 0;  // writable() holds; record_capacity() bytes
   virtual void commit(uint32_t wire, size_t bytes) = 0;
 
+  // Asked between the two: should a payload of so many bytes go past this core's caches?
+  virtual bool streams(uint32_t, size_t) { return false; }
+
   virtual bool readable(uint32_t wire) = 0;
   virtual Bytes front(uint32_t wire) = 0;  // readable() holds; never longer than a slot
   virtual void pop(uint32_t wire) = 0;

@@ -50,6 +50,10 @@ void MixedFabric::commit(uint32_t wire, size_t bytes) {
   }
 }
 
+bool MixedFabric::streams(uint32_t wire, size_t bytes) {
+  return !is_everyone(wire) && is_local(wire) && shm_->streams(shm_out(wire), bytes);
+}
+
 bool MixedFabric::flush() {
   const bool shm_done = shm_->flush();
   return tcp_->flush() && shm_done;

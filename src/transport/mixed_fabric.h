@@ -24,6 +24,7 @@ class MixedFabric final : public Fabric {
   bool writable(uint32_t wire) override;
   MutableBytes slot(uint32_t wire) override;
   void commit(uint32_t wire, size_t bytes) override;
+  bool streams(uint32_t wire, size_t bytes) override;
   bool readable(uint32_t wire) override;
   Bytes front(uint32_t wire) override;
   void pop(uint32_t wire) override;

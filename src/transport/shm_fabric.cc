@@ -162,7 +162,16 @@ MutableBytes ShmFabric::slot(uint32_t wire) {
           shape_.record_bytes};
 }
 
+bool ShmFabric::streams(uint32_t, size_t bytes) {
+  payload_bytes_ = bytes;
+  asked_ = SteadyClock().now();
+  return store_choice_.streamed(bytes);
+}
+
 void ShmFabric::commit(uint32_t wire, size_t bytes) {
+  if (payload_bytes_ != 0) {
+    store_choice_.handle_written(std::exchange(payload_bytes_, 0), SteadyClock().now() - asked_);
+  }
   const Ring out = ring(shape_.rank, wire);
   uint8_t* at = out.slots + sent_[wire] % out.count * shape_.slot_bytes();
   store_le(at, static_cast<uint32_t>(bytes));

@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "transport/fabric.h"
 #include "transport/socket.h"
+#include "transport/store_choice.h"
 
 namespace sealane {
 
@@ -63,6 +64,7 @@ class ShmFabric final : public Fabric {
   bool writable(uint32_t wire) override;
   MutableBytes slot(uint32_t wire) override;
   void commit(uint32_t wire, size_t bytes) override;
+  bool streams(uint32_t wire, size_t bytes) override;
   bool readable(uint32_t wire) override;
   Bytes front(uint32_t wire) override;
   void pop(uint32_t wire) override;
@@ -95,6 +97,9 @@ class ShmFabric final : public Fabric {
   std::vector<uint32_t> unannounced_;  // per peer: records committed since its bell was rung
   uint32_t ticket_ = 0;
   Instant last_move_{};
+  StoreChoice store_choice_;
+  size_t payload_bytes_ = 0;  // of a record that is being written, since
+  Instant asked_{};
 };
 
 }  // namespace sealane

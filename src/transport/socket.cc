@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -59,9 +60,34 @@ Result<AddressList> resolve(const std::string& host, uint16_t port, bool passive
   return AddressList(found, freeaddrinfo);
 }
 
+// A machine that vanishes (power, cable) says nothing, and who only receives from it would wait
+// without end: TCP asks after it when it has been silent for kSilence_s, and gives up after kAsked
+// questions. TCP_USER_TIMEOUT would tell who sends sooner, too, but ends connections whose receiver
+// lives and does not read, which is no fault.
+constexpr int kSilence_s = 15;
+constexpr int kPause_s = 5;
+constexpr int kAsked = 3;
+
 void prepare_tcp(int descriptor) {
-  const int on = 1;
-  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto set = [&](int level, int option, int value) {
+    setsockopt(descriptor, level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kSilence_s);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kPause_s);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kAsked);
+}
+
+ptrdiff_t moved_by_send(ssize_t sent) {
+  if (sent >= 0) return sent;
+  return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+}
+
+ptrdiff_t moved_by_receive(ssize_t received) {
+  if (received == 0) return -1;
+  if (received < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+  return received;
 }
 
 }  // namespace
@@ -243,9 +269,24 @@ ptrdiff_t Socket::send(Bytes bytes, int pass_descriptor) const {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &pass_descriptor, sizeof(int));
   }
-  const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent >= 0) return sent;
-  return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+  return moved_by_send(sendmsg(descriptor_, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+ptrdiff_t Socket::send_both(Bytes first, Bytes second) const {
+  iovec pieces[] = {{const_cast<uint8_t*>(first.data()), first.size()},
+                    {const_cast<uint8_t*>(second.data()), second.size()}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = std::size(pieces);
+  return moved_by_send(sendmsg(descriptor_, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+ptrdiff_t Socket::receive_both(MutableBytes first, MutableBytes second) const {
+  iovec pieces[] = {{first.data(), first.size()}, {second.data(), second.size()}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = std::size(pieces);
+  return moved_by_receive(recvmsg(descriptor_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
 }
 
 ptrdiff_t Socket::receive(MutableBytes out, std::vector<int>* passed) const {
@@ -256,9 +297,9 @@ ptrdiff_t Socket::receive(MutableBytes out, std::vector<int>* passed) const {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 4)] = {};
   message.msg_control = passed != nullptr ? control : nullptr;
   message.msg_controllen = passed != nullptr ? sizeof control : 0;
-  const ssize_t received = recvmsg(descriptor_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (received == 0) return -1;
-  if (received < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+  const ptrdiff_t received =
+      moved_by_receive(recvmsg(descriptor_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+  if (received <= 0) return received;
   for (cmsghdr* header = passed != nullptr ? CMSG_FIRSTHDR(&message) : nullptr; header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;

@@ -43,6 +43,9 @@ class Socket {
 
   // Bytes moved, possibly none; -1 if the peer is gone.
   ptrdiff_t send(Bytes bytes, int pass_descriptor = -1) const;
+  // The one behind the other, with one call.
+  ptrdiff_t send_both(Bytes first, Bytes second) const;
+  ptrdiff_t receive_both(MutableBytes first, MutableBytes second) const;
   // As send. A descriptor that came along is appended to `passed`, to be closed by the caller.
   ptrdiff_t receive(MutableBytes out, std::vector<int>* passed = nullptr) const;
 

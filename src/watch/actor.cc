@@ -23,32 +23,16 @@ Role role_after(Role before, EventKind kind) {
     case EventKind::part:
     case EventKind::sealed:
       return before == Role::unknown ? Role::worker : before;
-    case EventKind::leader:
-    case EventKind::slots:
-    case EventKind::memory:
-    case EventKind::key:
-    case EventKind::note:
+    default:
       return before;
   }
-  return before;
 }
 
 }  // namespace
 
 std::string_view to_string(Role role) {
-  switch (role) {
-    case Role::unknown:
-      return "thread";
-    case Role::driver:
-      return "driver";
-    case Role::worker:
-      return "worker";
-    case Role::lane:
-      return "lane";
-    case Role::application:
-      return "application";
-  }
-  return "thread";
+  constexpr std::string_view kNames[] = {"thread", "driver", "worker", "lane", "application"};
+  return kNames[static_cast<size_t>(role)];
 }
 
 const Actor& actor_of(const Event& event) {

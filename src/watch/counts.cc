@@ -28,41 +28,16 @@ double part_of(uint64_t part, uint64_t whole) {
 }  // namespace
 
 std::string_view to_string(Route route) {
-  switch (route) {
-    case Route::carried:
-      return "carried";
-    case Route::passed:
-      return "passed";
-    case Route::passed_capture:
-      return "passed_capture";
-    case Route::passed_shape:
-      return "passed_shape";
-    case Route::passed_memory:
-      return "passed_memory";
-    case Route::passed_pageable:
-      return "passed_pageable";
-    case Route::passed_too_large:
-      return "passed_too_large";
-    case Route::passed_aside:
-      return "passed_aside";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kRoutes> kNames = {
+      "carried",       "passed",          "passed_capture",   "passed_shape",
+      "passed_memory", "passed_pageable", "passed_too_large", "passed_aside"};
+  return kNames[static_cast<size_t>(route)];
 }
 
 std::string_view to_string(Answer answer) {
-  switch (answer) {
-    case Answer::real:
-      return "libcrypto";
-    case Answer::engine:
-      return "engine";
-    case Answer::parallel:
-      return "parallel";
-    case Answer::worker:
-      return "worker";
-    case Answer::slot:
-      return "slot";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kAnswers> kNames = {"libcrypto", "engine", "parallel",
+                                                             "worker", "slot"};
+  return kNames[static_cast<size_t>(answer)];
 }
 
 std::string_view to_string(Direction direction) {

@@ -58,7 +58,7 @@ struct Counts {
   uint64_t calls[kNamesMax];    // by the place of their name in Stats
   uint64_t cpu_ns;              // of our own threads
   uint64_t elapsed_ns;          // of the ranges that were added up
-  LaneCounts lanes[kLanesMax];  // in the order of Ahead::stats_of_all()
+  LaneCounts lanes[kLanesMax];  // in the order of LiveSpeculators::stats()
 
   Tally copies_of(Direction direction) const;
   Tally copies_by(Direction direction, Route route) const;

@@ -10,32 +10,23 @@ namespace {
 
 constexpr size_t kFoundAt = 57;  // where what was found begins
 
-std::string_view mark(Check::State state) {
-  switch (state) {
-    case Check::State::holds:
-      return "yes     ";
-    case Check::State::differs:
-      return "no, copes";
-    case Check::State::fails:
-      return "NO      ";
-    case Check::State::unknown:
-      return "?       ";
-  }
-  return "?";
-}
+struct StateText {
+  std::string_view mark;  // for people
+  std::string_view word;  // for programs
+};
 
-std::string_view word_for(Check::State state) {
+StateText text_of(Check::State state) {
   switch (state) {
     case Check::State::holds:
-      return "holds";
+      return {"yes", "holds"};
     case Check::State::differs:
-      return "differs";
+      return {"no, copes", "differs"};
     case Check::State::fails:
-      return "fails";
+      return {"NO", "fails"};
     case Check::State::unknown:
       break;
   }
-  return "unknown";
+  return {"?", "unknown"};
 }
 
 std::string way_line(const char* name, const Findings::Way& way) {
@@ -60,7 +51,7 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
 
   out += "\nWhat Sealane would like to rely on\n";
   for (const Check& one : check(f)) {
-    out += concat("  ", padded(std::string(mark(one.state)), 11), padded(one.what, 44),
+    out += concat("  ", padded(std::string(text_of(one.state).mark), 11), padded(one.what, 44),
                   wrapped(one.found, kFoundAt));
   }
 
@@ -89,7 +80,7 @@ std::string findings_page(const Findings& f, const StockCosts& costs) {
 void write_findings(JsonWriter& json, const Findings& found, const StockCosts& costs) {
   json.begin_object("observed").begin_array("checks");
   for (const Check& one : check(found)) {
-    json.begin_object().field("state", word_for(one.state)).field("what", one.what);
+    json.begin_object().field("state", text_of(one.state).word).field("what", one.what);
     json.field("found", one.found).end_object();
   }
   json.end_array().begin_array("outlook");

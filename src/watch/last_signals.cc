@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "os/thread.h"
-#include "serve/events.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 namespace {
@@ -80,7 +80,7 @@ void watch_for_last_signals() {
 void tell_everything() {
   if (!watched()) return;  // also the child of a fork, where nobody could finish
   static std::once_flag once;
-  std::call_once(once, &finish_sinks);
+  std::call_once(once, [] { process().sinks.finish(); });
 }
 
 }  // namespace sealane::serve

@@ -81,7 +81,7 @@ class Page {
 
   const Stats& stats_;
   const Counts counts_;
-  std::vector<Ahead::Stats> lanes_;
+  std::vector<SpeculationStats> lanes_;
   Exposition out_;
 };
 
@@ -154,7 +154,7 @@ void Page::of_waits_and_threads(const MetricsOf& process) {
 
 void Page::of_lanes() {
   using Lane = const LaneCounts&;
-  using Now = const Ahead::Stats&;
+  using Now = const SpeculationStats&;
   by_lane("sealane_speculation_requests_total", Exposition::counter,
           "Bulk copies to the device on lanes that seal ahead.",
           [](Lane lane, Now) { return lane.pipeline.requests; });
@@ -208,7 +208,7 @@ void Page::of_predictors() {
     }
   };
   each("sealane_predictor_leads", Exposition::gauge, "1 for the predictor whose guesses are used.",
-       [](const Ahead::Stats& lane, const PredictorScore& score) {
+       [](const SpeculationStats& lane, const PredictorScore& score) {
          return uint64_t{lane.leader == score.name};
        });
   for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -220,10 +220,10 @@ void Page::of_predictors() {
   }
   each("sealane_predictor_hits_total", Exposition::counter,
        "Copies that were among the next four guesses of this predictor.",
-       [](const Ahead::Stats&, const PredictorScore& score) { return score.hits; });
+       [](const SpeculationStats&, const PredictorScore& score) { return score.hits; });
   each("sealane_predictor_misses_total", Exposition::counter,
        "Copies that were not among its next four guesses.",
-       [](const Ahead::Stats&, const PredictorScore& score) { return score.misses; });
+       [](const SpeculationStats&, const PredictorScore& score) { return score.misses; });
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace sealane::serve {
 namespace {
 
-size_t shown(const std::vector<Ahead::Stats>& lanes) {
+size_t shown(const std::vector<SpeculationStats>& lanes) {
   return std::min(lanes.size(), Counts::kLanesMax);
 }
 
@@ -31,7 +31,7 @@ void write_predictors(JsonWriter& json, const std::vector<PredictorScore>& predi
   json.end_array();
 }
 
-void write_lane(JsonWriter& json, const LaneCounts& counts, const Ahead::Stats& lane) {
+void write_lane(JsonWriter& json, const LaneCounts& counts, const SpeculationStats& lane) {
   const Pipeline::Stats& pipeline = counts.pipeline;
   json.begin_object().field("device", lane.device).field("lane", lane.lane);
   json.field("leader", lane.leader);
@@ -72,7 +72,7 @@ std::string hits_text(const LaneCounts& counts) {
 }  // namespace
 
 void write_speculation(JsonWriter& json, const Counts& counts,
-                       const std::vector<Ahead::Stats>& lanes) {
+                       const std::vector<SpeculationStats>& lanes) {
   const LaneCounts sum = counts.lane_sum();
   json.begin_object("speculation").field("hit_rate", counts.hit_rate());
   json.field("hit_bytes", counts.messages[0][static_cast<size_t>(Answer::slot)].bytes);
@@ -84,11 +84,11 @@ void write_speculation(JsonWriter& json, const Counts& counts,
 }
 
 std::string speculation_lines(const Counts& whole, const std::optional<Counts>& profiled,
-                              const std::vector<Ahead::Stats>& lanes) {
+                              const std::vector<SpeculationStats>& lanes) {
   std::string out;
   for (size_t i = 0; i < shown(lanes); ++i) {
     const LaneCounts& counts = whole.lanes[i];
-    const Ahead::Stats& lane = lanes[i];
+    const SpeculationStats& lane = lanes[i];
     if (counts.pipeline.requests == 0) continue;
     const auto add = [&](size_t indent, const std::string& words) {
       out += std::string(indent, ' ') + wrapped(words, indent);

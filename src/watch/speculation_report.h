@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "serve/ahead.h"
+#include "serve/live_speculator.h"
 #include "watch/counts.h"
 
 namespace sealane::serve {
@@ -17,10 +17,10 @@ namespace sealane::serve {
 // The object "speculation". Counts are those of `counts`, the whole run's or a range's; what is not
 // a count (who leads, what slots hold, how predictors fared) is as of now.
 void write_speculation(JsonWriter& json, const Counts& counts,
-                       const std::vector<Ahead::Stats>& lanes);
+                       const std::vector<SpeculationStats>& lanes);
 
 // Nothing if no lane was asked for a copy.
 std::string speculation_lines(const Counts& whole, const std::optional<Counts>& profiled,
-                              const std::vector<Ahead::Stats>& lanes);
+                              const std::vector<SpeculationStats>& lanes);
 
 }  // namespace sealane::serve

@@ -96,8 +96,8 @@ Counts Stats::counts() const {
   return out;
 }
 
-std::vector<Ahead::Stats> Stats::lanes() const {
-  return options_.lanes != nullptr ? options_.lanes() : std::vector<Ahead::Stats>();
+std::vector<SpeculationStats> Stats::lanes() const {
+  return options_.lanes != nullptr ? options_.lanes() : std::vector<SpeculationStats>();
 }
 
 std::optional<Counts> Stats::profiled() const {

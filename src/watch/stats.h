@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "serve/ahead.h"
 #include "serve/events.h"
+#include "serve/live_speculator.h"
 #include "serve/speculation.h"
 #include "watch/counts.h"
 #include "watch/stock_costs.h"
@@ -35,8 +35,9 @@ struct StatsOptions {
   std::string path;     // of the JSON file; empty: none
   bool summary = true;  // lines on stderr
   StockCosts costs;
-  double (*dilation)() = nullptr;                  // of the emulated GPU; 0 or null: time is time
-  std::vector<Ahead::Stats> (*lanes)() = nullptr;  // those that seal ahead, asked when it is told
+  double (*dilation)() = nullptr;  // of the emulated GPU; 0 or null: time is time
+  std::vector<SpeculationStats> (*lanes)() =
+      nullptr;  // those that seal ahead, asked when it is told
   SpeculationChoice speculation{};
   const Observer* observer = nullptr;  // whose findings are told, too
 };
@@ -52,8 +53,8 @@ class Stats final : public EventSink {
   std::optional<Counts> profiled() const;  // of what the program profiled, if it did
   std::string json() const;
   std::string summary() const;
-  std::vector<Ahead::Stats> lanes() const;  // those that seal ahead, as of now
-  double seconds(uint64_t real_ns) const;   // device time
+  std::vector<SpeculationStats> lanes() const;  // those that seal ahead, as of now
+  double seconds(uint64_t real_ns) const;       // device time
   // Are times those of a real or a modelled GPU? Those of an emulated one that runs as fast as it
   // can are nobody's, and not to be put beside an estimate.
   bool is_timed() const { return options_.dilation == nullptr || options_.dilation() > 0; }
@@ -78,7 +79,7 @@ class Stats final : public EventSink {
   void stop_profile();
 
   void write_counts(JsonWriter& json, const Counts& counts,
-                    const std::vector<Ahead::Stats>& lanes) const;
+                    const std::vector<SpeculationStats>& lanes) const;
   void write_direction(JsonWriter& json, const Counts& counts, Direction direction) const;
   void write_copies(JsonWriter& json, const Counts& counts) const;
   std::string copy_line(const Counts& counts, Direction direction) const;

@@ -51,7 +51,7 @@ std::string Stats::json() const {
 }
 
 void Stats::write_counts(JsonWriter& json, const Counts& counts,
-                         const std::vector<Ahead::Stats>& lanes) const {
+                         const std::vector<SpeculationStats>& lanes) const {
   json.field("seconds", seconds(counts.elapsed_ns));
   for (const Direction direction : kDirections) write_direction(json, counts, direction);
   write_copies(json, counts);

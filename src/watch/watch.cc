@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "seal/split_gcm.h"
+#include "serve/process.h"
 #include "watch/chrome_trace.h"
 #include "watch/last_signals.h"
 #include "watch/metrics.h"
@@ -70,19 +71,21 @@ double unix_time_s() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
+std::vector<SpeculationStats> speculation_now() { return process().speculators.stats(); }
+
 // One who counts for both who tell, or null.
 const Stats* start_counting(Lookup lookup, const WatchContext& context, const Observer* observer) {
   const std::string stats = path_in(lookup, "SEALANE_STATS");
   const std::string metrics = path_in(lookup, "SEALANE_METRICS");
   if (stats.empty() && metrics.empty()) return nullptr;
   auto& counts = *new Stats({stats, !stats.empty(), costs_in(lookup), context.dilation,
-                             &Ahead::stats_of_all, context.speculation, observer});
-  add_sink(counts);
+                             &speculation_now, context.speculation, observer});
+  process().sinks.add(counts);
   if (metrics.empty()) return &counts;
   auto& told = *new Metrics(counts, metrics_path(metrics),
                             {concat(::getpid()), printable(program_invocation_short_name, 64),
                              unix_time_s(), context.workers});
-  add_sink(told);
+  process().sinks.add(told);
   told.start(context.metrics_every);
   return &counts;
 }
@@ -107,20 +110,19 @@ Watchers start_watching(Lookup lookup, const WatchContext& context) {
   }
   const Stats* const stats = start_counting(lookup, context, observer);
   if (const std::string path = path_in(lookup, "SEALANE_TRACE"); !path.empty()) {
-    add_sink(*new ChromeTrace(path, the_clock().now(), context.dilation));
+    process().sinks.add(*new ChromeTrace(path, the_clock().now(), context.dilation));
   }
   if (const std::string path = path_in(lookup, "SEALANE_RECORD"); !path.empty()) {
-    add_sink(*new Recorder({path, &the_clock(), context.dilation, true}));
+    process().sinks.add(*new Recorder({path, &the_clock(), context.dilation, true}));
   }
-  if (observer != nullptr) add_sink(*observer);
+  if (observer != nullptr) process().sinks.add(*observer);
   watch_for_last_signals();
   return {stats, observer};
 }
 
 StatsOptions stats_for_later(Lookup lookup, const WatchContext& context, const Observer* observer) {
-  return {
-      {},      false, costs_in(lookup), context.dilation, &Ahead::stats_of_all, context.speculation,
-      observer};
+  return {{},      false, costs_in(lookup), context.dilation, &speculation_now, context.speculation,
+          observer};
 }
 
 }  // namespace sealane::serve

@@ -4,7 +4,8 @@
 """Are the figures of README.md's first screen and of the pages' headline claims those of a command? Usage: claims.py SOURCE
 
 Each is looked up in the file under docs/results that a command wrote, and must be what stands there, rounded as the page
-rounds it. A figure that was predicted or measured must have its interval or spread there too.
+rounds it. A figure that was predicted or measured must have its interval or spread there too. Numbers of formats must
+be those of the code.
 """
 
 import pathlib
@@ -126,13 +127,18 @@ PREDICTED = (
     ("loss with 32, 64, 128, 256", [f"SGLang, {n} at a time, stock loss" for n in (32, 64, 128, 256)]),
     ("loss with a thread for copies", ["SGLang with a thread for copies, 1 at a time, loss"]),
     ("vLLM on Blackwell, loss", ["vLLM on Blackwell, stock loss"]),
-    ("KV restore; model load", ["KV restore to first token, stock", "model load, stock"]),
+    ("KV restore; model load, one context against a pool",
+     ["KV restore to first token, stock", "model load, one context against a pool"]),
     ("SGLang on B200, unpatched; patched, loss",
      ["SGLang on B200, unpatched, stock loss", "SGLang on B200, patched, loss"]),
     ("B200, a step kernel by kernel; as one graph",
      ["B200, a step launched kernel by kernel", "B200, a step that is one graph"]),
     ("B200, a training step over encrypted NVLink", ["a step over encrypted NVLink"]),
     ("training, loss of throughput", ["training, loss of throughput"]),
+    ("H100 in TDX, in a loop; at a rate, loss",
+     ["H100 in TDX, in a closed loop, stock loss", "H100 in TDX, at a fixed rate, stock loss"]),
+    ("H100 in 2025; in 2024, loss", ["H100, Llama 2, stock loss", "H100 in SEV-SNP, most queries, stock loss"]),
+    ("DeepSeek-R1 on 8 B200, patched, loss", ["DeepSeek-R1 on 8 B200, patched, loss"]),
     ("GPT-2-XL, 4 GPUs, large buckets", ["GPT-2-XL, 4 GPUs, large buckets"]),
     ("average over models", ["average over models, 4 GPUs"]),
 )
@@ -173,9 +179,30 @@ def check_evidence(wrong: List[str]) -> None:
         wrong.append(f"docs/evidence.md: does not say '{claim}'")
 
 
+def check_hooked_calls(wrong: List[str]) -> None:
+    dearest = max(float(more) for more in
+                  re.findall(r"^CC on, preload .* \+([0-9.]+)$", read("docs/results/calls-zen4.txt"), re.M))
+    said = re.search(r"with CC on (\d+) ns or less if there is nothing to do", one_line(read("docs/runtime.md")))
+    if said is None or not rounds_to(dearest, said[1]):
+        wrong.append(f"docs/runtime.md: a hooked call with CC on costs {dearest} ns more, not {said and said[1]}")
+
+
+def check_versions(wrong: List[str]) -> None:
+    """What docs/wire-format.md says of versions is what the code speaks."""
+    page = one_line(read("docs/wire-format.md"))
+    record = re.search(r"kVersion = (\d+);", read("src/seal/record.h"))[1]
+    protocol = re.search(r"kProtocolVersion = (\d+);", read("src/core/session/hello.h"))[1]
+    for sentence in (f"# The record format, version {record} ", f"version of the protocol (1 byte, {protocol})"):
+        if sentence not in page:
+            wrong.append(f"docs/wire-format.md: does not say '{sentence}'")
+    if re.findall(r"\| (\d+) \| (\d+) \| [^|]+ \|", page)[-1] != (record, protocol):
+        wrong.append(f"docs/wire-format.md: its last version is not format {record}, protocol {protocol}")
+
+
 def main() -> None:
     wrong: List[str] = []
-    for check in (check_picture, check_quoted, check_bench_seal, check_validation, check_predictions, check_evidence):
+    for check in (check_picture, check_quoted, check_bench_seal, check_validation, check_predictions, check_evidence,
+                  check_hooked_calls, check_versions):
         check(wrong)
     print("\n".join(wrong) or "every figure is one that a command wrote")
     sys.exit(1 if wrong else 0)

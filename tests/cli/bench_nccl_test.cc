@@ -30,7 +30,7 @@ size_t longest_line(const std::string& text) {
 const std::vector<std::string> kShort = {"-b", "64K", "-e", "64K", "-n", "2", "--rounds", "1"};
 
 TEST(BenchNccl, MeasuresInLinesThatFit) {
-  for (const char* pattern : {"allreduce", "latency"}) {
+  for (const char* pattern : {"allreduce", "tree", "latency"}) {
     auto words = kShort;
     words.insert(words.end(), {"--pattern", pattern});
     const ProgramResult result = bench_nccl(words);
@@ -38,6 +38,18 @@ TEST(BenchNccl, MeasuresInLinesThatFit) {
     EXPECT_TRUE(result.out.starts_with("MEASURED on this machine: ")) << result.out;
     EXPECT_NE(result.out.find("\nsealane  65536 "), std::string::npos) << result.out;
     EXPECT_LE(longest_line(result.out), 80u) << result.out;
+  }
+}
+
+// Ranks with one child, with two and with none; a last slice that is shorter. Wrong sums are an
+// error.
+TEST(BenchNccl, TreesAndRingsOfSeveralRanksSumUp) {
+  for (const char* pattern : {"allreduce", "tree"}) {
+    for (const char* ranks : {"3", "4"}) {
+      const ProgramResult result = bench_nccl({"--pattern", pattern, "--ranks", ranks, "-b",
+                                               "2500K", "-e", "2500K", "-n", "2", "--rounds", "1"});
+      EXPECT_EQ(result.exit_code, 0) << pattern << " " << ranks << ": " << result.out << result.err;
+    }
   }
 }
 
@@ -61,11 +73,23 @@ TEST(BenchNccl, HostsAreNamespacesOrSkippedWithAWord) {
   EXPECT_FALSE(std::filesystem::exists("/sys/class/net/port0"));
 }
 
+// Where the kernel has netem; else it says that.
+TEST(BenchNccl, HostsMayBeSomeWayApart) {
+  auto words = kShort;
+  words.insert(words.end(), {"--hosts", "--delay-us", "50"});
+  const ProgramResult result = bench_nccl(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  if (result.out.starts_with("skipped: --hosts ")) return;
+  if (result.out.starts_with("skipped: --delay-us needs a kernel with netem")) return;
+  EXPECT_NE(result.out.find(", 50 us apart"), std::string::npos) << result.out;
+}
+
 TEST(BenchNccl, WrongUseIsExplained) {
   for (const auto& [words, said] :
        {std::pair<std::vector<std::string>, const char*>{{"--hosts", "--check"}, "for measuring"},
         {{"--ranks", "1"}, "--ranks: from 2"},
-        {{"--pattern", "tree"}, "allreduce and latency"},
+        {{"--pattern", "star"}, "allreduce (a ring), tree and latency"},
+        {{"--delay-us", "5"}, "--delay-us is for --hosts"},
         {{"--abi", "7"}, "--abi: from 8 to 12"},
         {{"-b", "2M", "-e", "1M"}, "-e is smaller"}}) {
     const ProgramResult result = bench_nccl(words);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -343,6 +344,20 @@ TEST(CliEstimate, TrainingOverNcclSaysHowManyCoresAreEnoughAndWhatWasAssumed) {
   EXPECT_NE(result.out.find("cores per machine are enough for 1.15x"), std::string::npos);
   EXPECT_NE(result.out.find("\n    1024  "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("wireguard carries 1.25 GB/s"), std::string::npos) << result.out;
+}
+
+// Cores and buckets, in one sentence, whether 25 MiB can do it or not.
+TEST(CliEstimate, TrainingOverNcclSaysWhatToBuyAndWhatToSet) {
+  for (const std::string machines : {"8", "64", "1024"}) {
+    const ProgramResult result = sealane({"estimate", "--workload", "ddp", "--fabric", "nccl",
+                                          "--machines", machines, "--draws", "0"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(std::regex_search(
+        result.out,
+        std::regex("[0-9]+ cores per machine are enough for 1.15x of 'off' with buckets\\s+"
+                   "of [0-9]+ MiB\\s+[(]--bucket [0-9]+M\\s+--workers [0-9]+[)];")))
+        << result.out;
+  }
 }
 
 // What a planner would buy by: every policy, every number of machines, and the cores.

@@ -36,6 +36,9 @@ const std::vector<Words>& commands() {
                                          {"bench", "copy"},
                                          {"bench", "allreduce"},
                                          {"bench", "broadcast"},
+                                         {"bench", "engines"},
+                                         {"bench", "nccl"},
+                                         {"bench", "ptx"},
                                          {"sim"},
                                          {"estimate"},
                                          {"validate"},
@@ -45,6 +48,8 @@ const std::vector<Words>& commands() {
                                          {"trial"},
                                          {"attach"},
                                          {"keygen"},
+                                         {"env"},
+                                         {"env", "nccl"},
                                          {"help"}};
   return all;
 }
@@ -98,11 +103,28 @@ TEST(Help, AManPageReadsLikeOne) {
   EXPECT_NE(page.find("[\\fIOPTIONS\\fR] -- \\fIPROGRAM\\fR [\\fIARGUMENT...\\fR]"),
             std::string::npos)
       << page.substr(0, 400);
-  const size_t examples = page.find(".SH EXAMPLES\n.nf\n  sealane run --observe");
-  const size_t notes = page.find(".SH NOTES\n.nf\nThe exit status is the program's");
+  const size_t examples = page.find(".SH EXAMPLES\n.in 2n\n.nf\nsealane run --observe");
+  const size_t notes = page.find(".SH NOTES\nThe exit status is the program's");
   ASSERT_NE(examples, std::string::npos) << page;
   ASSERT_NE(notes, std::string::npos) << page;
   EXPECT_LT(examples, notes);
+}
+
+// On a terminal of 80 columns nothing is cut off: no line of a page is longer.
+TEST(Help, ManPagesFit80Columns) {
+  if (run_program({"sh", "-c", "command -v groff"}).exit_code != 0) GTEST_SKIP() << "no groff here";
+  for (const Words& command : commands()) {
+    Words asked = command;
+    asked.insert(asked.begin(), "help");
+    asked.emplace_back("--man");
+    const ProgramResult shown = run_program({"groff", "-man", "-Tascii", "-P-cbou", "-rLL=78n"},
+                                            {.environment = {}, .input = sealane(asked).out});
+    ASSERT_EQ(shown.exit_code, 0) << shown.err;
+    std::istringstream lines(shown.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80u) << command.back() << ": " << line;
+    }
+  }
 }
 
 // What bash offers behind the words.

@@ -7,6 +7,7 @@ import os
 import unittest
 
 import accelerate
+import flexgen_test
 import peft_test
 import torch
 import transformers_test
@@ -46,6 +47,14 @@ class Attacked(unittest.TestCase):
             return [round(loss, 3) for loss in peft_test.train(model, tokens.cuda())]
 
         self.until_the_error(train, expected)
+
+    @unittest.skipIf(os.environ["ENGINES_ATTACKED"] != "flexgen", "the other engine")
+    def test_flexgen(self):
+        _, generate, close = flexgen_test.flexgen_offload.weights(small=True)
+        try:
+            self.until_the_error(lambda: flexgen_test.are_likeliest(generate(), batches=1), True)
+        finally:
+            close()
 
 
 if __name__ == "__main__":

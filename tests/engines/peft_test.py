@@ -6,9 +6,9 @@
 import unittest
 
 import torch
-from accelerate.hooks import attach_align_device_hook
 from models import make_llama, make_prompt
 from peft import LoraConfig, get_peft_model
+from streamed_weights import stream_base_weights
 
 STEPS = 4
 
@@ -29,21 +29,6 @@ def train(model, tokens):
         optimizer.zero_grad()
         losses.append(loss.item())
     return losses
-
-
-def stream_base_weights(model):
-    """They stay on the host; adapters and buffers live on the device."""
-    for name, module in model.named_modules():
-        if "lora_" in name or not list(module.parameters(recurse=False)):
-            continue
-        attach_align_device_hook(module, execution_device=torch.device("cuda", 0), offload=True,
-                                 weights_map={k: v.data for k, v in module.named_parameters(recurse=False)})
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.cuda()
-    for module in model.modules():
-        for key, buffer in module._buffers.items():
-            module._buffers[key] = buffer.cuda() if buffer is not None else None
 
 
 class Lora(unittest.TestCase):

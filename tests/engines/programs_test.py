@@ -4,16 +4,11 @@
 # The programs of `sealane bench engines`, small: the same tokens and losses as those of the CPU, in whatever mode
 # this runs, and the detours serving engines take around CC mode. Run by run.sh.
 import os
-import pathlib
-import sys
 import unittest
 
+import pinned_loader
+import staged_copies
 import torch
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples" / "engines"))
-
-import pinned_loader  # noqa: E402
-import staged_copies  # noqa: E402
 
 
 class Staged(unittest.TestCase):

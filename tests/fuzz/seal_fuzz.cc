@@ -156,6 +156,7 @@ void delivered(const Message& message, const Engine& engine, Choices& choices) {
   delivery.op = kOperators[choices.below(std::size(kOperators))];
   delivery.to = to.bytes();
   delivery.streamed = choices.below(2) == 0;
+  delivery.sealed_streamed = choices.below(2) == 0;
   std::vector<uint8_t> expected = first;
   if (delivery.combines()) reduce(delivery.type, delivery.op, first, second, expected);
 

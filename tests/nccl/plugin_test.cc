@@ -82,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(OneFaultEach, FaultyPlugin,
                                            Faulty{"Leak", "requests", "gives nothing"},
                                            Faulty{"Deaf", "death", "goes unnoticed"},
                                            Faulty{"Tears", "flags", "before the data"},
-                                           Faulty{"Refuses", "order", "irecvConsumed returned"}),
+                                           Faulty{"Refuses", "order", "irecvConsumed returned"},
+                                           Faulty{"Together", "split", "returned"}),
                          [](const auto& one) { return std::string(one.param.fault); });
 
 // ---- What the plugin promises beyond the interface ----
@@ -244,6 +245,38 @@ TEST(Handles, AReplayedOneOfAListenerThatIsGoneIsAnErrorAndNoHang) {
       player.close_send(*comm);
     }
     return internal_error("connects for ever");
+  });
+  EXPECT_TRUE(outcomes[0].passed) << outcomes[0].words;
+}
+
+// A communicator that was aborted while it connected asks no more; its sockets are not kept until
+// the last communicator of the process has ended.
+TEST(Finalize, EndsWhatItsCommunicatorBeganWhileAnotherGoesOn) {
+  const auto outcomes = run_job(1, patience(), sealed_environment(), [](Seat& seat) -> Status {
+    const auto descriptors = [] {
+      return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+    };
+    auto plugin = PluginTable::load(SEALANE_NCCL_PLUGIN, 12);
+    if (!plugin) return plugin.error();
+    auto stays = Player::start(**plugin, seat, 1);
+    if (!stays) return stays.error();
+    auto goes = Player::start(**plugin, seat, 2);
+    if (!goes) return goes.error();
+    auto listener = (*stays)->listen_for(0);
+    if (!listener) return listener.error();
+    HandleBytes handle = *seat.take_handle(0, 0, patience());
+    const auto before = descriptors();
+    void* comm = nullptr;
+    const Code code = (*plugin)->connect((*goes)->context(), 0, handle, &comm);
+    if (code != kSuccess || comm != nullptr) return internal_error("nothing was begun");
+    goes->reset();
+    const Instant end = SteadyClock().now() + patience();
+    while (descriptors() != before) {
+      if (SteadyClock().now() > end) return internal_error("a socket is left");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    (*stays)->close_listen(*listener);
+    return {};
   });
   EXPECT_TRUE(outcomes[0].passed) << outcomes[0].words;
 }

@@ -178,3 +178,10 @@ extern "C" __global__ void fma_loop(float* out, int rounds) {
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = a + d;
 }
+
+// Whole warps, sixteen bytes a thread, a grid's width apart: how device code copies memory.
+extern "C" __global__ void copy_vectors(uint4* to, const uint4* from, int count) {
+  const int step = gridDim.x * blockDim.x;
+#pragma unroll 4
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) to[i] = from[i];
+}

@@ -174,9 +174,9 @@ def messages(rank: int, size: int, directory: str, key: str) -> None:
     # Everybody receives before sending, large ones, while a collective passes between.
     incoming = torch.zeros(300_000)
     receive = dist.irecv(incoming, (rank + 1) % size, tag=5)
+    assert not receive.is_completed()  # nobody sends before all have come to the next call
     total = torch.ones(10)
     dist.all_reduce(total)
-    assert not receive.is_completed()
     send = dist.isend(torch.full((300_000,), float(rank)), (rank - 1) % size, tag=5)
     send.wait()
     receive.wait()

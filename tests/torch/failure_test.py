@@ -220,6 +220,61 @@ def ended_by_another(rank: int, size: int, directory: str, key: str) -> Tuple[fl
     return time.monotonic() - start, [error_of(work.wait) for work in works]
 
 
+def other_size(rank: int, size: int, directory: str, key: str) -> Tuple[float, str]:
+    """Rank 0 thinks that it is one of two, rank 1 one of three."""
+    start = time.monotonic()
+    error = error_of(lambda: join(rank, size + rank, directory, key, seconds=600))
+    return time.monotonic() - start, error
+
+
+def other_script(rank: int, size: int, directory: str, key: str) -> Tuple[float, str]:
+    """Rank 2 runs another program than the others."""
+    join(rank, size, directory, key, seconds=600)
+    start = time.monotonic()
+    call = (lambda: dist.broadcast(torch.ones(7), 2)) if rank == 2 else (lambda: dist.all_reduce(torch.ones(3)))
+    error = error_of(call)
+    wait_for_all(rank, size, directory)
+    return time.monotonic() - start, error
+
+
+def left_before(rank: int, size: int, directory: str, key: str) -> Tuple[float, List[str]]:
+    """Rank 1 has left before rank 0 asks for its message, or gives it one: neither lane was ever joined."""
+    join(rank, size, directory, key, seconds=600)
+    dist.barrier()
+    world = sealane.torch._World.current()
+    errors = []
+    start = time.monotonic()
+    if rank == 1:
+        dist.destroy_process_group()
+        del world  # with PyTorch 1.13 the group ends with its last reference
+    wait_for_all(rank, size, directory)
+    if rank == 0:
+        errors = [error_of(lambda: dist.recv(torch.zeros(2), 1)), error_of(lambda: dist.send(torch.zeros(2), 1))]
+    wait_for_all(rank, size, directory, "told")
+    return time.monotonic() - start, errors
+
+
+def attested(rank: int, size: int, directory: str, key: str, by_variable: bool) -> List[int]:
+    """How often the user's command was asked: after joining the world, and after a sub-group and a message."""
+    log = f"{directory}/asked-{rank}"
+    command = f"echo asked >> {log}; echo evidence #"
+    if by_variable:
+        os.environ["SEALANE_ATTEST_CMD"] = command
+    join(rank, size, directory, key, options=sealane.torch.Options(attest_command=None if by_variable else command))
+    counts = [count_lines(log)]
+    part = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(torch.ones(3), group=part)
+        (dist.send if rank == 0 else dist.recv)(torch.ones(3), 1 - rank)
+    dist.barrier()
+    return [*counts, count_lines(log)]
+
+
+def count_lines(path: str) -> int:
+    with open(path, encoding="ascii") as file:
+        return len(file.readlines())
+
+
 def two_jobs(rank: int, size: int, directory: str, key: str, groups: List[str]) -> float:
     """Half of the processes are one job, half another, at the same time and with one key."""
     job, rank_in_job = divmod(rank, size // 2)
@@ -339,6 +394,32 @@ class Failures(Case):
         self.assertLess(seconds, 60)
         self.assertEqual(len(errors), 2)
         self.assertNotIn("no error", errors)
+
+    def test_ranks_that_disagree_on_the_size_are_told_at_once(self) -> None:
+        for seconds, error in self.ranks(2, other_size):
+            self.assertLess(seconds, 60)  # of 600
+            self.assertIn("has another size than", error)
+
+    def test_another_script_on_one_rank_is_told_by_all(self) -> None:
+        for seconds, error in self.ranks(3, other_script):
+            self.assertLess(seconds, 60)  # of 600
+            self.assertIn("broadcast", error)
+            self.assertIn("all_reduce", error)
+            self.assertIn("rank 2", error)
+
+    def test_a_message_of_a_rank_that_has_left_is_not_waited_for(self) -> None:
+        seconds, errors = self.ranks(2, left_before)[0]
+        self.assertLess(seconds, 60)  # of 600
+        self.assertEqual(len(errors), 2)
+        for error in errors:
+            self.assertIn("rank 1 has left the group", error)
+
+    def test_parts_of_a_group_rest_on_its_attestation(self) -> None:
+        for by_variable in (False, True):
+            (self.directory / "store").unlink(missing_ok=True)
+            for before, after in self.ranks(3, attested, by_variable):
+                self.assertGreater(before, 0)
+                self.assertEqual(before, after)
 
     def certificates(self, count: int) -> List[sealane.torch.Options]:
         """As docs/collectives.md makes them."""

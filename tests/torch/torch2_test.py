@@ -2,29 +2,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does what PyTorch 2 adds work over the backend, and give what it gives over Gloo?
 
-Run by tools/torch2.sh: not with PyTorch 1.13, which has none of it.
+Run by tools/torch2.sh: not with PyTorch 1.13, which has none of it. What came after 2.0 is skipped where it is not.
 """
 
+import contextlib
 import os
+import sys
 import unittest
 from datetime import timedelta
 from typing import Any, Callable, Dict, List
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives as functional
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
 from torch.nn.parallel import DistributedDataParallel
 
 import sealane.torch
 from harness import Case, join, join_beside_gloo
+
+with contextlib.suppress(ImportError):  # see needs()
+    import torch.distributed._functional_collectives as functional
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+VERSION = tuple(int(number) for number in torch.__version__.split("+", maxsplit=1)[0].split(".")[:2])
+# The compiler of 2.0 refuses Python 3.11.
+COMPILER = (2, 1) if sys.version_info >= (3, 11) else (2, 0)
+
+
+def needs(first: Any, what: str) -> Any:
+    """A test of what PyTorch has since that version."""
+    return unittest.skipIf(VERSION < first, f"PyTorch {torch.__version__} has no {what}")
 
 
 class Block(torch.nn.Module):
@@ -269,41 +283,51 @@ class Torch2(Case):
         for same in self.ranks(size, beside_gloo(train)):
             self.assertTrue(same is True, same)
 
+    @needs((2, 6), "FSDP2")
     def test_fsdp2_over_four_ranks_has_gloos_losses(self) -> None:
         self.check_like_gloo(with_fsdp2, 4)
 
+    @needs((2, 1), "FSDP without a GPU")
     def test_fsdp_has_gloos_losses(self) -> None:
         self.check_like_gloo(with_fsdp, 2)
 
     def test_zero_redundancy_has_gloos_losses(self) -> None:
         self.check_like_gloo(with_zero, 2)
 
+    @needs((2, 6), "meshes made of a group")
     def test_tensor_parallel_has_gloos_losses(self) -> None:
         self.check_like_gloo(with_tensor_parallel, 2)
 
     def test_accumulated_gradients_have_gloos_losses(self) -> None:
         self.check_like_gloo(with_accumulation, 2)
 
+    @needs(COMPILER, "compiler for this Python")
     def test_a_compiled_step_has_gloos_losses(self) -> None:
         self.check_like_gloo(with_compile, 2)
 
+    @needs((2, 6), "functional collectives like today's")
     def test_functional_collectives_in_one_graph(self) -> None:
         self.ranks(2, functional_collectives)
 
+    @needs((2, 6), "backends by the name of a device")
     def test_devices_by_name(self) -> None:
         self.ranks(2, device_names)
 
+    @needs((2, 6), "groups that are split")
     def test_meshes_and_split_groups(self) -> None:
         self.ranks(4, meshes_and_splits)
 
+    @needs((2, 6), "coalesced calls like today's")
     def test_coalesced_calls_sequence_numbers_and_monitored_barriers(self) -> None:
         errors = self.ranks(2, other_calls)
         self.assertIn("barrier: not done after 300 ms", errors[0])
 
+    @needs((2, 1), "checks of other backends than its own")
     def test_debug_level_detail_finds_calls_that_differ(self) -> None:
         for error in self.ranks(2, detail):
             self.assertIn("Detected mismatch between collectives on ranks", error)
 
+    @needs((2, 6), "shutdown of a group that somebody still holds")
     def test_a_group_that_was_ended_says_so(self) -> None:
         for error in self.ranks(2, ended):
             self.assertIn("the group was shut down", error)

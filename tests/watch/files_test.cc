@@ -186,6 +186,7 @@ TEST(Stats, SayWhatWasDecidedAboutSealingAhead) {
   EXPECT_EQ(decision("h100-nvl-aesni", "default"), "no_gain");
   EXPECT_EQ(decision("h100-nvl-aesni", "default,pinned"), "pays");
   EXPECT_EQ(decision("h100-tdx", "default"), "no_gain");
+  EXPECT_EQ(decision("h100-tdx", "default,pinned"), "if_waited");
   EXPECT_EQ(decision("h100-tdx", "default,speculate"), "asked");
   EXPECT_EQ(decision("h100-tdx", "none"), "excluded");
 }

@@ -41,13 +41,13 @@ Event copy_event(Route route, uint64_t bytes, int32_t code = 0) {
   return event;
 }
 
-std::vector<Ahead::Stats> two_lanes() {
-  Ahead::Stats lane{.device = 3, .answered_ahead = 6, .slot_bytes = 4096};
+std::vector<SpeculationStats> two_lanes() {
+  SpeculationStats lane{.device = 3, .answered_ahead = 6, .slot_bytes = 4096};
   lane.pipeline = {.requests = 10, .hits = 7, .messages = 12};
   lane.pipeline.voided_for[static_cast<size_t>(VoidReason::rotated)] = 5;
   lane.leader = "fifo";
   lane.predictors = {{"fifo", 0.5, 0.9, 8, 2}, {"lifo", 0, 0, 0, 10}};
-  Ahead::Stats other = lane;  // a device may have had more than one
+  SpeculationStats other = lane;  // a device may have had more than one
   other.lane = 1;
   return {lane, other};
 }
@@ -219,7 +219,7 @@ TEST(Metrics, AreThoseTheDocumentationLists) {
 TEST(Metrics, NameALeaderThatNobodyElected) {
   Stats stats({.path = {}, .summary = false, .costs = {}, .lanes = [] {
                  auto lanes = two_lanes();
-                 for (Ahead::Stats& lane : lanes) lane.predictors.clear();
+                 for (SpeculationStats& lane : lanes) lane.predictors.clear();
                  return lanes;
                }});
   const auto found = families_of(stats);

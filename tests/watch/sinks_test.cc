@@ -160,8 +160,8 @@ TEST(Stats, TellsApartWhatTheProgramProfiles) {
 
 // A lane of GPU 1 that has sealed ahead for a while, then for a while longer.
 bool later = false;
-std::vector<Ahead::Stats> a_lane() {
-  Ahead::Stats lane{
+std::vector<SpeculationStats> a_lane() {
+  SpeculationStats lane{
       .device = 1, .lane = 4, .answered = 9, .answered_ahead = 6, .slot_bytes = 1 << 20};
   lane.pipeline = {.requests = 10, .hits = 5, .guesses = 7, .messages = 12};
   lane.pipeline.voided = 3;

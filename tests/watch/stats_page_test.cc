@@ -21,8 +21,8 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<Ahead::Stats> a_lane() {
-  Ahead::Stats lane{.device = 0};
+std::vector<SpeculationStats> a_lane() {
+  SpeculationStats lane{.device = 0};
   lane.leader = "fifo";
   lane.predictors = {{"fifo", 0.5, 0.9, 8, 2}};
   return {lane};

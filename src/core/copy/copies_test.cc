@@ -212,7 +212,7 @@ TEST(Copies, SmallCopiesThatWaitTogetherTravelTogether) {
   told.copies.handle_reached(1);
   EXPECT_EQ(told.take(kIn), "carry 1 2 3");
   EXPECT_EQ(told.end(kIn), (Lines{"open 0=3"})) << "which opens the gates before it, too";
-  EXPECT_EQ(told.copies.stats().together, 2U);
+  EXPECT_EQ(told.copies.together(), 2U);
 }
 
 TEST(Copies, AForgedCopyFailsItsContextBeforeAnybodyGoesOn) {

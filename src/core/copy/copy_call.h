@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/copy.h"
 
@@ -43,6 +44,7 @@ struct CopyCall {
   bool legacy = false;    // the stream is the one that others wait for, and that waits for them
   bool read_now = false;  // the source must not be looked at after the call
   bool unseen = false;    // others than the CPU may write the memory
+  bool alone = false;     // when it was asked for no bulk copy was under way: filled in by Copies
   uint64_t ours = 0;      // where memory of ours holds its bytes, if it is known already
 
   // Where its bytes are read or written while it crosses.
@@ -50,6 +52,15 @@ struct CopyCall {
 
   Range device_range() const { return {device_address, host.bytes}; }
 };
+
+// When the bytes of a copy are read or written if it is carried. Nothing: the call has to wait for
+// it, which the driver does better.
+inline std::optional<HostSide> host_side_of(const CopyCall& call) {
+  const bool inward = call.direction == Direction::to_device;
+  if (!call.read_now && call.memory == HostKind::pinned) return HostSide::in_place;
+  if (!call.read_now && call.memory == HostKind::registered) return HostSide::at_turn;
+  return inward ? std::optional(HostSide::snapshot) : std::nullopt;
+}
 
 // Two copies of one stream with nothing between them may take effect in either order, or at once,
 // if neither writes what the other reads or writes: nobody who follows CUDA's rules can tell.

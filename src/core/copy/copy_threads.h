@@ -4,8 +4,9 @@
 // The copy threads of each device, and which of them gets a copy. Two in each direction, so that
 // their tolls overlap: the second is opened when the first has something to do. Bulk copies that
 // may be sealed ahead have threads of their own, so that nothing else uses the positions planned
-// for them; the same memory always travels on the same one, or nobody could foresee what it is
-// asked for next.
+// for them; those of one context always travel on the same one, or nobody could foresee what it is
+// asked for next. (The driver carries a context's copies one after the other, too, and those of
+// several at a time.)
 //
 // Contexts are scarce: a thread that cannot be had is not asked for again. Without a first one of a
 // direction nothing is carried that way; without the others copies go with the rest.
@@ -17,6 +18,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/copy/copy_call.h"
@@ -54,8 +56,6 @@ constexpr uint32_t kThreadsPerDevice = kFirstBulkThread + kBulkThreads;
 struct CopyThread {
   enum class State : uint8_t { absent, open, refused };
   State state = State::absent;
-  Direction direction = Direction::to_device;
-  bool bulk = false;
   std::vector<CopyId> queue;     // not over, in the order they were asked for
   Crossing crossing;             // what the driver has of them now
   Speculation* ahead = nullptr;  // bulk: what seals ahead for it
@@ -85,7 +85,17 @@ class CopyThreads {
   size_t pending(CopyThreadId id) const {
     return id < threads_.size() ? threads_[id].queue.size() : 0;
   }
-  const std::vector<CopyId>& queue_of(CopyThreadId id) const { return threads_[id].queue; }
+  std::span<const CopyId> queue_of(CopyThreadId id) const {
+    return id < threads_.size() ? threads_[id].queue : std::span<const CopyId>();
+  }
+  // Of what may be sealed ahead.
+  size_t bulk_pending(uint32_t device) const {
+    size_t all = 0;
+    for (uint32_t i = 0; i < limits_.bulk; ++i) {
+      all += pending(device * kThreadsPerDevice + kFirstBulkThread + i);
+    }
+    return all;
+  }
   bool is_open(CopyThreadId id) const { return id < threads_.size() && threads_[id].open(); }
   // What would seal ahead from this memory, if it is there already.
   Speculation* ahead_of(const CopyCall& call) const {
@@ -98,7 +108,6 @@ class CopyThreads {
       if (thread.ahead != nullptr) visit(*thread.ahead);
     }
   }
-  size_t size() const { return threads_.size(); }
 
   void handle_opened(CopyThreadId id, bool opened, Speculation* ahead) {
     (*this)[id].ahead = ahead;
@@ -125,9 +134,10 @@ class CopyThreads {
     }
     return absent(bulk_thread(call));
   }
-  // Neighbours of the same size travel on different ones.
+  // Contexts are known by numbers of any kind.
   CopyThreadId bulk_thread(const CopyCall& call) const {
-    const auto turn = static_cast<uint32_t>(call.host.address / call.host.bytes % limits_.bulk);
+    const uint64_t mixed = call.context * 0x9e3779b97f4a7c15;
+    const auto turn = static_cast<uint32_t>((mixed >> 32) % limits_.bulk);
     return call.device * kThreadsPerDevice + kFirstBulkThread + turn;
   }
   void handle_gone() {
@@ -166,13 +176,9 @@ class CopyThreads {
 
  private:
   void grow(CopyThreadId id) {
-    const size_t before = threads_.size();
-    threads_.resize(size_t{id / kThreadsPerDevice + 1} * kThreadsPerDevice);
-    for (size_t i = before; i < threads_.size(); ++i) {
-      threads_[i].direction = direction_of(static_cast<CopyThreadId>(i));
-      threads_[i].bulk = is_bulk(static_cast<CopyThreadId>(i));
-      if (!room_) threads_[i].state = CopyThread::State::refused;
-    }
+    CopyThread fresh;
+    if (!room_) fresh.state = CopyThread::State::refused;
+    threads_.resize(size_t{id / kThreadsPerDevice + 1} * kThreadsPerDevice, fresh);
   }
   bool absent(CopyThreadId id) const {
     return id < threads_.size() ? threads_[id].state == CopyThread::State::absent : room_;

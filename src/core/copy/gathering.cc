@@ -3,6 +3,10 @@
 
 #include "core/copy/gathering.h"
 
+#include <algorithm>
+
+#include "core/copy/copy_table.h"
+
 namespace sealane {
 
 void Gathering::begin(Range host, uint64_t device) {
@@ -33,6 +37,24 @@ Duration Gathering::cost() const {
   }
   if (device_pieces_ > 1) out += costs_.scatter * static_cast<int64_t>(device_pieces_);
   return out;
+}
+
+void gather(const CopyTable& copies, CopyThread& thread, size_t first, const CrossingCosts& costs) {
+  constexpr size_t kLookMax = 64;  // of those that wait
+  const Carried& leader = copies[thread.queue[first]];
+  if (leader.call.host.bytes > costs.bytes_max) return;
+  Crossing& crossing = thread.crossing;
+  Gathering group(costs);
+  group.begin(leader.call.place(), leader.call.device_address);
+  const size_t end = std::min(thread.queue.size(), first + kLookMax);
+  for (size_t i = first + 1; i < end && !crossing.copies.full(); ++i) {
+    const Carried& copy = copies[thread.queue[i]];
+    if (copy.after != leader.after || !copies.may_go(copy, crossing.copies)) continue;
+    if (!group.admit(copy.call.place(), copy.call.device_address)) continue;
+    crossing.copies.push_back(thread.queue[i]);
+    crossing.bytes += copy.call.host.bytes;
+  }
+  if (crossing.copies.size() > 1) crossing.together = group;
 }
 
 }  // namespace sealane

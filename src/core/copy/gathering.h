@@ -19,6 +19,9 @@
 
 namespace sealane {
 
+class CopyTable;
+struct CopyThread;
+
 struct CrossingCosts {
   Duration toll{20'000};            // a crossing, whatever its size
   Duration scatter{6'000};          // a copy within the device (5.1 to 7.7 us were measured)
@@ -51,5 +54,9 @@ class Gathering {
   uint64_t host_end_ = 0;
   uint64_t device_end_ = 0;
 };
+
+// With the copy of the thread whose turn it is, its crossing, those that wait behind it, if all
+// they must not overtake has ended or travels before them.
+void gather(const CopyTable& copies, CopyThread& thread, size_t first, const CrossingCosts& costs);
 
 }  // namespace sealane

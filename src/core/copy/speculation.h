@@ -37,7 +37,7 @@ class Speculation {
   // The copy is over; to the host, with what result.
   virtual void handle_over(CopyId copy, bool succeeded, Instant now) = 0;
   // The range is going away. Afterwards nobody begins to read it; reads() says who still does.
-  virtual void handle_freed(const Range& host, Instant now) = 0;
+  virtual void handle_freed(const Range& host) = 0;
   virtual bool reads(const Range& host) const = 0;
 
  protected:

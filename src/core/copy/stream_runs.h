@@ -55,6 +55,22 @@ class StreamRuns {
     return !run.touched || !rules_.run;
   }
 
+  // What a copy for this thread must not overtake. `last`: of those of its own call that the thread
+  // has, which are in no run yet.
+  std::vector<CopyId> find_behind(const CopyCall& call, CopyThreadId thread, CopyId last) const {
+    std::vector<CopyId> behind;
+    CopyId before = last;
+    for (const RunMember& member : of(call).members) {
+      if (member.thread == thread) {
+        if (last == kNoCopy) before = member.copy;
+        if (rules_.gate_order) continue;
+      }
+      if (rules_.hazard && !may_pass(call, member.call)) behind.push_back(member.copy);
+    }
+    if (before != kNoCopy && rules_.gate_order) behind.push_back(before);
+    return behind;
+  }
+
   // What is in the stream now has to be done before the copies that follow.
   EventKey begin(StreamRun& run, bool legacy) {
     const size_t gone = gone_.size() + events_.size() + 1;
@@ -101,7 +117,6 @@ class StreamRuns {
     if (found->second.users > 0) --found->second.users;
     if (found->second.reached || found->second.orphan) drop_unused(event);
   }
-  bool knows(EventKey event) const { return events_.contains(event); }
   std::optional<EventKey> take_gone() {
     if (gone_.empty()) return std::nullopt;
     const EventKey event = gone_.back();
@@ -122,7 +137,6 @@ class StreamRuns {
       return true;
     });
   }
-  size_t size() const { return streams_.size(); }
 
  private:
   struct Event {

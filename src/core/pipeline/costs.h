@@ -19,6 +19,7 @@ struct Costs {
   Duration message{8'000};            // each message, whatever its size
   Duration pad{10'000};               // a no-op message, the crossing included
   Duration toll{20'000};              // a crossing
+  double link_ns_per_byte = 0.018;    // beside the lane, which works on the next message
   double guard_ns_per_byte = 0.018;   // to arm
   double rewrite_ns_per_byte = 0.16;  // what the program pays to write to guarded pages
   double digest_ns_per_byte = 0.1;    // to check a digest guard, in the request
@@ -52,6 +53,8 @@ struct Costs {
   // does what it must do alone. Else sealing ahead would keep pace only at the lane's expense.
   bool sealing_fits_between() const { return message * (workers + 1) >= seal(1_MiB) * 3 / 4; }
 
+  Duration link(uint64_t bytes) const { return bytes_time(link_ns_per_byte, bytes); }
+
   // A copy of `messages` messages, `bytes` in all, sealed when it is asked for.
   Duration live(uint64_t bytes, uint64_t messages) const {
     return seal(bytes) / (workers + 1) + message * static_cast<int64_t>(messages);
@@ -59,6 +62,20 @@ struct Costs {
   // The same copy from slots.
   Duration ready(uint64_t bytes, uint64_t messages) const {
     return bytes_time(publish_ns_per_byte(), bytes) + message * static_cast<int64_t>(messages);
+  }
+  // What slots save of it.
+  Duration gain(uint64_t bytes, uint64_t messages) const {
+    return live(bytes, messages) - ready(bytes, messages);
+  }
+  // What slots save whoever waits for such a copy. Behind the first message the link may be the
+  // bound, with or without them.
+  Duration saved_waiting(uint64_t bytes, uint64_t messages, bool digests) const {
+    const auto count = static_cast<int64_t>(messages);
+    const Duration wire = link(bytes) / count;
+    const Duration now = live(bytes, messages) / count;
+    const Duration slot = ready(bytes, messages) / count;
+    return now - slot + (std::max(wire, now) - std::max(wire, slot)) * (count - 1) -
+           check(digests, bytes);
   }
 
  private:

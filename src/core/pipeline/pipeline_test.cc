@@ -65,7 +65,7 @@ class PipelineTest : public ::testing::Test {
     while (!seals.empty()) {
       const SlotId slot = seals.front().slot;
       seals.pop_front();
-      pipeline->handle_sealed(slot, now);
+      pipeline->handle_sealed(slot);
       poll();
     }
   }
@@ -136,7 +136,7 @@ TEST_F(PipelineTest, WhatWasForetoldIsPublishedFromItsSlot) {
 TEST_F(PipelineTest, AWriteVoidsOnlyWhatItTouchedAndItsPositionIsSealedAgain) {
   start();
   look_ahead({buffer(1, 3_MiB)});
-  pipeline->handle_written({buffer(1).address + 1_MiB + 5, 10}, now);
+  pipeline->handle_written({buffer(1).address + 1_MiB + 5, 10});
   poll();
   EXPECT_EQ(voids, 1);
   expect_voided(VoidReason::stale, 1);
@@ -157,7 +157,7 @@ TEST_F(PipelineTest, AWriteWhileAWorkerSealsSpoilsTheRecord) {
   request(buffer(100, 256_KiB));
   land_all();
   ASSERT_EQ(seals.size(), 1U);
-  pipeline->handle_written(buffer(1), now);
+  pipeline->handle_written(buffer(1));
   const FlightId flight = request(buffer(1));
   seal_all();
   land_all();
@@ -189,15 +189,15 @@ TEST_F(PipelineTest, ACopyToTheHostVoidsWhatWasSealedFromItsRange) {
 TEST_F(PipelineTest, OneTransferIsSealedAheadUntilOneHasHeld) {
   start();
   look_ahead({buffer(1), buffer(2), buffer(3)});
-  EXPECT_EQ(pipeline->lane().planned.size(), 1U);
+  EXPECT_EQ(pipeline->planned().size(), 1U);
   request(buffer(1));
   land_all();
-  EXPECT_EQ(pipeline->lane().planned.size(), 2U);
-  pipeline->handle_written(buffer(2), now);
+  EXPECT_EQ(pipeline->planned().size(), 2U);
+  pipeline->handle_written(buffer(2));
   source.next = {buffer(4), buffer(5), buffer(6)};
   request(buffer(2));
   seal_all();
-  EXPECT_EQ(pipeline->lane().planned.size(), 1U);
+  EXPECT_EQ(pipeline->planned().size(), 1U);
 }
 
 TEST_F(PipelineTest, ASkippedGuessIsHeldForThenPadded) {
@@ -269,7 +269,7 @@ TEST_F(PipelineTest, RotationVoidsAllSlotsAndTheLaneGoesOn) {
   start();
   look_ahead({buffer(1), buffer(2)});
   const FlightId flight = request(buffer(1), false);
-  pipeline->handle_rotated(now);
+  pipeline->handle_rotated();
   pipeline->handle_ready(flight, now);
   poll();
   ASSERT_FALSE(published.empty());
@@ -282,19 +282,19 @@ TEST_F(PipelineTest, RotationVoidsAllSlotsAndTheLaneGoesOn) {
 TEST_F(PipelineTest, SlotsOfAKeyThatIsGoneAreVoided) {
   start();
   look_ahead({buffer(1, 2_MiB)});
-  pipeline->handle_rotated(now);
+  pipeline->handle_rotated();
   expect_voided(VoidReason::rotated, 2);
 }
 
 TEST_F(PipelineTest, WhatTheDriverSendsPassesOverSlots) {
   start();
   look_ahead({buffer(1)});
-  pipeline->handle_consumed(pipeline->lane().head() + 1, now);
+  pipeline->handle_consumed(pipeline->lane().head() + 1);
   poll();
   EXPECT_EQ(voids, 1);
   expect_voided(VoidReason::passed, 1);
   EXPECT_EQ(pipeline->stats().relinquished, 1U);
-  pipeline->handle_consumed(0, now);
+  pipeline->handle_consumed(0);
   EXPECT_TRUE(pipeline->failed());  // a counter that goes back is an attack or a bug
 }
 
@@ -352,7 +352,7 @@ TEST_F(PipelineTest, WhatNoWorkerCouldSealTheLaneDoes) {
   ASSERT_FALSE(seals.empty());
   const size_t refused = seals.size();
   while (!seals.empty()) {
-    pipeline->handle_unsealed(seals.front().slot, now);
+    pipeline->handle_unsealed(seals.front().slot);
     seals.pop_front();
   }
   poll();
@@ -401,7 +401,7 @@ TEST_F(PipelineTest, FreedMemoryIsNotReadAgain) {
   land_all();
   ASSERT_EQ(seals.size(), 1U);
   source.next.clear();
-  pipeline->handle_freed(buffer(1), now);
+  pipeline->handle_freed(buffer(1));
   seal_all();
   EXPECT_EQ(voids, 1);
   expect_voided(VoidReason::freed, 1);
@@ -411,7 +411,7 @@ TEST_F(PipelineTest, RangesThatKeepChangingAreLeftAlone) {
   start();
   for (int round = 0; round < 6; ++round) {
     look_ahead({buffer(1)});
-    pipeline->handle_written(buffer(1), now);
+    pipeline->handle_written(buffer(1));
     request(buffer(1));
     seal_all();
     land_all();
@@ -545,7 +545,7 @@ TEST_F(PipelineTest, FreedMemoryIsNewMemoryToItsGuards) {
   options.costs.digest_ns_per_byte = 1;
   start();
   pipeline->handle_guarded(buffer(1), GuardKind::digest);
-  pipeline->handle_freed(buffer(1), now);
+  pipeline->handle_freed(buffer(1));
   look_ahead({buffer(1)});
   EXPECT_EQ(pipeline->guard_of(buffer(1)), GuardKind::page);
 }

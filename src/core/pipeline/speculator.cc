@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/pipeline/outlook.h"
+
 namespace sealane {
 namespace {
 
@@ -14,8 +16,13 @@ constexpr Duration kShortFor{250'000'000};
 }  // namespace
 
 Speculator::Speculator(const PipelineOptions& options, GuessSource& source)
-    : pipeline_(options, source), copies_(Pipeline::kFlightsMax), slots_(SlotPool::kSlotsMax) {
+    : pipeline_(options, source),
+      only_waited_(options.policy.where_it_pays &&
+                   !speculation_outlook(options.costs, !options.page_guards).pays()),
+      copies_(Pipeline::kFlightsMax),
+      slots_(SlotPool::kSlotsMax) {
   sealing_.reserve(SlotPool::kSlotsMax);
+  pipeline_.handle_worth(!only_waited_);
 }
 
 // --- 1. and 2.
@@ -28,6 +35,7 @@ bool Speculator::handle_asked(CopyId copy, const CopyCall& call, HostSide side, 
     if (inward) stop();
     return false;
   }
+  if (inward && only_waited_) observe_waiting(call, now);
   Asked& asked = asked_[copy];
   asked.flight = pipeline_.handle_copy(
       {.direction = call.direction, .host = call.host, .leaves = side == HostSide::snapshot}, now);
@@ -35,6 +43,15 @@ bool Speculator::handle_asked(CopyId copy, const CopyCall& call, HostSide side, 
   asked.inward = inward;
   copies_[asked.flight] = copy;
   return true;
+}
+
+void Speculator::observe_waiting(const CopyCall& call, Instant now) {
+  const PipelineOptions& options = pipeline_.options();
+  const uint64_t bytes = call.host.bytes;
+  const uint32_t messages = message_count(bytes, pipeline_.message_bytes());
+  const Duration saved = options.costs.saved_waiting(bytes, messages, !options.page_guards);
+  waited_.observe(call.alone ? saved : Duration{0}, now);
+  pipeline_.handle_worth(waited_.pay());
 }
 
 // What is expected behind it is begun while the lane still rests.
@@ -180,18 +197,18 @@ bool Speculator::end_crossing(bool succeeded, Instant now) {
   turn_.reset();
   messages_.end();
   if (publication_ && !lent) drop_published(false);
-  if (!stopped_) reconcile(now);
+  if (!stopped_) reconcile();
   return true;
 }
 
 // The driver's counter is what counts, and what it has shown of its messages.
-void Speculator::reconcile(Instant now) {
+void Speculator::reconcile() {
   const uint64_t head = pipeline_.lane().head();
   if (counter_.lost() || !counter_.started() || counter_.next() < head) {
-    pipeline_.handle_rotated(now);
+    pipeline_.handle_rotated();
     counter_.restart(pipeline_.lane().head());
   } else if (counter_.next() > head) {
-    pipeline_.handle_consumed(counter_.next(), now);
+    pipeline_.handle_consumed(counter_.next());
   }
   if (message_size_.bytes() != pipeline_.message_bytes()) {
     pipeline_.handle_message_bytes(message_size_.bytes());
@@ -220,7 +237,7 @@ void Speculator::pump(Instant now) {
     const auto action = pipeline_.poll(now);
     if (!action) break;
     if (const Seal* seal = std::get_if<Seal>(&*action)) {
-      begin_sealing(*seal, now);
+      begin_sealing(*seal);
     } else if (const Publish* publish = std::get_if<Publish>(&*action)) {
       turns_.emplace_back(*publish);
     } else if (const Pad* pad = std::get_if<Pad>(&*action)) {
@@ -237,8 +254,8 @@ void Speculator::pump(Instant now) {
 }
 
 // Before the channel's first message nobody knows its key.
-void Speculator::begin_sealing(const Seal& seal, Instant now) {
-  if (!counter_.started()) return pipeline_.handle_unsealed(seal.slot, now);
+void Speculator::begin_sealing(const Seal& seal) {
+  if (!counter_.started()) return pipeline_.handle_unsealed(seal.slot);
   SealSlot what{seal.slot,    seal.host,      seal.host,
                 kNoCopy,      counter_.key(), counter_.iv_of(seal.position),
                 hides_places_};
@@ -257,9 +274,9 @@ void Speculator::handle_sealed(SlotId id, Sealed how, Instant now) {
   slots_[id].sealed = how == Sealed::whole;
   if (stopped_) return drop(id, false);
   if (how == Sealed::whole) {
-    pipeline_.handle_sealed(id, now);
+    pipeline_.handle_sealed(id);
   } else {
-    pipeline_.handle_unsealed(id, now);
+    pipeline_.handle_unsealed(id);
   }
   if (how != Sealed::no_room) return;
   // Others have the memory. What there is now must do, for a while.
@@ -302,8 +319,8 @@ bool Speculator::reads(const Range& host) const {
                      [&](SlotId id) { return slots_[id].what.from.overlaps(host); });
 }
 
-void Speculator::handle_freed(const Range& host, Instant now) {
-  if (!stopped_) pipeline_.handle_freed(host, now);
+void Speculator::handle_freed(const Range& host) {
+  if (!stopped_) pipeline_.handle_freed(host);
 }
 
 }  // namespace sealane

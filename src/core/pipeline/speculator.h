@@ -3,7 +3,7 @@
 //
 // Seals ahead for one copy thread: the door of core/copy/speculation.h, implemented by a Pipeline
 // whose lane's counter is the driver's. `serve` drives it with threads and a driver
-// (serve/ahead.h), `sim` with virtual time (sim/seal_crew.h).
+// (serve/live_speculator.h), `sim` with virtual time (sim/seal_crew.h).
 //
 //   1. handle_asked     what was sealed for it is claimed; its guards were asked just before
 //   2. handle_turn      the copy may go
@@ -43,6 +43,7 @@
 #include "core/lane/driver_counter.h"
 #include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
+#include "core/pipeline/waited_copies.h"
 
 namespace sealane {
 
@@ -91,7 +92,7 @@ class Speculator final : public Speculation {
   void handle_turn(CopyId copy, Instant now) override;
   std::optional<WireTurn> next_turn(Instant now) override;
   void handle_over(CopyId copy, bool succeeded, Instant now) override;
-  void handle_freed(const Range& host, Instant now) override;
+  void handle_freed(const Range& host) override;
   bool reads(const Range& host) const override;
   bool stopped() const override { return stopped_; }
 
@@ -124,8 +125,8 @@ class Speculator final : public Speculation {
   void sealing_ahead(const Range& host, std::vector<Range>& out) const;
   // These as in pipeline.h.
   void handle_allocated(const Range& range) { pipeline_.handle_allocated(range); }
-  void handle_written(const Range& range, Instant now) {
-    if (!stopped_) pipeline_.handle_written(range, now);
+  void handle_written(const Range& range) {
+    if (!stopped_) pipeline_.handle_written(range);
   }
   void handle_guarded(const Range& range, GuardKind kind) {
     if (!stopped_) pipeline_.handle_guarded(range, kind);
@@ -155,16 +156,19 @@ class Speculator final : public Speculation {
     bool sealed = false;
   };
 
+  void observe_waiting(const CopyCall& call, Instant now);
   void pump(Instant now);
-  void begin_sealing(const Seal& seal, Instant now);
+  void begin_sealing(const Seal& seal);
   void drop(SlotId slot, bool exposed);
   void drop_published(bool exposed);
   bool take_publication(Instant now);
   bool fits(const SeenMessage& message) const;
   void pass_message(bool exposed, uint64_t bytes, Instant now);
-  void reconcile(Instant now);
+  void reconcile();
 
   Pipeline pipeline_;
+  const bool only_waited_;  // sealing ahead pays only for who waits for copies
+  WaitedCopies waited_;
   std::unordered_map<CopyId, Asked> asked_;
   std::vector<CopyId> copies_;  // by flight
   std::vector<Slot> slots_;

@@ -42,15 +42,20 @@ CopyCall copy_of(const Range& host) {
 
 class SpeculatorTest : public testing::Test {
  protected:
-  static PipelineOptions options() {
+  explicit SpeculatorTest(std::string_view policy = "speculate")
+      : speculator(options(policy), source) {}
+
+  static PipelineOptions options(std::string_view policy) {
     PipelineOptions options;
-    options.policy = *find_policy("speculate");
+    options.policy = *find_policy(policy);
     options.costs.workers = 4;
     options.costs.guard_ns_per_byte = 0.05;  // longer than a copy takes
     return options;
   }
-  void ask(CopyId copy, const Range& host) {
-    ASSERT_TRUE(speculator.handle_asked(copy, copy_of(host), HostSide::in_place, now));
+  void ask(CopyId copy, const Range& host, bool alone = false) {
+    CopyCall call = copy_of(host);
+    call.alone = alone;
+    ASSERT_TRUE(speculator.handle_asked(copy, call, HostSide::in_place, now));
     speculator.handle_turn(copy, now);
   }
   static constexpr uint64_t kKey = 7;
@@ -101,7 +106,7 @@ class SpeculatorTest : public testing::Test {
   }
 
   Foretold source;
-  Speculator speculator{options(), source};
+  Speculator speculator;
   Instant now{};
   IvLaw law;
   uint64_t position = 0;
@@ -196,7 +201,7 @@ TEST_F(SpeculatorTest, WhatAWorkerReadsIsNotToBeFreed) {
     if (const auto* seal = std::get_if<SealSlot>(&*action)) slots.push_back(seal->slot);
   }
   ASSERT_FALSE(slots.empty());
-  speculator.handle_freed(buffer(2), now);
+  speculator.handle_freed(buffer(2));
   EXPECT_TRUE(speculator.reads(buffer(2)));
   EXPECT_FALSE(speculator.reads(buffer(1)));
   for (const SlotId slot : slots) {
@@ -217,6 +222,34 @@ TEST_F(SpeculatorTest, ACopyThatFailedIsFinal) {
   EXPECT_TRUE(speculator.stopped());
   sealed_from();
   EXPECT_FALSE(dropped.empty());
+}
+
+// On a machine where sealing ahead does not pay by throughput.
+class SpeculatorOfAFastMachine : public SpeculatorTest {
+ protected:
+  SpeculatorOfAFastMachine() : SpeculatorTest("sealane") {}
+
+  // So many copies, one after the other, each foreseen. How many messages were sealed ahead?
+  size_t sealed_ahead(CopyId copies, bool alone) {
+    size_t sealed = 0;
+    for (CopyId copy = 1; copy <= copies; ++copy) {
+      source.guesses = {buffer(copy + 1)};
+      ask(copy, buffer(copy), alone);
+      cross(buffer(copy));
+      EXPECT_FALSE(speculator.next_turn(now).has_value());
+      sealed += sealed_from().size();
+    }
+    return sealed;
+  }
+};
+
+TEST_F(SpeculatorOfAFastMachine, SealsAheadForWhoWaitsForCopies) {
+  EXPECT_EQ(sealed_ahead(WaitedCopies::kSeenMin - 1, true), 0U) << "nothing is known yet";
+  EXPECT_GT(sealed_ahead(4, true), 0U);
+}
+
+TEST_F(SpeculatorOfAFastMachine, SealsNothingAheadForWhoAsksForManyAtATime) {
+  EXPECT_EQ(sealed_ahead(40, false), 0U);
 }
 
 // What the bytes of a message have to be compared with, once the driver has hidden where it seals

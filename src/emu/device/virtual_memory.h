@@ -71,7 +71,10 @@ class VirtualMemory {
   bool unmap(uint64_t address, uint64_t bytes);
   bool set_access(uint64_t address, uint64_t bytes, int ordinal, bool allowed);
 
-  bool contains(uint64_t address) const { return address - base_.load() < kArea; }
+  bool contains(uint64_t address) const {
+    const uint64_t base = base_.load();
+    return address >= base && address - base < kArea;
+  }
   std::optional<Mapping> find(uint64_t address) const;
 
   // The bytes behind a range, nullptr if a part of it is not mapped, or is nobody's to use.
@@ -86,7 +89,7 @@ class VirtualMemory {
   bool each_locked(uint64_t address, uint64_t bytes, Work&& work);
 
   mutable std::mutex mutex_;
-  std::atomic<uint64_t> base_{~uint64_t{0}};  // nothing is near it until something is reserved
+  std::atomic<uint64_t> base_{~uint64_t{0}};  // nothing is behind it until something is reserved
   uint8_t* shadow_ = nullptr;
   std::map<uint64_t, uint64_t> reserved_;  // address → bytes
   std::map<uint64_t, Mapping> mappings_;   // by address

@@ -214,10 +214,10 @@ EMU_NVML nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory
 }
 
 EMU_NVML nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor) {
-  return with_device(device, major, [&](const Config&) {
+  return with_device(device, major, [&](const Config& config) {
     if (minor == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    *major = 9;
-    *minor = 0;
+    *major = config.compute_capability / 10;
+    *minor = config.compute_capability % 10;
     return NVML_SUCCESS;
   });
 }

@@ -22,7 +22,49 @@ uint8_t* fail_access(Warp& w, const Instr& in, unsigned lane, Fault fault, uint6
   return nullptr;
 }
 
+// Each lane's address is the one's before plus the stride: differences, which are vectorised where
+// products of 64 bits are not. (Addresses that wrap around are not in any memory.)
+template <typename T>
+bool in_a_row(const T* a, uint32_t stride) {
+  T apart = 0;
+  const T step = stride;
+  for (unsigned i = 0; i + 1 < kLanes; ++i) apart |= (a[i + 1] - a[i]) ^ step;
+  return apart == 0;
+}
+
 }  // namespace
+
+uint8_t* whole_row(Warp& w, const Instr& in, uint32_t mask, uint32_t bytes) {
+  if (mask != kAllLanes || in.flag || w.block->checker) return nullptr;
+  uint64_t start = static_cast<uint64_t>(in.imm);
+  if (in.a_bytes == 8) {
+    const uint64_t* a = w.from<uint64_t>(in.a);
+    if (!in_a_row(a, bytes)) return nullptr;
+    start += a[0];
+  } else {
+    const uint32_t* a = w.from<uint32_t>(in.a);
+    if (in.space != Space::shared || !in_a_row(a, bytes)) return nullptr;
+    start = static_cast<uint32_t>(start + a[0]);
+  }
+  if ((start & (bytes - 1)) != 0) return nullptr;
+  const uint64_t span = uint64_t{bytes} * kLanes;
+  switch (in.space) {
+    case Space::shared: {
+      const uint64_t size = w.block->shared.size();
+      return start < size && span <= size - start ? w.block->shared.data() + start : nullptr;
+    }
+    case Space::generic:
+      if ((start >> 48) != 0) return nullptr;
+      [[fallthrough]];
+    case Space::global: {
+      uint8_t* memory = w.block->global(start, span);
+      if (memory != nullptr) w.global_bytes += span;
+      return memory;
+    }
+    default:
+      return nullptr;
+  }
+}
 
 void classify(Pattern& p, uint32_t mask, uint32_t stride) {
   p.first = static_cast<unsigned>(std::countr_zero(mask));
@@ -31,6 +73,11 @@ void classify(Pattern& p, uint32_t mask, uint32_t stride) {
   const uint64_t base = start - uint64_t{p.first} * stride;
   uint64_t unlike = 0;
   uint64_t apart = 0;
+  if (mask == kAllLanes) {
+    p.same = in_a_row(p.addresses, 0);
+    p.row = in_a_row(p.addresses, stride);
+    return;
+  }
   for (unsigned i = 0; i < kLanes; ++i) {
     const uint64_t active = 0 - static_cast<uint64_t>(mask >> i & 1);
     unlike |= (p.addresses[i] ^ start) & active;

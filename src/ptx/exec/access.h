@@ -20,6 +20,11 @@
 
 namespace sealane::ptx {
 
+// The common case first: where the row of a full warp is, its bytes counted. One look at the
+// addresses and one at the bounds; nullptr: not such a row, or not inside of its memory, or the
+// space has other rules, or somebody checks accesses: look closer.
+uint8_t* whole_row(Warp& w, const Instr& in, uint32_t mask, uint32_t bytes);
+
 // How the lanes of a mask access memory.
 struct Pattern {
   uint64_t addresses[kLanes];

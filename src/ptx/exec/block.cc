@@ -188,6 +188,7 @@ Block::Outcome Block::run() {
       if (state != WarpState::ended) continue;
       all_spun = false;
       --live_warps;
+      end_warp(w);
       for (unsigned id = 0; id < std::size(barriers); ++id) {
         if (barriers[id].used) complete(id);
       }

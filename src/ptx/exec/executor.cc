@@ -86,7 +86,7 @@ void Executor::end(Block* block) {
     arrived_.notify_all();
   else
     arrived_.notify_one();
-  ended_.notify_all();
+  if (over(grid)) ended_.notify_all();  // no sooner: who waits would wake at every block
 }
 
 // Until the block ends or has to let others.

@@ -105,6 +105,7 @@ struct Block {
   uint32_t index[3] = {0, 0, 0};
   uint64_t number = 0;
   std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<WarpMemory> spare;  // of warps that ended
   std::vector<uint8_t> shared;
   std::unique_ptr<Checker> checker;  // nullptr: nothing is checked
   Barrier barriers[16];
@@ -138,6 +139,7 @@ struct Block {
 enum class WarpState : uint8_t { ended, blocked, turn_over, failed };
 WarpState run_warp(Warp& warp);
 void begin_warp(Warp& warp, Block& block, uint32_t index);
+void end_warp(Warp& warp);  // its memory is another's
 
 // For handlers: where groups go.
 Flow split_branch(Warp& warp, uint32_t taken, uint32_t target);

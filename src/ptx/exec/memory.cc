@@ -7,55 +7,48 @@
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "ptx/exec/access.h"
 #include "ptx/exec/grid.h"
 #include "ptx/exec/handlers.h"
+#include "ptx/exec/rows.h"
 
 namespace sealane::ptx {
 namespace {
 
-uint64_t read_element(const uint8_t* at, uint32_t bytes, bool sign) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, bytes);
-  if (sign && bytes < 8) {
-    const unsigned shift = 64 - bytes * 8;
-    bits = static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+template <typename T>
+SEALANE_UNWATCHED uint64_t read_bits(const uint8_t* at, bool sign) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return sign ? static_cast<uint64_t>(std::make_signed_t<T>(value)) : value;
+}
+
+// Known widths: a copy of as many bytes as a variable says costs as much as ten instructions.
+SEALANE_UNWATCHED uint64_t read_element(const uint8_t* at, uint32_t bytes, bool sign) {
+  switch (bytes) {
+    case 1:
+      return read_bits<uint8_t>(at, sign);
+    case 2:
+      return read_bits<uint16_t>(at, sign);
+    case 4:
+      return read_bits<uint32_t>(at, sign);
+    default:
+      return read_bits<uint64_t>(at, sign);
   }
-  return bits;
 }
 
 template <typename T>
 SEALANE_UNWATCHED void load_row(T* d, const uint8_t* from, uint32_t mask, unsigned first,
                                 uint32_t stride) {
   if (mask == kAllLanes && stride == sizeof(T)) {
-    std::memcpy(d, from, sizeof(T) * kLanes);
+    move_row<T>(d, from);
     return;
   }
   for (uint32_t left = mask; left != 0; left &= left - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(left));
     std::memcpy(d + i, from + size_t{i - first} * stride, sizeof(T));
   }
-}
-
-// All lanes' vectors, one behind the other in memory, and one register for each part: the host
-// does it with shuffles where it has them.
-template <typename T, unsigned Parts>
-SEALANE_UNWATCHED void split_vectors(T* const* d, const uint8_t* memory) {
-  T row[kLanes * Parts];
-  std::memcpy(row, memory, sizeof row);
-  for (unsigned k = 0; k < Parts; ++k) {
-    for (unsigned i = 0; i < kLanes; ++i) d[k][i] = row[i * Parts + k];
-  }
-}
-
-template <typename T, unsigned Parts>
-SEALANE_UNWATCHED void join_vectors(uint8_t* memory, const T* const* a) {
-  T row[kLanes * Parts];
-  for (unsigned k = 0; k < Parts; ++k) {
-    for (unsigned i = 0; i < kLanes; ++i) row[i * Parts + k] = a[k][i];
-  }
-  std::memcpy(memory, row, sizeof row);
 }
 
 // One element of every lane; lane i's is at memory + (i - first) * stride.
@@ -90,6 +83,8 @@ SEALANE_UNWATCHED void store_strided(Warp& w, const Instr& in, int32_t a, uint8_
                                      uint32_t mask, unsigned first, uint32_t stride) {
   const uint8_t* from = w.from<uint8_t>(a);
   if (mask == kAllLanes && stride == in.bytes && in.d_bytes == in.bytes) {
+    if (in.bytes == 4) return move_row<uint32_t>(memory, from);
+    if (in.bytes == 8) return move_row<uint64_t>(memory, from);
     std::memcpy(memory, from, size_t{in.bytes} * kLanes);
     return;
   }
@@ -107,14 +102,14 @@ template <typename T, unsigned Parts>
 void load_vector_row(Warp& w, const Instr& in, const uint8_t* memory) {
   T* d[Parts];
   for (unsigned k = 0; k < Parts; ++k) d[k] = w.to<T>(part(w, in, k));
-  split_vectors<T, Parts>(d, memory);
+  split_row(d, memory);
 }
 
 template <typename T, unsigned Parts>
 void store_vector_row(Warp& w, const Instr& in, uint8_t* memory) {
   const T* a[Parts];
   for (unsigned k = 0; k < Parts; ++k) a[k] = w.from<T>(part(w, in, k));
-  join_vectors<T, Parts>(memory, a);
+  join_row(memory, a);
 }
 
 // What a row of whole vectors needs, nullptr: go by elements.
@@ -135,6 +130,23 @@ StoreRow row_storer(const Instr& in, uint32_t mask) {
   if (in.bytes == 4 && in.count == 2) return store_vector_row<uint32_t, 2>;
   if (in.bytes == 8 && in.count == 2) return store_vector_row<uint64_t, 2>;
   return nullptr;
+}
+
+// Rows, lane i's vector of `bytes` at memory + (i - first) * bytes.
+void load_rows(Warp& w, const Instr& in, const uint8_t* memory, uint32_t mask, unsigned first,
+               uint32_t bytes) {
+  if (const LoadRow load = row_loader(in, mask); load != nullptr) return load(w, in, memory);
+  for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
+    load_strided(w, in, part(w, in, k), memory, mask, first, bytes);
+  }
+}
+
+void store_rows(Warp& w, const Instr& in, uint8_t* memory, uint32_t mask, unsigned first,
+                uint32_t bytes) {
+  if (const StoreRow store = row_storer(in, mask); store != nullptr) return store(w, in, memory);
+  for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
+    store_strided(w, in, part(w, in, k), memory, mask, first, bytes);
+  }
 }
 
 template <typename T>
@@ -228,9 +240,13 @@ Flow store_vectors(Warp& w, const Instr& in, const Pattern& p, Space space, uint
 }  // namespace
 
 SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  if (const uint8_t* memory = in.mode == 0 ? whole_row(w, in, mask, bytes) : nullptr) {
+    load_rows(w, in, memory, mask, 0, bytes);
+    return Flow::next;
+  }
   Pattern p;
   lane_addresses(w, in, p.addresses);
-  const uint32_t bytes = uint32_t{in.bytes} * in.count;
   classify(p, mask, bytes);
   if (in.mode != 0) note_spin(w);
   const Space space = common_space(p, in, mask);
@@ -242,15 +258,12 @@ SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
   }
   if (in_one_piece(in, bytes)) return load_vectors(w, in, p, space, mask);
   if (const uint8_t* memory = together(w, p, space, bytes)) {
-    if (const LoadRow load = p.row ? row_loader(in, mask) : nullptr; load != nullptr) {
-      load(w, in, memory);
+    if (!p.same) {
+      load_rows(w, in, memory, mask, p.first, bytes);
       return Flow::next;
     }
     for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
-      if (p.same)
-        load_same(w, in, part(w, in, k), memory, mask);
-      else
-        load_strided(w, in, part(w, in, k), memory, mask, p.first, bytes);
+      load_same(w, in, part(w, in, k), memory, mask);
     }
     return Flow::next;
   }
@@ -280,9 +293,14 @@ SEALANE_UNWATCHED Flow op_load(Warp& w, const Instr& in, uint32_t mask) {
 }
 
 SEALANE_UNWATCHED Flow op_store(Warp& w, const Instr& in, uint32_t mask) {
+  const uint32_t bytes = uint32_t{in.bytes} * in.count;
+  const bool plain = in.mode == 0 && in.space != Space::constant;
+  if (uint8_t* memory = plain ? whole_row(w, in, mask, bytes) : nullptr) {
+    store_rows(w, in, memory, mask, 0, bytes);
+    return Flow::next;
+  }
   Pattern p;
   lane_addresses(w, in, p.addresses);
-  const uint32_t bytes = uint32_t{in.bytes} * in.count;
   classify(p, mask, bytes);
   const Space space = common_space(p, in, mask);
   const bool global = space == Space::global || space == Space::generic;
@@ -291,13 +309,7 @@ SEALANE_UNWATCHED Flow op_store(Warp& w, const Instr& in, uint32_t mask) {
   if (in_one_piece(in, bytes)) return store_vectors(w, in, p, space, mask);
   uint8_t* memory = p.row ? together(w, p, space, bytes) : nullptr;
   if (memory != nullptr && space != Space::constant) {
-    if (const StoreRow store = row_storer(in, mask); store != nullptr) {
-      store(w, in, memory);
-      return Flow::next;
-    }
-    for (unsigned k = 0; k < in.count; ++k, memory += in.bytes) {
-      store_strided(w, in, part(w, in, k), memory, mask, p.first, bytes);
-    }
+    store_rows(w, in, memory, mask, p.first, bytes);
     return Flow::next;
   }
   const bool words = in.bytes == in.d_bytes && (in.bytes == 4 || in.bytes == 8);

@@ -23,6 +23,10 @@ constexpr uint32_t kSpinCost = 64;
 constexpr uint32_t kDepthMax = 8192;
 constexpr uint64_t kFrameBytesMax = uint64_t{1} << 30;  // of a warp, over all calls
 
+uint64_t count_lanes(uint32_t mask) {
+  return mask == kAllLanes ? kLanes : static_cast<uint64_t>(std::popcount(mask));
+}
+
 Frame* new_frame(Warp& w, const Function& function) {
   for (size_t i = 0; i < w.free_frames.size(); ++i) {
     Frame* frame = w.free_frames[i];
@@ -139,6 +143,12 @@ void park(Warp& w, bool tired) {
 
 // A group to run, or why there is none.
 WarpState next_group(Warp& w, bool tired) {
+  const bool waits = w.barrier >= 0 || w.wanted != 0;
+  if (w.groups.empty() && w.mask != 0 && !waits && !tired && !w.favoured) {  // all lanes, as before
+    if (w.patience == 0) w.patience = kPatience;
+    w.limit = UINT32_MAX;
+    return WarpState::turn_over;
+  }
   park(w, tired);
   merge_groups(w);
   if (w.groups.empty()) return WarpState::ended;
@@ -165,6 +175,63 @@ WarpState next_group(Warp& w, bool tired) {
 void release_frame(Warp& w, Frame* frame, uint32_t lanes_gone) {
   frame->live &= ~lanes_gone;
   if (frame->live == 0) w.free_frames.push_back(frame);
+}
+
+void number_threads(Warp& w) {
+  const uint32_t* size = w.grid->shape.block;
+  const uint32_t first = w.index * kLanes;
+  uint32_t x = first % size[0];
+  uint32_t y = first / size[0] % size[1];
+  uint32_t z = first / (size[0] * size[1]);
+  if (size[0] - x >= kLanes) {
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      w.thread_index[0][i] = x + i;
+      w.thread_index[1][i] = y;
+      w.thread_index[2][i] = z;
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < kLanes; ++i) {
+    w.thread_index[0][i] = x;
+    w.thread_index[1][i] = y;
+    w.thread_index[2][i] = z;
+    if (++x < size[0]) continue;
+    x = 0;
+    if (++y < size[1]) continue;
+    y = 0;
+    ++z;
+  }
+}
+
+// What a warp needs to run is taken when its first turn comes: most warps end within it, and the
+// next one finds registers that are still in the cache.
+void start_warp(Warp& w) {
+  const Kernel& kernel = *w.kernel;
+  std::vector<WarpMemory>& spare = w.block->spare;
+  if (w.frames.empty() && !spare.empty()) {
+    w.frames = std::move(spare.back().frames);
+    w.stack_memory = std::move(spare.back().stack);
+    spare.pop_back();
+  }
+  number_threads(w);
+  w.stack_bytes = kernel.recursive
+                      ? std::max(kernel.functions[0]->stack_bytes + w.grid->stack_limit, 1024u)
+                      : kernel.stack_bytes;
+  w.stack_bytes = (w.stack_bytes + 15) & ~15u;
+  if (!w.stack_memory && w.stack_bytes > 0) {
+    w.stack_memory.reset(new uint8_t[size_t{w.stack_bytes} * kLanes + 16]());
+  }
+  const auto at = reinterpret_cast<uintptr_t>(w.stack_memory.get());
+  w.stack = reinterpret_cast<uint8_t*>((at + 15) & ~uintptr_t{15});
+  if (w.frames.empty()) new_frame(w, *kernel.functions[0]);
+  w.free_frames.clear();
+  for (size_t i = 1; i < w.frames.size(); ++i) w.free_frames.push_back(w.frames[i].get());
+  w.frame = w.frames[0].get();
+  std::memset(w.frame->file, 0, w.frame->function->register_bytes);
+  w.frame->live = w.alive;
+  w.registers = w.frame->file;
+  w.mask = w.alive;
+  w.pc = 0;
 }
 
 }  // namespace
@@ -275,13 +342,11 @@ bool lanes_together(Warp& w, uint32_t mask, uint32_t needs) {
 }
 
 void begin_warp(Warp& w, Block& block, uint32_t index) {
-  const Grid& grid = *block.grid;
-  const Kernel& kernel = *grid.kernel;
-  w.kernel = &kernel;
+  w.kernel = block.grid->kernel.get();
   w.grid = block.grid;
   w.block = &block;
   w.index = index;
-  w.constants = kernel.constants.data();
+  w.constants = w.kernel->constants.data();
   w.carry = 0;
   w.groups.clear();
   w.barrier = -1;
@@ -290,54 +355,29 @@ void begin_warp(Warp& w, Block& block, uint32_t index) {
   w.patience = kPatience;
   w.favoured = false;
   w.lane_instructions = w.operations = w.global_bytes = 0;
-  const uint32_t* size = grid.shape.block;
-  const uint32_t threads = size[0] * size[1] * size[2];
-  const uint32_t first = index * kLanes;
-  const uint32_t count = std::min(kLanes, threads - first);
+  const uint32_t* size = block.grid->shape.block;
+  const uint32_t count = std::min(kLanes, size[0] * size[1] * size[2] - index * kLanes);
   w.alive = count == kLanes ? kAllLanes : (1u << count) - 1;
-  uint32_t x = first % size[0];
-  uint32_t y = first / size[0] % size[1];
-  uint32_t z = first / (size[0] * size[1]);
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    w.thread_index[0][i] = x;
-    w.thread_index[1][i] = y;
-    w.thread_index[2][i] = z;
-    if (++x < size[0]) continue;
-    x = 0;
-    if (++y < size[1]) continue;
-    y = 0;
-    ++z;
-  }
-  w.stack_bytes = kernel.recursive
-                      ? std::max(kernel.functions[0]->stack_bytes + grid.stack_limit, 1024u)
-                      : kernel.stack_bytes;
-  w.stack_bytes = (w.stack_bytes + 15) & ~15u;
-  if (!w.stack_memory && w.stack_bytes > 0) {
-    w.stack_memory.reset(new uint8_t[size_t{w.stack_bytes} * kLanes + 16]());
-  }
-  const auto at = reinterpret_cast<uintptr_t>(w.stack_memory.get());
-  w.stack = reinterpret_cast<uint8_t*>((at + 15) & ~uintptr_t{15});
-  if (w.frames.empty()) new_frame(w, *kernel.functions[0]);
-  w.free_frames.clear();
-  for (size_t i = 1; i < w.frames.size(); ++i) w.free_frames.push_back(w.frames[i].get());
-  w.frame = w.frames[0].get();
-  std::memset(w.frame->file, 0, w.frame->function->register_bytes);
-  w.frame->live = w.alive;
-  w.registers = w.frame->file;
-  w.mask = w.alive;
-  w.pc = 0;
+  w.mask = 0;
+  w.frame = nullptr;
+}
+
+void end_warp(Warp& w) {
+  w.block->spare.push_back({std::move(w.frames), std::move(w.stack_memory)});
+  w.frames.clear();
 }
 
 // One turn: ends when all groups wait or have ended, or when one that runs has lost patience and
 // no other group wants to run.
 WarpState run_warp(Warp& w) {
+  if (w.frame == nullptr) start_warp(w);
   // A group that was given its turn and has not had it yet keeps it.
   const bool keeps = w.favoured && w.mask != 0;
   WarpState state = keeps ? WarpState::turn_over : next_group(w, false);
   if (keeps) set_limit(w);
   while (state == WarpState::turn_over) {
     const Instr* code = w.frame->function->code.data();
-    uint64_t lanes = static_cast<uint64_t>(std::popcount(w.mask));
+    uint64_t lanes = count_lanes(w.mask);
     uint32_t pc = w.pc;
     for (;;) {
       const Instr& in = code[pc];
@@ -368,10 +408,10 @@ WarpState run_warp(Warp& w) {
       pc = w.pc;
       if (w.frame->function->code.data() != code || w.patience == 0 || pc >= w.limit) break;
       if (!w.groups.empty()) {
-        if (std::popcount(w.mask) != static_cast<int>(lanes)) break;
+        if (count_lanes(w.mask) != lanes) break;
         set_limit(w);
       } else {
-        lanes = static_cast<uint64_t>(std::popcount(w.mask));
+        lanes = count_lanes(w.mask);
       }
     }
     w.pc = pc;

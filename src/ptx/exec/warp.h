@@ -32,6 +32,12 @@ struct Frame {
   uint8_t* file = nullptr;
 };
 
+// Registers and stacks, which a warp has from its first turn to its end.
+struct WarpMemory {
+  std::vector<std::unique_ptr<Frame>> frames;
+  std::unique_ptr<uint8_t[]> stack;
+};
+
 struct Group {
   uint32_t mask = 0;
   uint32_t pc = 0;

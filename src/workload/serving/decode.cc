@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decoding with everything on the device: what is left to copy are the inputs and the sampled
-// tokens of every step. The engine works one step ahead, as SGLang and vLLM do: while the device
-// computes a step, the host prepares the next and reads the tokens of the one before. Copies that
-// block take that away.
+// tokens of every step. The engine works one step ahead, as SGLang and vLLM do today: while the
+// device computes a step, the host prepares the next and reads the tokens of the one before. Copies
+// that block take that away. Engines that wait for each step's tokens, as vLLM did until its
+// scheduler became asynchronous, have nothing of it to lose.
 //
 // A step is one graph, or as many launches as it has kernels, or something between: what one more
 // launch costs the host, it costs once for each of them.
@@ -32,6 +33,7 @@ struct Shape {
   uint64_t steps = 0;
   uint64_t copies = 0;    // to the device in a step
   uint64_t launches = 0;  // in a step
+  bool ahead = true;
   Duration host_time{0};
   Duration dispatch{0};                 // before a launch; of a graph it is in the host's time
   std::optional<Duration> step_time{};  // if it was measured
@@ -73,9 +75,10 @@ class Decode final : public Engine {
     compute();
     if (shape_.copies > 0) copy_out(kCompute, tokens_[turn], tokens_on_device_);
     call(RecordEvent{kUsed[turn], kCompute});
-    if (done_ > 0) {
-      call(SyncEvent{kUsed[1 - turn]});
-      call(ReadHost{tokens_[1 - turn]});
+    const uint32_t due = shape_.ahead ? 1 - turn : turn;
+    if (done_ > 0 || !shape_.ahead) {
+      call(SyncEvent{kUsed[due]});
+      call(ReadHost{tokens_[due]});
     }
     ++done_;
     return true;
@@ -116,6 +119,7 @@ Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gp
               .steps = options.steps.value_or(400),
               .copies = options.step_copies.value_or(ControlCopies::kCopies),
               .launches = launches_of(model, graphs, kernels),
+              .ahead = options.steps_ahead.value_or(1) > 0,
               .host_time = {},
               .dispatch = from_us(options.dispatch_us.value_or(kDispatchUs))};
   const double each_us = options.sequence_us.value_or(kSequenceUs);

@@ -27,7 +27,7 @@ constexpr std::array kServings{
             "steps/s", "llama-3-70b", "offload-gb step-ms steps"},
     Serving{"decode", "no swapping: the small copies of every step", "tokens/s", "llama-3-8b",
             "concurrency prompt steps step-ms host-us sequence-us graphs kernels-per-layer "
-            "dispatch-us step-copies"},
+            "dispatch-us step-copies steps-ahead"},
     Serving{"load", "a model is loaded, tensor by tensor", "GB/s", "llama-3-8b", "read-gb-per-s"},
 };
 constexpr std::array<Make, kServings.size()> kMakes{

@@ -82,6 +82,7 @@ struct ServingOptions {
   std::optional<double> kernels_per_layer;
   std::optional<double> dispatch_us;    // the framework's work before each launch
   std::optional<uint64_t> step_copies;  // small ones to the device, and one back; 0: none at all
+  std::optional<uint64_t> steps_ahead;  // of the tokens it has: 1, or 0: it waits for each step
   std::optional<uint64_t> prefix;       // tokens restored for each request
   std::optional<double> read_gb_per_s;  // from where the model is loaded; 0: it is in memory
 };

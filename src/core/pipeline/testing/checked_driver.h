@@ -128,7 +128,7 @@ class CheckedDriver {
       }
     }
     for (const Range& dirty : dirty_) {
-      if (dirty.overlaps(host)) pipeline_.handle_written(dirty, now_);
+      if (dirty.overlaps(host)) pipeline_.handle_written(dirty);
     }
     const CopyRequest made{.direction = direction, .host = host, .leaves = how % 2 != 0};
     const FlightId id = pipeline_.handle_copy(made, now_);
@@ -155,7 +155,7 @@ class CheckedDriver {
     const SlotId slot = *at;
     sealing_.erase(at);
     slots_[slot].state = SlotState::sealed;
-    pipeline_.handle_sealed(slot, now_);
+    pipeline_.handle_sealed(slot);
   }
 
   void unsealed(uint8_t which) {
@@ -164,7 +164,7 @@ class CheckedDriver {
     const SlotId slot = *at;
     sealing_.erase(at);
     slots_[slot].state = SlotState::sealed;  // nothing is in it, and that is wiped
-    pipeline_.handle_unsealed(slot, now_);
+    pipeline_.handle_unsealed(slot);
   }
 
   void landed() {
@@ -206,14 +206,14 @@ class CheckedDriver {
   void consumed(uint8_t which) {
     if (sent_) return;
     next_ += 1 + which / 64;
-    pipeline_.handle_consumed(next_, now_);
+    pipeline_.handle_consumed(next_);
   }
 
   void rotate() {
     landed();
     ++epoch_;
     next_ = 0;
-    pipeline_.handle_rotated(now_);
+    pipeline_.handle_rotated();
   }
 
   // --- actions

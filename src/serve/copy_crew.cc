@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/copy_crew.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "serve/costs.h"
+#include "serve/errand.h"
+#include "serve/options.h"
+
+namespace sealane::serve {
+
+// --- open
+
+const char* CopyCrew::open_missing(const CopyCall& call) {
+  const auto missing = [&] {
+    const std::lock_guard lock(under_way_.mutex);
+    const auto id = under_way_.copies.missing_thread(call);
+    const bool leaving = id && *id < threads_.size() && threads_[*id];  // give_up() has it
+    return leaving ? std::nullopt : id;
+  };
+  const char* why = nullptr;
+  while (missing()) {
+    const std::lock_guard opening(opening_);
+    const auto id = missing();
+    if (!id) break;  // somebody else was quicker
+    std::unique_ptr<CopyThread> made = open(*id, call, why);
+    const std::lock_guard lock(under_way_.mutex);
+    if (threads_.size() <= *id) threads_.resize(*id + 1);
+    under_way_.copies.handle_thread(*id, made != nullptr, made ? made->ahead() : nullptr);
+    threads_[*id] = std::move(made);
+  }
+  return why;
+}
+
+std::unique_ptr<CopyThread> CopyCrew::open(CopyThreadId id, const CopyCall& call,
+                                           const char*& why) {
+  const int device = static_cast<int>(call.device);
+  CopyThreadOptions wanted{.id = id, .lane = next_number(device)};
+  if (CopyThreads::is_bulk(id)) wanted.ahead = make_speculator(device, wanted.lane);
+  auto made = CopyThread::open(driver_, memory_, under_way_, wanted);
+  if (!made) SEALANE_LOG(info, "the driver has no context for another lane");
+  const Code code = made ? made->probe(call.device_address) : kNotSupported;
+  if (code == kSuccess) return made;
+  if (wanted.ahead != nullptr) wanted.ahead->stop();
+  if (!made) return nullptr;
+  made->close();
+  ContextHandle context = nullptr;
+  if (code == kForged && driver_.context_of(nullptr, context) == kSuccess) {
+    // Somebody on the bus is no reason to step aside: the error stands.
+    const std::lock_guard lock(under_way_.mutex);
+    under_way_.copies.handle_failed(reinterpret_cast<uint64_t>(context), code);
+    under_way_.any_failed.store(true);
+  } else {
+    why = "a context of ours cannot reach the program's device memory";
+  }
+  return nullptr;
+}
+
+// Those who watch tell copy threads apart by it: one that is opened again has another.
+int CopyCrew::next_number(int device) {
+  const auto of = static_cast<size_t>(device);
+  if (of >= lanes_opened_.size()) lanes_opened_.resize(of + 1);
+  return lanes_opened_[of]++;
+}
+
+LiveSpeculator* CopyCrew::make_speculator(int device, int lane) {
+  LiveSpeculatorOptions made;
+  made.device = device;
+  made.lane = lane;
+  made.policy = *speculation_.policy;
+  made.costs = measure_costs(pool_.size());
+  made.slot_bytes_max = options().slot_bytes_max / under_way_.copies.options().threads.bulk;
+  made.page_guards = !speculation_.digests;
+  if (budget_ == nullptr) budget_ = make_slot_budget(pool_.cores(), options().slot_bytes_max);
+  made.budget = budget_.get();
+  auto* const one = new LiveSpeculator(pool_, memory_.host(), made);
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    speculators_.push_back(one);
+  }
+  std::vector<Range> there;  // told without the map's lock, which it takes under its own
+  memory_.host().each([&](const auto& entry) { there.push_back(entry.range); });
+  for (const Range& range : there) one->allocated(range);
+  return one;
+}
+
+CopyThread* CopyCrew::thread_at(CopyThreadId id) {
+  const std::lock_guard lock(under_way_.mutex);
+  return threads_[id].get();
+}
+
+// --- give up
+
+// A copy thread may go when it has nothing to do and no stream of the program can still have to
+// look at one of its words. What holds a stream may be the caller's to end: nobody waits for that
+// longer than a moment, and what it concerns stays.
+bool CopyCrew::give_up(ProgramStreams& streams) {
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    if (std::none_of(threads_.begin(), threads_.end(), [](const auto& each) { return !!each; })) {
+      return false;
+    }
+    under_way_.copies.handle_threads_gone();
+  }
+  { const std::unique_lock nobody_asks(entered_); }
+  const std::set<const CopyThread*> staying = find_busy(streams);
+  std::vector<std::unique_ptr<CopyThread>> gone;
+  {
+    const std::lock_guard lock(under_way_.mutex);
+    for (CopyThreadId id = 0; id < threads_.size(); ++id) {
+      if (!threads_[id]) continue;
+      if (staying.contains(threads_[id].get())) {
+        under_way_.copies.handle_thread(id, true, threads_[id]->ahead());
+      } else {
+        gone.push_back(std::move(threads_[id]));
+      }
+    }
+  }
+  streams.each([&](Stream& stream) {
+    for (StreamGates& gates : stream.gates) {
+      if (!staying.contains(gates.thread())) gates.set_thread(nullptr);
+    }
+  });
+  const bool any = !gone.empty();
+  for (auto& thread : gone) {
+    if (thread->ahead() != nullptr) thread->ahead()->stop();
+    thread->close();
+    const std::lock_guard lock(under_way_.mutex);
+    retired_.push_back(std::move(thread));
+  }
+  return any;
+}
+
+// Those that have something to do after a moment, and those for whose words a stream may wait.
+std::set<const CopyThread*> CopyCrew::find_busy(ProgramStreams& streams) {
+  std::set<const CopyThread*> busy;
+  {
+    std::unique_lock lock(under_way_.mutex);
+    under_way_.changed.wait_for(lock, Errand::kPatience, [&] { return under_way_.copies.idle(); });
+    for (CopyThreadId id = 0; id < threads_.size(); ++id) {
+      if (under_way_.copies.threads().pending(id) > 0) busy.insert(threads_[id].get());
+    }
+  }
+  std::map<ContextHandle, std::set<const CopyThread*>> waited_for;
+  streams.each([&](Stream& stream) {
+    for (const StreamGates& gates : stream.gates) {
+      if (gates.thread() != nullptr) waited_for[stream.context].insert(gates.thread());
+    }
+  });
+  for (const auto& [context, threads] : waited_for) {
+    const auto errand = std::make_shared<Errand>(
+        driver_, [this, context = context] { driver_.synchronise(context); });
+    if (!Errand::send(errand)) busy.insert(threads.begin(), threads.end());
+  }
+  return busy;
+}
+
+// --- those who seal ahead
+
+std::vector<LiveSpeculator*> CopyCrew::speculators() {
+  const std::lock_guard lock(under_way_.mutex);
+  return speculators_;
+}
+
+void CopyCrew::add_host_memory(const Range& range) {
+  for (LiveSpeculator* one : speculators()) one->allocated(range);
+}
+
+// A snapshot is what a copy carries from now on: what was sealed from its source is compared with
+// it here. Other sources are compared when their turn has come (CopyThread::look_at_guards).
+void CopyCrew::check_guards(std::span<const CopyCall> calls) {
+  if (speculation_.policy == nullptr) return;
+  for (const CopyCall& call : calls) {
+    const bool snapshot = call.ours != 0 && call.memory != HostKind::registered;
+    if (!snapshot || call.host.bytes < speculation_.policy->bulk_bytes_min) continue;
+    for (LiveSpeculator* one : speculators()) one->check_guards(call.host);
+  }
+}
+
+void CopyCrew::stop_reading(const Range& range) {
+  for (LiveSpeculator* one : speculators()) one->freed(range);
+}
+
+void CopyCrew::abandon() {
+  if (budget_) budget_->forget();
+}
+
+}  // namespace sealane::serve

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/program_streams.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace sealane::serve {
+namespace {
+
+bool is_default(StreamHandle stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= kPerThreadStream;
+}
+
+bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream) <= kLegacyStream; }
+
+}  // namespace
+
+uint64_t ProgramStreams::key_of(StreamHandle stream, ContextHandle context) const {
+  if (!is_default(stream)) return reinterpret_cast<uint64_t>(stream);
+  uint64_t key = reinterpret_cast<uint64_t>(context) ^ 0x5ea1;
+  if (!is_legacy(stream)) key ^= static_cast<uint64_t>(pthread_self()) << 1 | 1;
+  return key;
+}
+
+StreamPointer ProgramStreams::find(StreamHandle handle) {
+  ContextHandle context = nullptr;
+  if (is_default(handle) && driver_.context_of(handle, context) != kSuccess) return nullptr;
+  const std::shared_lock lock(mutex_);
+  const auto found = streams_.find(key_of(handle, context));
+  return found != streams_.end() ? found->second : nullptr;
+}
+
+StreamPointer ProgramStreams::get(StreamHandle handle) {
+  if (StreamPointer known = find(handle)) return known;
+  auto made = std::make_shared<Stream>();
+  made->key = made_.fetch_add(1) + 1;
+  made->legacy = is_legacy(handle);
+  if (driver_.context_of(handle, made->context) != kSuccess) return nullptr;
+  if (driver_.device_of(made->context, made->device) != kSuccess) return nullptr;
+  const std::unique_lock lock(mutex_);
+  return streams_.emplace(key_of(handle, made->context), std::move(made)).first->second;
+}
+
+void ProgramStreams::touch(StreamHandle handle) {
+  if (is_legacy(handle)) {
+    legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+  } else if (const StreamPointer state = find(handle)) {
+    state->touched.store(true, std::memory_order_relaxed);
+  }
+}
+
+StreamPointer ProgramStreams::forget(StreamHandle handle) {
+  const std::unique_lock lock(mutex_);
+  const auto found = streams_.find(reinterpret_cast<uint64_t>(handle));
+  if (found == streams_.end()) return nullptr;
+  StreamPointer gone = std::move(found->second);
+  streams_.erase(found);
+  return gone;
+}
+
+void ProgramStreams::forget_context(ContextHandle context) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
+}
+
+bool ProgramStreams::set_capturing(StreamHandle handle, bool now) {
+  ContextHandle context = nullptr;
+  if (is_default(handle)) driver_.context_of(handle, context);
+  const std::lock_guard lock(captures_mutex_);
+  const bool before = !capturing_.empty();
+  if (now) {
+    capturing_.insert(key_of(handle, context));
+  } else {
+    capturing_.erase(key_of(handle, context));
+  }
+  captures_.store(capturing_.size());
+  return before == capturing_.empty();
+}
+
+}  // namespace sealane::serve

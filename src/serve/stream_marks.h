@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is put into a stream of the program: events, that mark what was there before a copy, and
+// gates, that keep the stream waiting for copies that are carried for it. A gate is a wait for a
+// word of device memory that the copy thread sets behind the data from its own context; where
+// stream memory operations are missing it is a host function that waits for the copy thread. All
+// are ordinary work of the stream: synchronising calls, events, queries, host functions and waits
+// across streams mean what they always mean, and nothing is deferred or replayed in the host, so
+// every call of the program returns its own error code.
+//
+// Which is put and opened when is the machine's to say (core/copy/copies.h). Each fails with the
+// driver's code.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "serve/gpu_driver.h"
+
+namespace sealane::serve {
+
+// Events of the program's contexts, lent as long as somebody looks at them and used again.
+// Thread-safe; a lease may end anywhere, also where no memory is left.
+class EventPool {
+ public:
+  // Gives its event back with the last who looks at it.
+  class Lease {
+   public:
+    Lease(EventPool& pool, ContextHandle context) : pool_(pool), context_(context) {}
+    ~Lease() { pool_.give(context_, event); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    EventHandle event = nullptr;
+
+   private:
+    EventPool& pool_;
+    const ContextHandle context_;
+  };
+  using LeasePointer = std::shared_ptr<const Lease>;
+
+  explicit EventPool(GpuDriver& driver) : driver_(driver) {}
+
+  LeasePointer take(ContextHandle context);  // nullptr: the driver has none
+  void forget(ContextHandle context);        // the driver has destroyed it, and them
+
+ private:
+  void give(ContextHandle context, EventHandle event);
+
+  GpuDriver& driver_;
+  std::mutex mutex_;
+  std::unordered_map<ContextHandle, std::vector<EventHandle>> free_;
+};
+
+class CopyThread;
+
+// A word of device memory that only ever grows; belongs to one stream at a time.
+struct GateWord {
+  uint64_t address = 0;
+  uint32_t value = 0;  // the last one a gate waits for
+};
+
+// The words of one copy thread, in memory of its context. Thread-safe.
+class GateWords {
+ public:
+  GateWords(GpuDriver& driver, const CopyContext& context) : driver_(driver), context_(context) {}
+
+  bool take(GateWord& out);  // false: no device memory
+  // Its value goes on from where it was: an old gate may still have to look at it.
+  void give(const GateWord& word);
+  void replace_context(const CopyContext& context);
+
+ private:
+  GpuDriver& driver_;
+  std::mutex mutex_;
+  CopyContext context_;
+  std::vector<GateWord> free_;
+};
+
+// The gates of one stream that one copy thread opens. The machine counts them from 1; the word,
+// which others had before, goes on from where it was. One call at a time puts gates; open() on the
+// copy thread. The word goes back with the stream: nobody sets it then.
+class StreamGates {
+ public:
+  StreamGates() = default;
+  ~StreamGates();
+  StreamGates(const StreamGates&) = delete;
+  StreamGates& operator=(const StreamGates&) = delete;
+
+  // Whose they are. nullptr: nobody's yet, or no more: the copy thread goes, and its words with it.
+  CopyThread* thread() const { return thread_; }
+  void set_thread(CopyThread* thread);
+  // Into the stream. `operations`: false once the driver has refused.
+  Code put(GpuDriver& driver, StreamHandle stream, uint32_t value, std::atomic<bool>& operations);
+  // From the copy thread's context or, if that has failed, from the stream's own.
+  void open(GpuDriver& driver, const CopyContext& from, ContextHandle stream, uint32_t value);
+
+ private:
+  // Opens a gate that is a host function.
+  class Ticket {
+   public:
+    void finish() {
+      done_.store(1, std::memory_order_release);
+      done_.notify_all();
+    }
+    void wait() const { done_.wait(0, std::memory_order_acquire); }
+
+   private:
+    std::atomic<uint32_t> done_{0};
+  };
+
+  Code put_function(GpuDriver& driver, StreamHandle stream, uint32_t value);
+
+  CopyThread* thread_ = nullptr;
+  GateWord word_;
+  uint32_t behind_ = 0;  // by so much the word is ahead of the machine's count
+  std::mutex mutex_;     // of what follows
+  std::deque<std::pair<uint32_t, std::shared_ptr<Ticket>>> tickets_;
+};
+
+}  // namespace sealane::serve
