@@ -52,7 +52,9 @@ struct GcmSchedule {
   }
 
   SEALANE_WIDE static void schedule(GcmKey& key, std::span<const uint8_t, Key::kBytes> secret) {
-    std::memcpy(key.round_keys, secret.data(), secret.size());
+    // Not by memcpy: libc's may leave the key in registers that this width does not know.
+    store_block(&key.round_keys[0], block_at(secret.data()));
+    store_block(&key.round_keys[1], block_at(secret.data() + sizeof(GcmBlock)));
     expand(key.round_keys, std::make_index_sequence<kRounds - 1>());
     std::memset(key.powers, 0, sizeof key.powers);
     std::memset(key.folded, 0, sizeof key.folded);
