@@ -38,14 +38,15 @@ say "A GPU in confidential mode encrypts whatever it exchanges with the CPU. As 
     "ASPLOS'25), data-parallel training on four GPUs becomes 8 times slower, up to 41 (arXiv 2501.11771)." \
     "What your workload would lose can be worked out before you rent the machine:"
 shown flexgen.json estimate --workload flexgen --model opt-66b --platform h100-sxm --workers 16 --steps 1 \
-  --policy off,stock,pipellm,parallel
+  --policy off,stock,pipellm,sealane
 
 chapter "2. The fix"
 say "sealane run -- PROGRAM: the same program, unchanged. All cores seal, with a faster engine, and copies are" \
     "asynchronous again. Here a small transformer with offloaded weights runs on an emulated confidential GPU with" \
-    "the costs of an H100 in a TDX guest: off is confidential mode off, stock is as shipped, the rest is Sealane:"
+    "the costs of an H100 in a TDX guest: off is confidential mode off, stock is as shipped; engine and async are" \
+    "Sealane's first two parts, sealane is all of it, as you get it by default:"
 shown copy.json bench copy --examples mini_llm-flexgen --examples-dir "$examples" --platform h100-nvl-tdx \
-  --policies off,stock,engine,async,parallel
+  --policies off,stock,engine,async,sealane
 
 chapter "3. The proof"
 say "The same tokens every time: 'bench copy' fails otherwise. And nothing was made faster by protecting less." \
