@@ -98,11 +98,11 @@ const std::vector<CopyExample>& copy_examples() {
   static const std::vector<CopyExample> all = {
       {"layer_swap", "layer_swap", {"--warmup", "6", "--steps", "4"}},
       {"kv_swap", "kv_swap", {"--steps", "3"}},
-      {"decode_loop", "decode_loop", {"--steps", "120"}},
+      // Steps of 50 to 100 us, here and in vllm: waking a thread must not weigh in them.
+      {"decode_loop", "decode_loop", {"--steps", "120"}, "100"},
       {"mini_llm-flexgen",
        "mini_llm",
        {"--schedule", "flexgen", "--steps", "4", "--verify", "off"}},
-      // A step of 50 us, in which waking a thread must not weigh.
       {"mini_llm-vllm",
        "mini_llm",
        {"--schedule", "vllm", "--steps", "24", "--verify", "off"},

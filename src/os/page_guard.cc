@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/text.h"
@@ -43,15 +46,39 @@ struct PagemapScan {
 };
 static_assert(sizeof(PagemapScan) == 96);
 constexpr unsigned long kPagemapScan = _IOWR('f', 16, PagemapScan);
-constexpr uint64_t kGuarded = 1 << 0;  // the mapping is registered for asynchronous protection
+constexpr uint64_t kGuardedOnly = 1 << 1;  // a flag: any other mapping is an error
+constexpr uint64_t kGuarded = 1 << 0;      // the mapping is registered for asynchronous protection
 constexpr uint64_t kWritten = 1 << 1;
 constexpr uint64_t kPresent = 1 << 3;
 constexpr uint64_t kSwapped = 1 << 4;  // also a page that was never touched but is protected
 
-Range page_aligned(const Range& range, uint64_t page_bytes) {
-  const uint64_t start = range.address & ~(page_bytes - 1);
-  const uint64_t end = (range.end() + page_bytes - 1) & ~(page_bytes - 1);
-  return {start, end - start};
+uint64_t page_bytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+int scan_pages(const Descriptor& pagemap, const Range& range, PagemapScan& scan) {
+  scan.size = sizeof scan;
+  scan.start = range.address;
+  scan.end = range.end();
+  return ioctl(pagemap.get(), kPagemapScan, &scan);
+}
+
+// Every page has memory now.
+bool is_resident(const Range& whole_pages) {
+  std::array<unsigned char, 1024> resident;
+  const uint64_t most = resident.size() * page_bytes();
+  for (uint64_t done = 0; done < whole_pages.bytes; done += most) {
+    const uint64_t bytes = std::min(most, whole_pages.bytes - done);
+    if (mincore(reinterpret_cast<void*>(whole_pages.address + done), bytes, resident.data()) != 0) {
+      return false;
+    }
+    const auto end = resident.begin() + static_cast<ptrdiff_t>(bytes / page_bytes());
+    if (!std::all_of(resident.begin(), end, [](unsigned char page) { return (page & 1) != 0; })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Error explain_refused_userfaultfd(int error_number) {
@@ -64,8 +91,10 @@ Error explain_refused_userfaultfd(int error_number) {
 }  // namespace
 
 Range pages(const Range& range) {
-  static const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return range.bytes == 0 ? Range{} : page_aligned(range, page_bytes);
+  if (range.bytes == 0) return {};
+  const uint64_t start = range.address & ~(page_bytes() - 1);
+  const uint64_t end = (range.end() + page_bytes() - 1) & ~(page_bytes() - 1);
+  return {start, end - start};
 }
 
 PageGuards::PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings)
@@ -126,29 +155,45 @@ Status PageGuards::arm(const Range& range) const {
   return {};
 }
 
-// Looks for proof that nothing was written, not for writes: the scan passes over memory that is no
-// longer mapped in silence, and a new mapping in its place has no guard. So the regions of guarded,
-// unwritten pages must cover the range without a hole.
+// To look for writes is quick, but says nothing of memory that is no longer mapped, or of which
+// even the page tables are gone: those the kernel passes over in silence. So it is asked first
+// whether all of it is there. What is not (it was swapped out, or never touched) needs the slow
+// proof.
 Result<bool> PageGuards::written(const Range& range) const {
   const Range whole = pages(range);
-  for (uint64_t address = whole.address; address < whole.end();) {
-    PageRegion clean{};
+  if (whole.bytes == 0) return false;
+  if (is_resident(whole)) return has_written_pages(whole);
+  return !is_proved_clean(whole);
+}
+
+// Stops at the first such page, or at a mapping without a guard.
+Result<bool> PageGuards::has_written_pages(const Range& whole_pages) const {
+  PageRegion dirty{};
+  PagemapScan scan{};
+  scan.flags = kGuardedOnly;
+  scan.regions = reinterpret_cast<uint64_t>(&dirty);
+  scan.regions_max = scan.pages_max = 1;
+  scan.all_of = scan.returned = kWritten;  // this and nothing else: the kernel's quick way
+  const int found = scan_pages(pagemap_, whole_pages, scan);
+  if (found < 0 && errno != EPERM) return io_error("cannot scan for written pages", errno);
+  return found != 0;
+}
+
+// Regions of guarded, unwritten pages cover the range without a hole.
+bool PageGuards::is_proved_clean(const Range& whole_pages) const {
+  PageRegion clean{};
+  for (uint64_t at = whole_pages.address; at < whole_pages.end(); at = clean.end) {
     PagemapScan scan{};
-    scan.size = sizeof scan;
-    scan.start = address;
-    scan.end = whole.end();
     scan.regions = reinterpret_cast<uint64_t>(&clean);
     scan.regions_max = 1;
     scan.inverted = kWritten;
     scan.all_of = kGuarded | kWritten;
     scan.any_of = kPresent | kSwapped;  // a discarded page is neither
     scan.returned = kGuarded;
-    const int found = ioctl(pagemap_.get(), kPagemapScan, &scan);
-    if (found < 0) return io_error("cannot scan for written pages", errno);
-    if (found == 0 || clean.start != address) return true;
-    address = clean.end;
+    const int found = scan_pages(pagemap_, {at, whole_pages.end() - at}, scan);
+    if (found <= 0 || clean.start != at) return false;
   }
-  return false;
+  return true;
 }
 
 Status PageGuards::disarm(const Range& range) const {

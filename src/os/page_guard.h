@@ -46,6 +46,8 @@ class PageGuards {
   PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings);
 
   Status check_guardable(const Range& whole_pages) const;
+  Result<bool> has_written_pages(const Range& whole_pages) const;
+  bool is_proved_clean(const Range& whole_pages) const;
 
   Descriptor faults_;   // userfaultfd
   Descriptor pagemap_;  // /proc/self/pagemap

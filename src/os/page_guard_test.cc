@@ -320,13 +320,23 @@ TEST_F(PageGuardTest, AnswersForEverySetOfPages) {
       rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, kCount));
   const bool holds = rc::check([&] {
     Memory memory(kCount * kPage);
+    if (*rc::gen::arbitrary<bool>()) memory.populate();
     for (const uint64_t page : *some_pages)
-      memory.write(page * kPage);  // the others: never touched
+      memory.write(page * kPage);  // the others: perhaps never touched
     RC_ASSERT(guards_->arm(memory.range()).ok());
     std::vector<bool> dirty(kCount, false);
     for (const uint64_t page : *some_pages) {
       memory.write(page * kPage);
       dirty[page] = true;
+    }
+    if (*rc::gen::arbitrary<bool>()) {  // a page is gone, and perhaps another one is there
+      const auto gone = *rc::gen::inRange<uint64_t>(0, kCount);
+      munmap(memory.at(gone * kPage), kPage);
+      if (*rc::gen::arbitrary<bool>()) {
+        mmap(memory.at(gone * kPage), kPage, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
+      }
+      dirty[gone] = true;
     }
     const auto offset = *rc::gen::inRange<uint64_t>(0, kCount * kPage);
     const auto bytes = *rc::gen::inRange<uint64_t>(1, kCount * kPage - offset + 1);

@@ -43,21 +43,30 @@ std::unique_ptr<CopyThread> CopyCrew::open(CopyThreadId id, const CopyCall& call
   if (CopyThreads::is_bulk(id)) wanted.ahead = make_speculator(device, wanted.lane);
   auto made = CopyThread::open(driver_, memory_, under_way_, wanted);
   if (!made) SEALANE_LOG(info, "the driver has no context for another lane");
-  const Code code = made ? made->probe(call.device_address) : kNotSupported;
+  const Code code = made ? probe(*made, call) : kNotSupported;
   if (code == kSuccess) return made;
   if (wanted.ahead != nullptr) wanted.ahead->stop();
   if (!made) return nullptr;
   made->close();
-  ContextHandle context = nullptr;
-  if (code == kForged && driver_.context_of(nullptr, context) == kSuccess) {
-    // Somebody on the bus is no reason to step aside: the error stands.
+  if (code == kForged) {  // somebody on the bus is no reason to step aside: the error stands
     const std::lock_guard lock(under_way_.mutex);
-    under_way_.copies.handle_failed(reinterpret_cast<uint64_t>(context), code);
+    under_way_.copies.handle_failed(call.context, code);
     under_way_.any_failed.store(true);
   } else {
     why = "a context of ours cannot reach the program's device memory";
   }
   return nullptr;
+}
+
+// What one context of ours can reach all can. A message of our own is sent before the program has
+// anything under way that could be taken for it: later ones would stand between its copies, and
+// who forges one would be told of in a call, long before that copy's turn.
+Code CopyCrew::probe(CopyThread& thread, const CopyCall& call) {
+  if (call.device >= reached_.size()) reached_.resize(call.device + 1);
+  if (reached_[call.device]) return kSuccess;
+  const Code code = thread.probe(call.device_address);
+  reached_[call.device] = code == kSuccess;
+  return code;
 }
 
 // Those who watch tell copy threads apart by it: one that is opened again has another.

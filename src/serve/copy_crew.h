@@ -53,6 +53,7 @@ class CopyCrew {
 
  private:
   std::unique_ptr<CopyThread> open(CopyThreadId id, const CopyCall& call, const char*& why);
+  Code probe(CopyThread& thread, const CopyCall& call);
   LiveSpeculator* make_speculator(int device, int lane);
   std::vector<LiveSpeculator*> speculators();
   std::set<const CopyThread*> find_busy(ProgramStreams& streams);
@@ -72,6 +73,7 @@ class CopyCrew {
   // One copy thread is opened at a time; these under its mutex.
   std::mutex opening_;
   std::vector<int> lanes_opened_;       // of each device: their numbers
+  std::vector<bool> reached_;           // of each device: a context of ours can use its memory
   std::unique_ptr<SlotBudget> budget_;  // of all slots
 };
 

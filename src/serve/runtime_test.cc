@@ -49,6 +49,25 @@ TEST_F(RuntimeTest, ACopyWaitsForWhatItsThreadPutThereThoughAnotherCopiedMeanwhi
   EXPECT_EQ(driver_.device[400], 3);
 }
 
+// Somebody who forges the next message would else be told of before the copy's turn: in the call
+// that opened a thread for it.
+TEST_F(RuntimeTest, AThreadThatIsOpenedBehindOthersSendsNoMessageOfItsOwn) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  const size_t before = driver_.copies();
+  {
+    const Runtime::Entering entering(*runtime_, stream_);
+    driver_.obstruct(stream_);
+  }
+  EXPECT_EQ(out(0, 100), Route::carried);
+  EXPECT_EQ(out(200, 100), Route::carried);
+  EXPECT_EQ(driver_.contexts(), 3) << "one for each copy";
+  EXPECT_EQ(driver_.copies(), before);
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.copies(), before + 2);
+}
+
 TEST_F(RuntimeTest, APageableSourceMayChangeAtOnce) {
   std::vector<uint8_t> pageable(3 << 10, 8);
   driver_.obstruct(stream_);

@@ -15,6 +15,8 @@
 // and what kernels made is not delivered.
 //
 // Streams share hardware queues, so FORGED_STREAMS streams more are made behind the program's two.
+// FORGED_ROUNDS copies go both ways before: after one, threads of the runtime that several at a
+// time need are not there yet.
 
 #include <cuda.h>
 
@@ -50,6 +52,11 @@ void expect_forged(CUresult code, const char* what) {
   if (code != CUDA_ERROR_ECC_UNCORRECTABLE) fail(what, code);
 }
 
+int number(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
 uint8_t* pinned(uint8_t value) {
   void* memory = nullptr;
   OK(cuMemAllocHost(&memory, kBytes));
@@ -72,14 +79,13 @@ class Program {
     hold_ = make_kernel("hold", [](const sealane_emu_launch*) { holds.wait(true); });
     count_ = make_kernel("count", [](const sealane_emu_launch*) { ++kernels; });
     // Whatever is opened for the first copies is open by now.
-    for (int i = 0; i < 3; ++i) {
+    for (int i = number("FORGED_ROUNDS", 3); i > 0; --i) {
       OK(cuMemcpyHtoDAsync(device_, source_, kBytes, stream_));
       OK(cuMemcpyDtoHAsync(target_, device_, kBytes, stream_));
     }
     OK(cuStreamSynchronize(stream_));
     std::memset(target_, kUntouched, kBytes);
-    const char* more = std::getenv("FORGED_STREAMS");
-    for (int i = more == nullptr ? 0 : std::atoi(more); i > 0; --i) {
+    for (int i = number("FORGED_STREAMS", 0); i > 0; --i) {
       CUstream idle = nullptr;
       OK(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
     }

@@ -210,13 +210,6 @@ class LaneBooks {
     actions.push(Void{slot});
   }
 
-  size_t memory_bytes() const {
-    return sizeof *this + flights_.size() * sizeof(Flight) +
-           SlotPool::kSlotsMax * (sizeof(SlotPool::Slot) + sizeof(SlotId)) +
-           actions.capacity() * sizeof(Action) + 2 * kFlightsMax * sizeof(FlightId) +
-           ring_.size() * sizeof(Message);
-  }
-
   const PipelineOptions options;
   Ledger ledger;
   SlotPool slots;

@@ -14,7 +14,8 @@ Pipeline::Pipeline(const PipelineOptions& options, GuessSource& source)
       plan_(lane_, source),
       placement_(lane_, plan_.slots_pay()),
       sealers_(lane_, plan_),
-      gap_(lane_, plan_, placement_) {}
+      gap_(lane_, plan_, placement_),
+      unlearnt_(kUnlearntMax) {}
 
 // --- 1. a request
 
@@ -28,7 +29,8 @@ FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
                          .early_from = now + lane_.options.costs.toll,
                          .message_bytes = lane_.message_bytes,
                          .messages = message_count(copy.host.bytes, lane_.message_bytes)});
-  source_.observe({copy.direction, copy.host});
+  if (unlearnt_.full()) learn();
+  unlearnt_.push({copy.direction, copy.host});
   if (copy.direction == Direction::to_host) {
     lane_.inbound.push(id);
     plan_.handle_inbound(copy.host);
@@ -43,6 +45,12 @@ FlightId Pipeline::handle_copy(const CopyRequest& copy, Instant now) {
     place();
   }
   return id;
+}
+
+// Whoever asks for a copy is not kept waiting for that: it is done when it matters, before anything
+// is guessed or forgotten.
+void Pipeline::learn() {
+  for (; !unlearnt_.empty(); unlearnt_.pop()) source_.observe(unlearnt_.front());
 }
 
 // Requested messages go before guesses: what stands where they must go is given up.
@@ -155,7 +163,13 @@ void Pipeline::handle_room(uint64_t bytes) {
   plan_.handle_room();
 }
 
+void Pipeline::handle_allocated(const Range& range) {
+  learn();
+  source_.allow(range);
+}
+
 void Pipeline::handle_freed(const Range& range) {
+  learn();
   source_.forget(range);
   plan_.handle_freed(range);
 }
@@ -172,6 +186,7 @@ std::optional<Action> Pipeline::poll(Instant now) {
     }
     if (advance(now) || sealers_.begin_next(now)) continue;
     if (!std::exchange(plan_due_, false)) break;
+    learn();
     plan_.extend(placement_.requested_end(), now);
   }
   return std::nullopt;
@@ -201,11 +216,6 @@ uint32_t Pipeline::following() const {
     ++count;
   }
   return count;
-}
-
-size_t Pipeline::memory_bytes() const {
-  return sizeof *this - sizeof lane_ + lane_.memory_bytes() + plan_.memory_bytes() +
-         Placement::memory_bytes() + Sealers::memory_bytes();
 }
 
 }  // namespace sealane

@@ -8,7 +8,8 @@
 //
 //   1. handle_copy    serial    claim what was sealed ahead (seal_plan.h), or get the next
 //                               positions (placement.h)
-//   2. poll           serial    ask what comes next, reserve positions for it (seal_plan.h)
+//   2. poll           serial    learn from requests, ask what comes next, reserve positions for it
+//                               (seal_plan.h)
 //   3.                serial    give messages to workers, requested ones first (sealers.h)
 //      handle_sealed  parallel  any number of workers seal, in any order
 //   4. handle_ready   serial    nothing before it in its stream is left
@@ -25,8 +26,7 @@
 //
 // Fails by one sticky state, failed(): counters that disagree. From then on poll() returns nothing.
 //
-// Pure: no threads, no clock, no I/O; not synchronised. Allocates only when constructed:
-// see memory_bytes().
+// Pure: no threads, no clock, no I/O; not synchronised. Allocates only when constructed.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Pipeline {
   void handle_ready(FlightId flight, Instant now);  // to the device: all before it is done
   void handle_arrived(FlightId flight);             // to the host: it is there, and verified
   void handle_written(const Range& range) { plan_.handle_written(range); }
-  void handle_allocated(const Range& range) { source_.allow(range); }  // may be guessed uncopied
+  void handle_allocated(const Range& range);  // may be guessed uncopied
   void handle_freed(const Range& range);
   // What the guard of this memory turned out to be. Pages that cannot be protected are digested in
   // every request, which costs what it costs: from now on the core reckons with it, until they are
@@ -105,9 +105,11 @@ class Pipeline {
   const Range& host_of(FlightId flight) const { return lane_.flight(flight).host; }
   uint64_t message_bytes() const { return lane_.message_bytes; }
   uint64_t message_bytes_of(FlightId flight) const { return lane_.flight(flight).message_bytes; }
-  size_t memory_bytes() const;
 
  private:
+  static constexpr size_t kUnlearntMax = 64;
+
+  void learn();
   void place();
   bool advance(Instant now);
   void publish(Message& message);
@@ -118,6 +120,7 @@ class Pipeline {
   Placement placement_;
   Sealers sealers_;
   HeadGap gap_;
+  Ring<Transfer> unlearnt_;  // requests that the source of guesses has not seen
   bool plan_due_ = false;
 };
 

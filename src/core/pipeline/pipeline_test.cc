@@ -17,10 +17,11 @@ namespace {
 class Foretold final : public GuessSource {
  public:
   void observe(const Transfer& transfer) override {
+    ++observed;
     if (transfer.direction == Direction::to_host || next.empty()) return;
     if (next.front() == transfer.host) next.pop_front();
   }
-  void forget(const Range&) override {}
+  void forget(const Range&) override { observed_when_forgotten = observed; }
   size_t predict(std::span<Guess> out) override {
     const size_t count = std::min(out.size(), next.size());
     for (size_t i = 0; i < count; ++i) out[i] = {next[i], 1};
@@ -29,6 +30,8 @@ class Foretold final : public GuessSource {
   std::string_view leader() const override { return "foretold"; }
 
   std::deque<Range> next;
+  int observed = 0;
+  int observed_when_forgotten = 0;
 };
 
 class PipelineTest : public ::testing::Test {
@@ -117,6 +120,21 @@ class PipelineTest : public ::testing::Test {
   std::vector<FlightId> finished;
   int voids = 0;
 };
+
+// To learn takes longer than to claim, and whoever asks for a copy waits only for that. But what is
+// freed is not learnt from afterwards: it would be guessed again.
+TEST_F(PipelineTest, ARequestDoesNotWaitForWhatIsLearntFromIt) {
+  start();
+  for (uint64_t i = 0; i < 3; ++i) pipeline->handle_copy({.host = buffer(i)}, now);
+  EXPECT_EQ(source.observed, 0);
+  pipeline->handle_freed(buffer(1));
+  EXPECT_EQ(source.observed_when_forgotten, 3);
+  request(buffer(3));
+  EXPECT_EQ(source.observed, 4);
+  for (uint64_t i = 0; i < 200; ++i) pipeline->handle_copy({.host = buffer(i)}, now);
+  poll();
+  EXPECT_EQ(source.observed, 204);
+}
 
 TEST_F(PipelineTest, WhatWasForetoldIsPublishedFromItsSlot) {
   start();

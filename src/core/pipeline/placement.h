@@ -37,10 +37,6 @@ class Placement {
   // The positions are gone: whoever was there has none any more.
   void empty(uint64_t first, uint64_t end, VoidReason why);
 
-  static constexpr size_t memory_bytes() {
-    return Ledger::kWindow * sizeof(Displaced) + LaneBooks::kFlightsMax * sizeof(FlightId);
-  }
-
  private:
   struct Displaced {
     FlightId flight = kNone;

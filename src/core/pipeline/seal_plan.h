@@ -72,7 +72,6 @@ class SealPlan {
   const Ring<Planned>& planned() const { return planned_; }
   GuardKind guard_of(const Range& host) const;
   bool slots_pay() const { return slots_pay_; }
-  size_t memory_bytes() const { return planned_.capacity() * sizeof(Planned); }
 
  private:
   bool add(const Range& host, size_t index, uint64_t first);

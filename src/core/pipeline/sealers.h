@@ -44,8 +44,6 @@ class Sealers {
   }
   void handle_sent(const Message& message, Instant now);
 
-  static constexpr size_t memory_bytes() { return SlotPool::kSlotsMax * sizeof(SlotId); }
-
  private:
   const Costs& costs() const { return lane_.options.costs; }
   bool quiet(Instant now) const;

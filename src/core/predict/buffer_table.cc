@@ -36,11 +36,6 @@ void BufferTable::forget(const Range& freed) {
   by_address_.each_overlap(clipped, [this](uint32_t slot) { drop(slot); });
 }
 
-size_t BufferTable::memory_bytes() const {
-  return slots_.capacity() * sizeof(Slot) + unused_.capacity() * sizeof(uint32_t) +
-         cells_.capacity() * sizeof(uint32_t) + by_address_.memory_bytes();
-}
-
 size_t BufferTable::home(const Range& range) const {
   return mix_bits(range.address ^ mix_bits(range.bytes)) & (cells_.size() - 1);
 }

@@ -54,7 +54,6 @@ class BufferTable {
 
   size_t size() const { return slots_.size() - unused_.size(); }
   size_t capacity() const { return slots_.size(); }
-  size_t memory_bytes() const;
 
  private:
   struct Slot {

@@ -161,9 +161,4 @@ bool Interleaved::open_turn(const Head& head, Turn& turn) const {
   return true;
 }
 
-size_t Interleaved::memory_bytes() const {
-  return sizeof *this + recent_.capacity() * sizeof(BufferId) + nodes_.capacity() * sizeof(Node) +
-         order_.memory_bytes();
-}
-
 }  // namespace sealane

@@ -46,7 +46,6 @@ class TurnOrder {
   void observe(uint32_t number);
   // kNumbers if unknown.
   uint32_t expected(Context context) const;
-  size_t memory_bytes() const { return cells_.capacity() * sizeof(Cell); }
 
  private:
   static constexpr uint32_t kBits = 3;
@@ -73,7 +72,6 @@ class Interleaved final : public Predictor {
   void observe(const Transfer& transfer) override;
   size_t predict(std::span<Guess> next) const override;
   void forget(const Range& freed) override { buffers_.forget(freed); }
-  size_t memory_bytes() const override;
 
  private:
   struct Node {

@@ -60,10 +60,6 @@ class IntervalIndex {
     }
   }
 
-  size_t memory_bytes() const {
-    return nodes_.capacity() * sizeof(Node) + heads_.capacity() * sizeof(uint32_t);
-  }
-
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kShiftMin = 20;

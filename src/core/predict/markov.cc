@@ -67,6 +67,4 @@ size_t Markov::predict(std::span<Guess> next) const {
   return count;
 }
 
-size_t Markov::memory_bytes() const { return sizeof *this + cells_.capacity() * sizeof(Cell); }
-
 }  // namespace sealane

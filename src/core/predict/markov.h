@@ -29,7 +29,6 @@ class Markov final : public Predictor {
   void observe(const Transfer& transfer) override;
   size_t predict(std::span<Guess> next) const override;
   void forget(const Range& freed) override { buffers_.forget(freed); }
-  size_t memory_bytes() const override;
 
  private:
   static constexpr size_t kOrders = 3;

@@ -108,9 +108,4 @@ void PaperPredictor::forget(const Range& freed) {
   lifo_.forget(freed);
 }
 
-size_t PaperPredictor::memory_bytes() const {
-  return sizeof *this + buffers_.memory_bytes() + fifo_.memory_bytes() + lifo_.memory_bytes() +
-         loads_.capacity() * sizeof(Load) + latest_.capacity() * sizeof(Latest);
-}
-
 }  // namespace sealane

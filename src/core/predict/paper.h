@@ -32,7 +32,6 @@ class PaperPredictor final : public GuessSource {
   void forget(const Range& freed) override;
   size_t predict(std::span<Guess> next) override;
   std::string_view leader() const override;
-  size_t memory_bytes() const;
 
  private:
   static constexpr uint64_t kEvidence = 4;

@@ -41,8 +41,6 @@ class Predictor {
   virtual size_t predict(std::span<Guess> next) const = 0;
   // The memory was freed: no range that touches it is guessed again before it is seen again.
   virtual void forget(const Range& freed) = 0;
-  // What it holds, apart from a BufferTable it shares with others.
-  virtual size_t memory_bytes() const = 0;
 };
 
 // How often a predictor has been right.

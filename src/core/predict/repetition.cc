@@ -155,8 +155,4 @@ size_t Repetition::stream_of(const Range& range) const {
   return split_ == Split::none ? 0 : size_class_of(range);
 }
 
-size_t Repetition::memory_bytes() const {
-  return sizeof *this + history_.capacity() * sizeof(Entry) + latest_.capacity() * sizeof(Latest);
-}
-
 }  // namespace sealane

@@ -45,7 +45,6 @@ class Repetition final : public Predictor {
   void observe(const Transfer& transfer) override;
   size_t predict(std::span<Guess> next) const override;
   void forget(const Range& freed) override { buffers_.forget(freed); }
-  size_t memory_bytes() const override;
 
  private:
   // Positions count entries from 1; 0 is none. An entry is overwritten after history_max others.

@@ -32,7 +32,6 @@ class Sequential final : public Predictor {
   size_t predict(std::span<Guess> next) const override;
   void allow(const Range& mapped);
   void forget(const Range& freed) override;
-  size_t memory_bytes() const override { return sizeof *this; }
 
  private:
   static constexpr size_t kStreamsMax = 8;

@@ -172,6 +172,4 @@ bool SwapOrder::sooner(const Class& a, const Class& b) const {
   return is_before(blocks_[b.newest].clock, blocks_[a.newest].clock);
 }
 
-size_t SwapOrder::memory_bytes() const { return sizeof *this + blocks_.capacity() * sizeof(Block); }
-
 }  // namespace sealane

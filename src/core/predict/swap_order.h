@@ -37,7 +37,6 @@ class SwapOrder final : public Predictor {
   void observe(const Transfer& transfer) override;
   size_t predict(std::span<Guess> next) const override;
   void forget(const Range& freed) override;
-  size_t memory_bytes() const override;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;

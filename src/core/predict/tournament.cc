@@ -141,11 +141,4 @@ std::string_view Tournament::leader() const {
   return leader_ == kNobody ? std::string_view{} : scores_[leader_].name;
 }
 
-size_t Tournament::memory_bytes() const {
-  size_t sum = sizeof *this + buffers_.memory_bytes() + scores_.capacity() * sizeof(Score) +
-               contestants_.capacity() * sizeof(contestants_[0]);
-  for (const auto& contestant : contestants_) sum += contestant->memory_bytes();
-  return sum;
-}
-
 }  // namespace sealane

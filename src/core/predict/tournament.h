@@ -22,8 +22,8 @@
 //   sequential            ranges follow each other in memory       (sequential.h)
 //   markov                the most frequent successor              (markov.h)
 //
-// Amortised O(log n) per copy, O(1) for a range already known. memory_bytes() is the bound and does
-// not change after construction. One tournament per lane. Pure, not synchronised.
+// Amortised O(log n) per copy, O(1) for a range already known. Memory is what it has when it is
+// constructed. One tournament per lane. Pure, not synchronised.
 #pragma once
 
 #include <array>
@@ -62,7 +62,6 @@ class Tournament final : public GuessSource {
   std::string_view leader() const override;
 
   std::span<const Score> scores() const override { return scores_; }
-  size_t memory_bytes() const;
 
  private:
   static constexpr size_t kNobody = SIZE_MAX;
