@@ -96,14 +96,14 @@ CUresult remove_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
   });
 }
 
-CUmemorytype type_of(const CopySide& side) {
+CUmemorytype memory_type_of(const CopySide& side) {
   if (side.array != nullptr) return CU_MEMORYTYPE_ARRAY;
   if (side.side == Side::host) return CU_MEMORYTYPE_HOST;
   return side.side == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
 }
 
 void tell_side(const CopySide& side, CUmemorytype& type, uint64_t& pitch, uint64_t& height) {
-  type = type_of(side);
+  type = memory_type_of(side);
   if (side.array != nullptr) return;
   pitch = side.pitch;
   height = side.pitch != 0 ? side.slice / side.pitch : 0;
