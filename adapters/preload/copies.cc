@@ -64,20 +64,33 @@ uint64_t slices(const Shape& shape) {
   return shape.Depth;
 }
 
+// A copy to or from an array, which is on a device but has no address: its handle names it.
+Asked with_array(Direction direction, CUarray array, const void* host, size_t bytes) {
+  return {direction, reinterpret_cast<uint64_t>(array), const_cast<void*>(host), bytes, false};
+}
+
 // A copy of rows: not ours to carry, but those who watch are told where it went.
 template <typename Shape>
 Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
-  Asked asked{std::nullopt, 0, nullptr, 0, false};
-  if (shape == nullptr) return asked;
+  const Asked nothing{std::nullopt, 0, nullptr, 0, false};
+  if (shape == nullptr) return nothing;
   const auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
     return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
   };
-  const bool is_array =
-      shape->srcMemoryType == CU_MEMORYTYPE_ARRAY || shape->dstMemoryType == CU_MEMORYTYPE_ARRAY;
-  if (is_array) return asked;
-  asked = by_pointers(runtime, address(shape->dstMemoryType, shape->dstHost, shape->dstDevice),
-                      address(shape->srcMemoryType, shape->srcHost, shape->srcDevice),
-                      shape->WidthInBytes * shape->Height * slices(*shape));
+  const bool from_array = shape->srcMemoryType == CU_MEMORYTYPE_ARRAY;
+  const bool to_array = shape->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+  const CUdeviceptr from = address(shape->srcMemoryType, shape->srcHost, shape->srcDevice);
+  const CUdeviceptr to = address(shape->dstMemoryType, shape->dstHost, shape->dstDevice);
+  const size_t bytes = shape->WidthInBytes * shape->Height * slices(*shape);
+  if (from_array || to_array) {
+    const CUdeviceptr other = to_array ? from : to;
+    const bool on_device = from_array == to_array || runtime.device_memory().find(other);
+    if (on_device) return nothing;
+    return with_array(to_array ? Direction::to_device : Direction::to_host,
+                      to_array ? shape->dstArray : shape->srcArray,
+                      reinterpret_cast<const void*>(other), bytes);
+  }
+  Asked asked = by_pointers(runtime, to, from, bytes);
   asked.whole = false;
   return asked;
 }
@@ -142,6 +155,8 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
       named(stream, mode), [&] { return next arguments; }, called, on_device(to, from, bytes))
 #define TO_DEVICE (Asked{Direction::to_device, to, const_cast<void*>(from), bytes})
 #define TO_HOST (Asked{Direction::to_host, from, to, bytes})
+#define TO_ARRAY with_array(Direction::to_device, to, from, bytes)
+#define FROM_ARRAY with_array(Direction::to_host, from, to, bytes)
 
 SEALANE_TWINS(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr to, const void* from, size_t bytes),
               COPY(nullptr, kSync, TO_DEVICE, (to, from, bytes)))
@@ -194,12 +209,12 @@ SEALANE_TWINS(cuMemcpyAtoD_v2, _ptds, (CUdeviceptr to, CUarray from, size_t offs
 SEALANE_TWINS(cuMemcpyDtoA_v2, _ptds, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes),
               OTHER(nullptr, (to, offset, from, bytes)))
 SEALANE_TWINS(cuMemcpyHtoA_v2, _ptds, (CUarray to, size_t offset, const void* from, size_t bytes),
-              OTHER(nullptr, (to, offset, from, bytes)))
+              COPY(nullptr, kSync, TO_ARRAY, (to, offset, from, bytes)))
 SEALANE_TWINS(cuMemcpyAtoH_v2, _ptds, (void* to, CUarray from, size_t offset, size_t bytes),
-              OTHER(nullptr, (to, from, offset, bytes)))
+              COPY(nullptr, kSync, FROM_ARRAY, (to, from, offset, bytes)))
 SEALANE_TWINS(cuMemcpyHtoAAsync_v2, _ptsz,
               (CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream),
-              OTHER(stream, (to, offset, from, bytes, stream)))
+              COPY(stream, kAsync, TO_ARRAY, (to, offset, from, bytes, stream)))
 SEALANE_TWINS(cuMemcpyAtoHAsync_v2, _ptsz,
               (void* to, CUarray from, size_t offset, size_t bytes, CUstream stream),
-              OTHER(stream, (to, from, offset, bytes, stream)))
+              COPY(stream, kAsync, FROM_ARRAY, (to, from, offset, bytes, stream)))

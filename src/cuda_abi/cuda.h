@@ -55,6 +55,17 @@
 #define cuMemPrefetchAsync SEALANE_EMU_PTSZ(cuMemPrefetchAsync_v2)
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuGraphInstantiate cuGraphInstantiateWithFlags
+#define cuArrayCreate cuArrayCreate_v2
+#define cuArrayGetDescriptor cuArrayGetDescriptor_v2
+#define cuArray3DCreate cuArray3DCreate_v2
+#define cuArray3DGetDescriptor cuArray3DGetDescriptor_v2
+#define cuMemcpyAtoA SEALANE_EMU_PTDS(cuMemcpyAtoA_v2)
+#define cuMemcpyAtoD SEALANE_EMU_PTDS(cuMemcpyAtoD_v2)
+#define cuMemcpyAtoH SEALANE_EMU_PTDS(cuMemcpyAtoH_v2)
+#define cuMemcpyDtoA SEALANE_EMU_PTDS(cuMemcpyDtoA_v2)
+#define cuMemcpyHtoA SEALANE_EMU_PTDS(cuMemcpyHtoA_v2)
+#define cuMemcpyAtoHAsync SEALANE_EMU_PTSZ(cuMemcpyAtoHAsync_v2)
+#define cuMemcpyHtoAAsync SEALANE_EMU_PTSZ(cuMemcpyHtoAAsync_v2)
 #define cuMemcpyHtoD SEALANE_EMU_PTDS(cuMemcpyHtoD_v2)
 #define cuMemcpyDtoH SEALANE_EMU_PTDS(cuMemcpyDtoH_v2)
 #define cuMemcpyDtoD SEALANE_EMU_PTDS(cuMemcpyDtoD_v2)
@@ -184,6 +195,11 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer);
 /* ---- memory ---- */
 CUresult cuMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes);
+CUresult cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor);
+CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* descriptor, CUarray array);
+CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor);
+CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* descriptor, CUarray array);
+CUresult cuArrayDestroy(CUarray array);
 CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width_bytes, size_t height,
                          unsigned int element_bytes);
 CUresult cuMemFree(CUdeviceptr address);
@@ -254,6 +270,14 @@ CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyAtoA(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes);
+CUresult cuMemcpyAtoD(CUdeviceptr to, CUarray from, size_t offset, size_t bytes);
+CUresult cuMemcpyAtoH(void* to, CUarray from, size_t offset, size_t bytes);
+CUresult cuMemcpyDtoA(CUarray to, size_t offset, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyHtoA(CUarray to, size_t offset, const void* from, size_t bytes);
+CUresult cuMemcpyAtoHAsync(void* to, CUarray from, size_t offset, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoAAsync(CUarray to, size_t offset, const void* from, size_t bytes,
+                           CUstream stream);
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* copy);
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy);
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream);

@@ -53,6 +53,7 @@ typedef struct CUlib_st* cudaLibrary_t;
 typedef struct CUuserObject_st* cudaUserObject_t;
 typedef struct CUmemPoolHandle_st* cudaMemPool_t;
 typedef struct cudaArray* cudaArray_t;
+typedef const struct cudaArray* cudaArray_const_t;
 typedef void(CUDART_CB* cudaHostFn_t)(void* user_data);
 typedef void(CUDART_CB* cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                               void* user_data);
@@ -73,6 +74,11 @@ typedef void(CUDART_CB* cudaStreamCallback_t)(cudaStream_t stream, cudaError_t s
 #define cudaHostRegisterPortable 0x01
 #define cudaHostRegisterMapped 0x02
 #define cudaHostRegisterReadOnly 0x08
+#define cudaArrayDefault 0x00
+#define cudaArrayLayered 0x01
+#define cudaArraySurfaceLoadStore 0x02
+#define cudaArrayCubemap 0x04
+#define cudaArrayTextureGather 0x08
 #define cudaMemAttachGlobal 0x01
 #define cudaMemAttachHost 0x02
 #define cudaMemAttachSingle 0x04
@@ -280,6 +286,15 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
 cudaError_t cudaMemPoolGetAccess(int* flags, cudaMemPool_t pool, struct cudaMemLocation* location);
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                                    enum cudaChannelFormatKind kind);
+cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc* descriptor, cudaArray_const_t array);
+cudaError_t cudaMallocArray(cudaArray_t* array, const struct cudaChannelFormatDesc* descriptor,
+                            size_t width, size_t height SEALANE_EMU_DEFAULT(0),
+                            unsigned int flags SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMalloc3DArray(cudaArray_t* array, const struct cudaChannelFormatDesc* descriptor,
+                              struct cudaExtent extent, unsigned int flags SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaFreeArray(cudaArray_t array);
+cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc* descriptor, struct cudaExtent* extent,
+                             unsigned int* flags, cudaArray_t array);
 
 /* ---- copies and fills ---- */
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind);
@@ -294,6 +309,35 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch,
+                                size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void* from,
+                                     size_t pitch, size_t width, size_t height,
+                                     enum cudaMemcpyKind kind,
+                                     cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from, size_t x,
+                                  size_t y, size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t from, size_t x,
+                                       size_t y, size_t width, size_t height,
+                                       enum cudaMemcpyKind kind,
+                                       cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMemcpy2DArrayToArray(
+    cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
+    size_t width, size_t height,
+    enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(cudaMemcpyDeviceToDevice));
+cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void* from, size_t bytes,
+                              enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t x, size_t y, const void* from,
+                                   size_t bytes, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t from, size_t x, size_t y, size_t bytes,
+                                enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArrayAsync(void* to, cudaArray_const_t from, size_t x, size_t y,
+                                     size_t bytes, enum cudaMemcpyKind kind,
+                                     cudaStream_t stream SEALANE_EMU_DEFAULT(0));
+cudaError_t cudaMemcpyArrayToArray(
+    cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
+    size_t bytes, enum cudaMemcpyKind kind SEALANE_EMU_DEFAULT(cudaMemcpyDeviceToDevice));
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms* copy);
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* copy,
                               cudaStream_t stream SEALANE_EMU_DEFAULT(0));

@@ -92,7 +92,7 @@ struct cudaMemAccessDesc {
   int flags; /* cudaMemAccessFlags has CUmemAccess_flags' values */
 };
 
-/* What the texture unit would read: described, never bound. */
+/* An element of an array; no texture is ever bound to one. */
 enum cudaChannelFormatKind {
   cudaChannelFormatKindSigned = 0,
   cudaChannelFormatKindUnsigned = 1,

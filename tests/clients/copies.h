@@ -31,6 +31,9 @@ typedef struct DriverCalls {
   CUresult (*any)(CUdeviceptr to, CUdeviceptr from, size_t bytes);
   CUresult (*any_async)(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
   CUresult (*rows)(const CUDA_MEMCPY2D* copy);
+  CUresult (*array_create)(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor);
+  CUresult (*array_destroy)(CUarray array);
+  CUresult (*to_array)(CUarray to, size_t offset, const void* from, size_t bytes);
 } DriverCalls;
 
 // Names of the calls in the table's order, as a program writes them.
@@ -39,7 +42,8 @@ typedef struct DriverCalls {
     "cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc",    \
         "cuMemFree", "cuMemHostAlloc", "cuMemFreeHost", "cuStreamCreate", "cuStreamDestroy", \
         "cuStreamSynchronize", "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyHtoDAsync",          \
-        "cuMemcpyDtoHAsync", "cuMemcpy", "cuMemcpyAsync", "cuMemcpy2D"                       \
+        "cuMemcpyDtoHAsync", "cuMemcpy", "cuMemcpyAsync", "cuMemcpy2D", "cuArrayCreate",     \
+        "cuArrayDestroy", "cuMemcpyHtoA"                                                     \
   }
 
 enum { kDriverCallCount = sizeof(DriverCalls) / sizeof(void*) };
@@ -119,6 +123,33 @@ static inline void client_rows(const DriverCalls* calls, CUdeviceptr device,
   client_expect(got, sent, (size_t)kWidth * kHeight, "rows");
 }
 
+// Into an array by the call of its own, out of it by the one for rows.
+static inline void client_array(const DriverCalls* calls, const unsigned char* sent,
+                                unsigned char* got) {
+  enum { kBytes = 10000 };
+  CUDA_ARRAY_DESCRIPTOR line;
+  CUDA_MEMCPY2D copy;
+  CUarray array = NULL;
+  memset(&line, 0, sizeof line);
+  line.Width = kBytes;
+  line.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  line.NumChannels = 1;
+  CLIENT_TRY(calls->array_create(&array, &line));
+  CLIENT_TRY(calls->to_array(array, 0, sent, kBytes));
+  CLIENT_TRY(calls->stream_synchronize(NULL));
+  memset(&copy, 0, sizeof copy);
+  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.srcArray = array;
+  copy.srcXInBytes = 77;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = got;
+  copy.WidthInBytes = kBytes - 77;
+  copy.Height = 1;
+  CLIENT_TRY(calls->rows(&copy));
+  client_expect(got, sent + 77, kBytes - 77, "array");
+  CLIENT_TRY(calls->array_destroy(array));
+}
+
 // Returns the exit code of the program.
 static inline int client_run(const DriverCalls* calls) {
   static const size_t kSizes[] = {1, 4097, 1 << 20, (2 << 20) + 77};
@@ -143,6 +174,7 @@ static inline int client_run(const DriverCalls* calls) {
     client_round_trips(calls, memory, sent, got, (unsigned char*)pinned, kSizes[i], stream);
   }
   client_rows(calls, memory, sent, got);
+  client_array(calls, sent, got);
   free(sent);
   free(got);
   CLIENT_TRY(calls->release_host(pinned));

@@ -13,6 +13,7 @@ static inline int run_linked(void) {
                              cuMemHostAlloc,  cuMemFreeHost,       cuStreamCreate,
                              cuStreamDestroy, cuStreamSynchronize, cuMemcpyHtoD,
                              cuMemcpyDtoH,    cuMemcpyHtoDAsync,   cuMemcpyDtoHAsync,
-                             cuMemcpy,        cuMemcpyAsync,       cuMemcpy2D};
+                             cuMemcpy,        cuMemcpyAsync,       cuMemcpy2D,
+                             cuArrayCreate,   cuArrayDestroy,      cuMemcpyHtoA};
   return client_run(&calls);
 }

@@ -31,7 +31,8 @@ static inline int run_dlsym(void) {
       "cuMemAlloc_v2",   "cuMemFree_v2",         "cuMemHostAlloc",           "cuMemFreeHost",
       "cuStreamCreate",  "cuStreamDestroy_v2",   "cuStreamSynchronize",      "cuMemcpyHtoD_v2",
       "cuMemcpyDtoH_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",     "cuMemcpy",
-      "cuMemcpyAsync",   "cuMemcpy2D_v2"};
+      "cuMemcpyAsync",   "cuMemcpy2D_v2",        "cuArrayCreate_v2",         "cuArrayDestroy",
+      "cuMemcpyHtoA_v2"};
   void* const driver = load_driver(RTLD_NOW | RTLD_LOCAL);
   void* found[kDriverCallCount];
   DriverCalls calls;

@@ -41,6 +41,29 @@ static inline void runtime_round_trips(unsigned char* device, const unsigned cha
   runtime_expect(pinned, sent, size, "inferred");
 }
 
+// Two channels of 16 bits; the extent of a copy counts such elements.
+static inline void runtime_array(unsigned char* sent, unsigned char* got) {
+  const struct cudaChannelFormatDesc pair = {16, 16, 0, 0, cudaChannelFormatKindUnsigned};
+  cudaArray_t array = NULL;
+  struct cudaMemcpy3DParms out;
+  CLIENT_CUDA_TRY(cudaMallocArray(&array, &pair, 100, 20, cudaArrayDefault));
+  CLIENT_CUDA_TRY(cudaMemcpy2DToArray(array, 0, 0, sent, 400, 400, 20, cudaMemcpyHostToDevice));
+  CLIENT_CUDA_TRY(cudaDeviceSynchronize());
+  memset(&out, 0, sizeof out);
+  out.srcArray = array;
+  out.dstPtr.ptr = got;
+  out.dstPtr.pitch = 400;
+  out.dstPtr.xsize = 400;
+  out.dstPtr.ysize = 20;
+  out.extent.width = 100;
+  out.extent.height = 20;
+  out.extent.depth = 1;
+  out.kind = cudaMemcpyDeviceToHost;
+  CLIENT_CUDA_TRY(cudaMemcpy3D(&out));
+  runtime_expect(got, sent, 400 * 20, "array");
+  CLIENT_CUDA_TRY(cudaFreeArray(array));
+}
+
 // The structure a program was compiled with is the one its runtime fills.
 static inline void runtime_properties(void) {
   struct cudaDeviceProp properties;
@@ -89,6 +112,7 @@ static inline int run_runtime(void) {
   CLIENT_CUDA_TRY(cudaMemcpy2D(device, 512, sent, 300, 300, 64, cudaMemcpyHostToDevice));
   CLIENT_CUDA_TRY(cudaMemcpy2D(got, 300, device, 512, 300, 64, cudaMemcpyDeviceToHost));
   runtime_expect(got, sent, 300 * 64, "rows");
+  runtime_array(sent, got);
   CLIENT_CUDA_TRY(cudaMemsetAsync(device, 0x5a, 4096, stream));
   CLIENT_CUDA_TRY(cudaMemcpyAsync(got, device, 4096, cudaMemcpyDeviceToHost, stream));
   CLIENT_CUDA_TRY(cudaStreamSynchronize(stream));

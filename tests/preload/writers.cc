@@ -44,6 +44,8 @@ struct Program {
     OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     OK(cuMemAlloc(&spare, kBytes));
+    const CUDA_ARRAY_DESCRIPTOR line{kCount, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+    OK(cuArrayCreate(&array, &line));
     fresh = pinned();
     for (size_t i = 0; i < kBuffers; ++i) {
       OK(cuMemAlloc(&device[i], kBytes));
@@ -82,6 +84,7 @@ struct Program {
   CUstream other = nullptr;
   CUevent event = nullptr;
   CUdeviceptr spare = 0;
+  CUarray array = nullptr;
   uint8_t* fresh = nullptr;
   CUdeviceptr device[kBuffers] = {};
   uint8_t* host[kBuffers] = {};
@@ -130,6 +133,22 @@ void by_rows(Program& p, uint8_t* to) {
   OK(cuMemcpy2DAsync(&rows, p.stream));
 }
 
+// Out of an array, by the call that only one-dimensional ones have and by the one for all.
+void by_array(Program& p, uint8_t* to) {
+  OK(cuMemcpyDtoA(p.array, 0, p.spare, kCount));
+  OK(cuStreamSynchronize(CU_STREAM_LEGACY));
+  OK(cuMemcpyAtoHAsync(to, p.array, 0, kCount / 2, p.stream));
+  CUDA_MEMCPY2D rest{};
+  rest.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  rest.srcArray = p.array;
+  rest.srcXInBytes = kCount / 2;
+  rest.dstMemoryType = CU_MEMORYTYPE_HOST;
+  rest.dstHost = to + kCount / 2;
+  rest.WidthInBytes = kCount / 2;
+  rest.Height = 1;
+  OK(cuMemcpy2DAsync(&rest, p.stream));
+}
+
 void by_graph(Program& p, uint8_t* to) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
@@ -175,6 +194,7 @@ const std::map<std::string, Writer>& writers() {
       {"memory-operations", by_memory_operations},
       {"batch", by_batch},
       {"rows", by_rows},
+      {"array", by_array},
       {"graph", by_graph},
       {"kernel", [](Program& p, uint8_t* to) { by_kernel(p, to, false); }},
       {"kernel-live", [](Program& p, uint8_t* to) { by_kernel(p, to, true); }},

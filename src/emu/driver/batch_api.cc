@@ -4,7 +4,10 @@
 // Many copies in one call. Every copy has attributes, of which one counts here: when its source may
 // be read. CUDA 12.8 also tells which copy of a batch was refused, CUDA 13 does not any more.
 
+#include <algorithm>
+
 #include "emu/driver/api.h"
+#include "emu/driver/array.h"
 
 using namespace sealane::emu;
 
@@ -98,26 +101,47 @@ CUresult copy_batch(CUstream stream, DefaultStream mode, const CUdeviceptr* to,
   });
 }
 
-bool read_operand(const CUmemcpy3DOperand& operand, const CUextent3D& extent, CopySide& out) {
-  if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return false;
+// Of an array; 1 for memory. 0: no such array.
+uint64_t element_of(const Driver& d, const CUmemcpy3DOperand& operand) {
+  if (operand.type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return 1;
+  const auto array = d.arrays.find(operand.op.array.array);
+  return array ? array->element_bytes : 0;
+}
+
+// Two arrays must agree about it, memory takes the array's.
+uint64_t element_of(const Driver& d, const CUDA_MEMCPY3D_BATCH_OP& block) {
+  const uint64_t from = element_of(d, block.src);
+  const uint64_t to = element_of(d, block.dst);
+  const bool both = block.src.type == block.dst.type;
+  return both && from != to ? 0 : std::max(from, to);
+}
+
+CUresult read_operand(const Driver& d, const CUmemcpy3DOperand& operand, const CopyOperation& copy,
+                      uint64_t element_bytes, CopySide& out) {
+  if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+    const auto& a = operand.op.array;
+    return array_side(d, a.array, {a.offset.x * element_bytes, a.offset.y, a.offset.z}, copy, out);
+  }
+  if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return CUDA_ERROR_INVALID_VALUE;
   const auto& p = operand.op.ptr;
-  const uint64_t pitch = p.rowLength != 0 ? p.rowLength : extent.width;
-  const uint64_t height = p.layerHeight != 0 ? p.layerHeight : extent.height;
+  const uint64_t pitch = p.rowLength != 0 ? p.rowLength * element_bytes : copy.width;
+  const uint64_t height = p.layerHeight != 0 ? p.layerHeight : copy.height;
   out = {p.ptr, pitch, pitch * height, Side::any};
-  return true;
+  return CUDA_SUCCESS;
 }
 
 CUresult copy_block(Driver& d, ResolvedStream& s, const CUDA_MEMCPY3D_BATCH_OP& block) {
   CopyOperation copy;
-  copy.width = block.extent.width;
+  const uint64_t element = element_of(d, block);
+  copy.width = block.extent.width * element;
   copy.height = block.extent.height;
   copy.depth = block.extent.depth;
   if (copy.bytes() == 0 || !known_order(block.srcAccessOrder) || !known_flags(block.flags)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const bool pointers = read_operand(block.src, block.extent, copy.from) &&
-                        read_operand(block.dst, block.extent, copy.to);
-  return pointers ? submit(d, s, copy, must_wait(block.srcAccessOrder)) : CUDA_ERROR_NOT_SUPPORTED;
+  CUresult read = read_operand(d, block.src, copy, element, copy.from);
+  if (read == CUDA_SUCCESS) read = read_operand(d, block.dst, copy, element, copy.to);
+  return read == CUDA_SUCCESS ? submit(d, s, copy, must_wait(block.srcAccessOrder)) : read;
 }
 
 CUresult copy_batch_3d(CUstream stream, DefaultStream mode, size_t count,

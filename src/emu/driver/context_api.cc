@@ -26,6 +26,7 @@ void end_context(Driver& d, const std::shared_ptr<Context>& context) {
   context->close();
   d.streams.remove_if([&](const StreamObject& s) { return s.context == context; });
   d.events.remove_if([&](const EventObject& e) { return e.context == context; });
+  d.arrays.remove_if([&](const ArrayObject& a) { return a.owner == context->id(); });
   context->gpu().memory.release_owned(context->id());
   d.host.release_owned(context->id());
 }

@@ -27,7 +27,7 @@ CUresult copy_shaped(CUstream stream, DefaultStream mode, const Shape* shape, bo
   return on_stream(stream, mode, [&](Driver& d, ResolvedStream& s) {
     if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CopyOperation copy;
-    const CUresult read = read_shape(*shape, copy);
+    const CUresult read = read_shape(d, *shape, copy);
     return read == CUDA_SUCCESS ? submit(d, s, copy, wait) : read;
   });
 }

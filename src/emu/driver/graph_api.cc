@@ -258,7 +258,7 @@ EMU_API cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode*
   return guarded([&](Driver& d) {
     if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CopyOperation copy;
-    const CUresult read = read_shape(*shape, copy);
+    const CUresult read = read_shape(d, *shape, copy);
     if (read != CUDA_SUCCESS) return read;
     return add(d, out, graph, after, count, node(CU_GRAPH_NODE_TYPE_MEMCPY, copy));
   });

@@ -96,10 +96,15 @@ CUresult remove_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
   });
 }
 
+CUmemorytype memory_type_of(const CopySide& side) {
+  if (side.array != nullptr) return CU_MEMORYTYPE_ARRAY;
+  if (side.side == Side::host) return CU_MEMORYTYPE_HOST;
+  return side.side == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+}
+
 void tell_side(const CopySide& side, CUmemorytype& type, uint64_t& pitch, uint64_t& height) {
-  type = CU_MEMORYTYPE_UNIFIED;
-  if (side.side == Side::host) type = CU_MEMORYTYPE_HOST;
-  if (side.side == Side::device) type = CU_MEMORYTYPE_DEVICE;
+  type = memory_type_of(side);
+  if (side.array != nullptr) return;
   pitch = side.pitch;
   height = side.pitch != 0 ? side.slice / side.pitch : 0;
 }
@@ -108,10 +113,22 @@ CUDA_MEMCPY3D tell_copy(const CopyOperation& copy) {
   CUDA_MEMCPY3D out{};
   tell_side(copy.from, out.srcMemoryType, out.srcPitch, out.srcHeight);
   tell_side(copy.to, out.dstMemoryType, out.dstPitch, out.dstHeight);
-  out.srcHost = reinterpret_cast<const void*>(copy.from.address);
-  out.srcDevice = copy.from.address;
-  out.dstHost = reinterpret_cast<void*>(copy.to.address);
-  out.dstDevice = copy.to.address;
+  if (copy.from.array != nullptr) {
+    const ArrayPosition at = position_of(copy.from);
+    out.srcArray = copy.from.array;
+    out.srcXInBytes = at.x, out.srcY = at.y, out.srcZ = at.z;
+  } else {
+    out.srcHost = reinterpret_cast<const void*>(copy.from.address);
+    out.srcDevice = copy.from.address;
+  }
+  if (copy.to.array != nullptr) {
+    const ArrayPosition at = position_of(copy.to);
+    out.dstArray = copy.to.array;
+    out.dstXInBytes = at.x, out.dstY = at.y, out.dstZ = at.z;
+  } else {
+    out.dstHost = reinterpret_cast<void*>(copy.to.address);
+    out.dstDevice = copy.to.address;
+  }
   out.WidthInBytes = copy.width;
   out.Height = copy.height;
   out.Depth = copy.depth;
@@ -233,7 +250,7 @@ EMU_API cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* p) {
 
 EMU_API cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* p) {
   return with_node<CopyOperation>(
-      node, p, [&](Driver&, CopyOperation& copy) { return read_shape(*p, copy); });
+      node, p, [&](Driver& d, CopyOperation& copy) { return change_copy(d, *p, copy); });
 }
 
 EMU_API cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* p) {

@@ -102,7 +102,7 @@ EMU_API cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 EMU_API cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* p,
                                        CUcontext) {
   return with_step<CopyOperation>(
-      exec, node, p, [&](Driver&, CopyOperation& copy) { return read_shape(*p, copy); });
+      exec, node, p, [&](Driver& d, CopyOperation& copy) { return change_copy(d, *p, copy); });
 }
 
 EMU_API cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,

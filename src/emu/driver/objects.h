@@ -4,6 +4,7 @@
 // The objects behind CUDA's handles, and the one place that knows them all.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -98,6 +99,18 @@ struct PoolObject {
   bool open_to(int ordinal) const {
     return ordinal == gpu->ordinal || (peers.load() >> ordinal & 1) != 0;
   }
+};
+
+struct ArrayObject {
+  CUDA_ARRAY3D_DESCRIPTOR described{};
+  uint64_t owner = 0;  // context id
+  uint64_t address = 0;
+  uint64_t element_bytes = 0;
+  uint64_t pitch = 0;
+
+  uint64_t row_bytes() const { return described.Width * element_bytes; }
+  uint64_t rows() const { return std::max<uint64_t>(described.Height, 1); }
+  uint64_t slices() const { return std::max<uint64_t>(described.Depth, 1); }
 };
 
 struct GraphNode {
@@ -202,6 +215,7 @@ class Driver {
   Registry<GraphExec, CUgraphExec> execs;
   Registry<PoolObject, CUmemoryPool> pools;
   Registry<UserObject, CUuserObject> user_objects;
+  Registry<ArrayObject, CUarray> arrays;
   VirtualMemory virtual_memory;
   Registry<MappableMemory, CUmemGenericAllocationHandle> mappable;
 

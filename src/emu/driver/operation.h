@@ -32,6 +32,8 @@ struct CopySide {
   uint64_t pitch = 0;
   uint64_t slice = 0;
   Side side = Side::any;
+  CUarray array = nullptr;  // as the program named it; the address is that of its memory
+  uint64_t array_offset = 0;
 };
 
 struct CopyOperation {
@@ -44,7 +46,11 @@ struct CopyOperation {
   uint64_t bytes() const { return width * height * depth; }
   static CopyOperation flat(uint64_t to, Side to_side, uint64_t from, Side from_side,
                             uint64_t bytes) {
-    return {{from, bytes, bytes, from_side}, {to, bytes, bytes, to_side}, bytes, 1, 1};
+    CopyOperation copy;
+    copy.from = {from, bytes, bytes, from_side};
+    copy.to = {to, bytes, bytes, to_side};
+    copy.width = bytes;
+    return copy;
   }
 };
 

@@ -78,7 +78,7 @@ cudaError_t copy_block(Streams mode, const Parameters* p, cudaMemcpyKind kind, b
   return with_context(mode, [&](const Calls& c) -> CUresult {
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D shape;
-    const CUresult read = block_shape(*p, kind, shape);
+    const CUresult read = block_shape(c, *p, kind, shape);
     if (read != CUDA_SUCCESS) return read;
     return async ? c.cuMemcpy3DAsync(&shape, stream) : c.cuMemcpy3D(&shape);
   });

@@ -21,6 +21,35 @@ inline bool types_of(cudaMemcpyKind kind, CUmemorytype& from, CUmemorytype& to) 
   return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault;
 }
 
+inline CUarray handle_of(cudaArray_const_t array) {
+  return reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array));
+}
+
+// The side of a copy that is an array; a direction that calls it host memory is wrong.
+inline bool take_array(CUmemorytype& type) {
+  if (type == CU_MEMORYTYPE_HOST) return false;
+  type = CU_MEMORYTYPE_ARRAY;
+  return true;
+}
+
+inline size_t channel_bytes(const CUDA_ARRAY3D_DESCRIPTOR& a) {
+  switch (a.Format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+inline size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& a) {
+  return channel_bytes(a) * a.NumChannels;
+}
+
 // The source, target and extent of both kinds of 3D parameters.
 template <typename Parameters>
 CUDA_MEMCPY3D shape_of(const Parameters& p) {
@@ -60,11 +89,29 @@ inline CUresult flat_shape(void* to, const void* from, size_t bytes, cudaMemcpyK
   return CUDA_SUCCESS;
 }
 
+// Where an array takes part, the extent and the position in it count its elements.
+inline CUresult count_elements(const Calls& c, CUarray array, CUDA_MEMCPY3D& shape) {
+  CUDA_ARRAY3D_DESCRIPTOR described{};
+  const CUresult told = c.cuArray3DGetDescriptor(&described, array);
+  if (told != CUDA_SUCCESS) return told;
+  const size_t element = element_bytes(described);
+  if (shape.srcArray != nullptr) shape.srcXInBytes *= element;
+  if (shape.dstArray != nullptr) shape.dstXInBytes *= element;
+  shape.WidthInBytes *= element;
+  return CUDA_SUCCESS;
+}
+
 template <typename Parameters>
-CUresult block_shape(const Parameters& p, cudaMemcpyKind kind, CUDA_MEMCPY3D& shape) {
-  if (p.srcArray != nullptr || p.dstArray != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+CUresult block_shape(const Calls& c, const Parameters& p, cudaMemcpyKind kind,
+                     CUDA_MEMCPY3D& shape) {
   shape = shape_of(p);
-  return types_of(kind, shape.srcMemoryType, shape.dstMemoryType) ? CUDA_SUCCESS : kBadDirection;
+  if (!types_of(kind, shape.srcMemoryType, shape.dstMemoryType)) return kBadDirection;
+  shape.srcArray = handle_of(p.srcArray);
+  shape.dstArray = handle_of(p.dstArray);
+  if (shape.srcArray != nullptr && !take_array(shape.srcMemoryType)) return kBadDirection;
+  if (shape.dstArray != nullptr && !take_array(shape.dstMemoryType)) return kBadDirection;
+  const CUarray array = shape.srcArray != nullptr ? shape.srcArray : shape.dstArray;
+  return array != nullptr ? count_elements(c, array, shape) : CUDA_SUCCESS;
 }
 
 // The memory of a __device__ variable, or of a part of it.

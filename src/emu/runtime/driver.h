@@ -75,6 +75,9 @@ namespace sealane::emu::runtime {
   X(cuMemcpy3D, 7000)                                  \
   X(cuMemcpy3DAsync, 7000)                             \
   X(cuMemcpyBatchAsync, 13000)                         \
+  X(cuArray3DCreate, 3020)                             \
+  X(cuArray3DGetDescriptor, 3020)                      \
+  X(cuArrayDestroy, 2000)                              \
   X(cuMemsetD8, 7000)                                  \
   X(cuMemsetD8Async, 7000)                             \
   X(cuMemsetD2D8, 7000)                                \

@@ -40,7 +40,7 @@ EMU_RUNTIME cudaGraphAddMemcpyNode(PLACE, const cudaMemcpy3DParms* copy) {
   return with_context(Streams::legacy, [&](const Calls& calls) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D shape;
-    return add_copy(calls, PLACED, block_shape(*copy, copy->kind, shape), shape);
+    return add_copy(calls, PLACED, block_shape(calls, *copy, copy->kind, shape), shape);
   });
 }
 

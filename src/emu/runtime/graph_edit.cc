@@ -37,7 +37,7 @@ cudaError_t with_block(const cudaMemcpy3DParms* copy, Work&& work) {
   return with_context(kLegacy, [&](const Calls& calls) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D shape;
-    return with_shape(calls, block_shape(*copy, copy->kind, shape), shape, work);
+    return with_shape(calls, block_shape(calls, *copy, copy->kind, shape), shape, work);
   });
 }
 
@@ -76,6 +76,28 @@ cudaMemcpy3DParms runtime_params(const CUDA_MEMCPY3D& shape) {
   out.extent = {shape.WidthInBytes, shape.Height, shape.Depth};
   out.kind = kind_of(shape.srcMemoryType, shape.dstMemoryType);
   return out;
+}
+
+// Where arrays take part: their positions and the extent in elements.
+CUresult tell_arrays(const Calls& calls, const CUDA_MEMCPY3D& shape, cudaMemcpy3DParms& out) {
+  const CUarray array = shape.srcArray != nullptr ? shape.srcArray : shape.dstArray;
+  if (array == nullptr) return CUDA_SUCCESS;
+  CUDA_ARRAY3D_DESCRIPTOR described{};
+  const CUresult told = calls.cuArray3DGetDescriptor(&described, array);
+  if (told != CUDA_SUCCESS) return told;
+  const size_t element = element_bytes(described);
+  out.extent.width /= element;
+  if (shape.srcArray != nullptr) {
+    out.srcArray = reinterpret_cast<cudaArray_t>(shape.srcArray);
+    out.srcPos = {shape.srcXInBytes / element, shape.srcY, shape.srcZ};
+    out.srcPtr = {};
+  }
+  if (shape.dstArray != nullptr) {
+    out.dstArray = reinterpret_cast<cudaArray_t>(shape.dstArray);
+    out.dstPos = {shape.dstXInBytes / element, shape.dstY, shape.dstZ};
+    out.dstPtr = {};
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -118,8 +140,11 @@ EMU_RUNTIME cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D shape{};
     const CUresult told = calls.cuGraphMemcpyNodeGetParams(node, &shape);
-    if (told == CUDA_SUCCESS) *copy = runtime_params(shape);
-    return told;
+    if (told != CUDA_SUCCESS) return told;
+    cudaMemcpy3DParms params = runtime_params(shape);
+    const CUresult arrays = tell_arrays(calls, shape, params);
+    if (arrays == CUDA_SUCCESS) *copy = params;
+    return arrays;
   });
 }
 
