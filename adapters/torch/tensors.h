@@ -133,24 +133,46 @@ inline at::Tensor fold(const at::Tensor& parts, TorchOp op) {
   return sum;
 }
 
+// How the library is told of data that it only moves: by its type where it knows that one, so that
+// ranks whose types differ find out.
+struct Moved {
+  DataType type;
+  size_t count;
+};
+inline Moved moved(const at::Tensor& tensor) {
+  if (const auto type = element_of(tensor.scalar_type())) {
+    return {*type, static_cast<size_t>(tensor.numel())};
+  }
+  return {DataType::uint8, tensor.nbytes()};
+}
+
+// Its values are in memory just as they are: in one piece, none to be conjugated or negated by
+// whoever reads it.
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+inline at::Tensor plain(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
 // What a call must keep alive, and what it has to do when the data is there.
 class Staged {
  public:
   // Memory of the tensor's values in one piece, holding them already.
   at::Tensor in(const at::Tensor& tensor) {
-    held_.push_back(tensor.contiguous());
+    held_.push_back(plain(tensor));
     return held_.back();
   }
 
   // Memory in one piece whose content will be the tensor's.
   at::Tensor out(const at::Tensor& tensor) {
-    if (tensor.is_contiguous()) return in(tensor);
-    return filled(tensor, at::empty_like(tensor, at::MemoryFormat::Contiguous));
+    if (is_plain(tensor)) return in(tensor);
+    return filled(tensor, at::empty(tensor.sizes(), tensor.options()));
   }
 
   at::Tensor in_out(const at::Tensor& tensor) {
-    if (tensor.is_contiguous()) return in(tensor);
-    return filled(tensor, tensor.contiguous());
+    if (is_plain(tensor)) return in(tensor);
+    return filled(tensor, plain(tensor));
   }
 
   // New memory for all of them, one after the other.
@@ -207,7 +229,6 @@ class Staged {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };
 
-inline size_t bytes_of(const at::Tensor& tensor) { return tensor.nbytes(); }
 inline size_t count_of(const at::Tensor& tensor) { return static_cast<size_t>(tensor.numel()); }
 
 }  // namespace sealane::adapter
