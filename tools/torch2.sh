@@ -78,6 +78,9 @@ run_tests() {
   done
 }
 
+# shellcheck disable=SC2086
+run_all_tests() { run_tests $tests; }
+
 make_wheel() {
   cmake --build "$cmake" -j "$(nproc)" --target sealane sealane-program
   tools/wheel.sh "$python" "$cmake"
@@ -113,8 +116,7 @@ for step in ${*:-$steps}; do
     install) install_torch ;;
     build) build_backend ;;
     core) run_tests collectives torch2 ;;
-    # shellcheck disable=SC2086
-    test) run_tests $tests ;;
+    test) run_all_tests ;;
     wheel) make_wheel ;;
     frameworks) run_frameworks ;;
     conformance) run_conformance ;;

@@ -18,10 +18,10 @@
 // Concurrency: each rank of a group calls it once, on any thread.
 #pragma once
 
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
 #include <chrono>
 #include <string>
-
-#include "version.h"
 
 namespace sealane::adapter {
 

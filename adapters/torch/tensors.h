@@ -146,33 +146,24 @@ inline Moved moved(const at::Tensor& tensor) {
   return {DataType::uint8, tensor.nbytes()};
 }
 
-// Its values are in memory just as they are: in one piece, none to be conjugated or negated by
-// whoever reads it.
-inline bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
-}
-inline at::Tensor plain(const at::Tensor& tensor) {
-  return tensor.resolve_conj().resolve_neg().contiguous();
-}
-
 // What a call must keep alive, and what it has to do when the data is there.
 class Staged {
  public:
   // Memory of the tensor's values in one piece, holding them already.
   at::Tensor in(const at::Tensor& tensor) {
-    held_.push_back(plain(tensor));
+    held_.push_back(tensor.contiguous());
     return held_.back();
   }
 
   // Memory in one piece whose content will be the tensor's.
   at::Tensor out(const at::Tensor& tensor) {
-    if (is_plain(tensor)) return in(tensor);
-    return filled(tensor, at::empty(tensor.sizes(), tensor.options()));
+    if (tensor.is_contiguous()) return in(tensor);
+    return filled(tensor, at::empty_like(tensor, at::MemoryFormat::Contiguous));
   }
 
   at::Tensor in_out(const at::Tensor& tensor) {
-    if (is_plain(tensor)) return in(tensor);
-    return filled(tensor, plain(tensor));
+    if (tensor.is_contiguous()) return in(tensor);
+    return filled(tensor, tensor.contiguous());
   }
 
   // New memory for all of them, one after the other.

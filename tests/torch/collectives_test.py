@@ -342,18 +342,6 @@ def sub_groups(rank: int, size: int, directory: str, key: str) -> None:
     dist.barrier()
 
 
-def values_behind_a_bit(rank: int, size: int, directory: str, key: str) -> None:
-    """Conjugated or negated numbers may lie in memory as they were, with a bit that says so."""
-    join(rank, size, directory, key)
-    for make in (torch.Tensor.conj, torch._neg_view):
-        numbers = make(torch.tensor([1 + 2j, 3 - 4j]) * (rank + 1))
-        expected = make(torch.tensor([1 + 2j, 3 - 4j]) * 2).clone()
-        options = dist.BroadcastOptions()
-        options.rootRank = 1
-        dist.group.WORLD.broadcast([numbers], options).wait()  # newer dist.broadcast() refuses some itself
-        check("broadcast", numbers, expected)
-
-
 def results_without_history(rank: int, size: int, directory: str, key: str) -> None:
     """What is received is data, and no part of a graph, whatever was given."""
     join(rank, size, directory, key)
@@ -456,9 +444,6 @@ class Collectives(Case):
 
     def test_sub_groups_and_a_second_world(self) -> None:
         self.ranks(4, sub_groups)
-
-    def test_values_behind_a_bit_of_the_tensor_arrive_as_they_are_read(self) -> None:
-        self.ranks(2, values_behind_a_bit)
 
     def test_results_have_no_history(self) -> None:
         self.ranks(2, results_without_history)
