@@ -4,10 +4,13 @@
 #
 # What a step of sealed DDP and of FSDP2 takes beside one over Gloo of the same PyTorch, plain and, where it was built
 # with that, over TLS, as a file for docs/results/:
-#   tools/ddp_results.sh > docs/results/ddp-NAME.txt
-# By default with the PyTorch of `make torch2`; SYSTEM=1 takes the system's, which has no FSDP2. SECONDS_EACH is per
-# model and group (20), MODELS, RANKS and BUCKETS are those of examples/ddp/characterize.py (mlp-25,gpt-14; 2,4; 25),
-# FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30; 0 leaves it out). JSON=FILE keeps the rows for `sealane report`.
+#   tools/ddp_results.sh > docs/results/ddp-NAME.txt                   two models, 2 and 4 ranks; three minutes
+#   tools/ddp_results.sh buckets > docs/results/ddp-NAME-buckets.txt   all models by bucket size; eight minutes
+#   tools/ddp_results.sh gpt > docs/results/ddp-NAME-gpt.txt           a GPT of 14 MiB, 2 ranks, many rounds; one minute
+# (Minutes by the rounds of a quiet machine of two cores.) With the PyTorch of `make torch2`; SYSTEM=1 takes the
+# system's, which has no FSDP2. SECONDS_EACH is per model, group and bucket size (20; 6; 60); MODELS, RANKS and BUCKETS
+# are those of examples/ddp/characterize.py; FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30; 0, which leaves it
+# out). JSON=FILE keeps the rows for `sealane report`.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -17,8 +20,19 @@ if [ -n "${SYSTEM:-}" ]; then
 else
   python=build/torch2/venv/bin/python package=build/torch2/python redirect=
 fi
-models=${MODELS:-mlp-25,gpt-14}
-ranks=${RANKS:-2,4}
+# choose MODELS RANKS BUCKETS SECONDS_EACH FSDP_STEPS: where the caller has not.
+choose() {
+  models=${MODELS:-$1} ranks=${RANKS:-$2} buckets=${BUCKETS:-$3} seconds=${SECONDS_EACH:-$4} steps=${FSDP_STEPS:-$5}
+}
+case ${1:-} in
+  "") choose mlp-25,gpt-14 2,4 25 20 30 ;;
+  buckets) choose gpt-14,gpt-43,gpt-100,bert-30,vit-27,resnet50-23,vgg16-19,mlp-25 2,4 5,25,100 6 0 ;;
+  gpt) choose gpt-14 2 25 60 0 ;;
+  *)
+    echo "usage: tools/ddp_results.sh [buckets|gpt]" >&2
+    exit 2
+    ;;
+esac
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >"$scratch/key" && echo >>"$scratch/key")
@@ -41,8 +55,8 @@ run() {
   echo
 }
 study() {
-  run "${ranks##*,}" examples/ddp/characterize.py --models "$models" --ranks "$ranks" --buckets "${BUCKETS:-25}" \
-    --seconds "${SECONDS_EACH:-20}" "$@"
+  run "${ranks##*,}" examples/ddp/characterize.py --models "$models" --ranks "$ranks" --buckets "$buckets" \
+    --seconds "$seconds" "$@"
 }
 
 study ${JSON:+--json "$JSON"}
@@ -63,4 +77,4 @@ else
   echo
 fi
 
-[ -n "${SYSTEM:-}" ] || [ "${FSDP_STEPS:-30}" = 0 ] || run 4 examples/ddp/fsdp2.py --steps "${FSDP_STEPS:-30}"
+[ -n "${SYSTEM:-}" ] || [ "$steps" = 0 ] || run 4 examples/ddp/fsdp2.py --steps "$steps"

@@ -3,6 +3,8 @@
 //
 // Collectives that are made of messages, and messages between two ranks.
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "process_group.h"
@@ -10,19 +12,57 @@
 namespace sealane::adapter {
 
 // ---- Collectives made of messages. All ranks take them in one order (by sender, then receiver),
-// so that none waits for one that comes later ----
+// so that none waits for one that comes later. To the library they are messages, whatever call they
+// are of: so that ranks whose calls differ find out, a label goes before each ----
+
+namespace {
+
+int64_t label_of(c10d::OpType type, int64_t root) {
+  if (type == c10d::OpType::ALLTOALL_BASE) type = c10d::OpType::ALLTOALL;
+  return (static_cast<int64_t>(type) << 32) + root;
+}
+
+std::string describe(int64_t label) {
+  const std::string root = std::to_string(label & 0xffffffff);
+  switch (static_cast<c10d::OpType>(label >> 32)) {
+    case c10d::OpType::GATHER:
+      return "gather to rank " + root;
+    case c10d::OpType::SCATTER:
+      return "scatter from rank " + root;
+    case c10d::OpType::ALLTOALL:
+      return "all_to_all";
+    default:
+      return "something else";
+  }
+}
+
+}  // namespace
+
+struct ProcessGroupSealane::Part {
+  bool sends;
+  int peer;
+  at::Tensor data;
+  int64_t label;  // that of this rank's call, or the one received
+};
+
+// What a rank is in that did not make the same call; empty if all did, or were not heard of.
+std::string ProcessGroupSealane::other_call(const std::vector<Part>& parts, int64_t label) {
+  for (const Part& part : parts) {
+    if (part.label == label || part.label == ~label) continue;
+    return "rank " + std::to_string(part.peer) + " called " + describe(part.label) +
+           " where this rank called " + describe(label) + ": all ranks must make the same calls";
+  }
+  return {};
+}
 
 WorkPointer ProcessGroupSealane::exchange(c10d::OpType type, const char* title, Staged staged,
                                           Tensors results, const Tensors& outgoing,
-                                          const Tensors& incoming) {
-  struct Message {
-    bool sends;
-    int peer;
-    at::Tensor data;
-  };
-  std::vector<Message> messages;
+                                          const Tensors& incoming, int64_t root) {
+  const int64_t label = label_of(type, root);
+  auto parts = std::make_shared<std::vector<Part>>();
   const auto add = [&](bool sends, int peer, const at::Tensor& data) {
-    if (data.defined() && data.numel() > 0) messages.push_back({sends, peer, data});
+    if (!data.defined() || data.numel() == 0) return;
+    parts->push_back({sends, peer, data, sends ? label : ~label});  // ~: not heard of yet
   };
   for (int sender = 0; sender < size_; ++sender) {
     for (int receiver = 0; receiver < size_; ++receiver) {
@@ -32,18 +72,29 @@ WorkPointer ProcessGroupSealane::exchange(c10d::OpType type, const char* title, 
     }
   }
   const auto self = static_cast<size_t>(rank_);
-  if (incoming[self].defined() && outgoing[self].defined()) incoming[self].copy_(outgoing[self]);
-  if (messages.empty()) return finished(type, title, std::move(staged), std::move(results));
-  const auto start = [this, messages = std::move(messages)](const WorkCallback& done) {
-    for (size_t i = 0; i < messages.size(); ++i) {
-      const Message& message = messages[i];
-      void* data = message.data.data_ptr();
-      const size_t bytes = bytes_of(message.data);
-      WorkCallback callback = i + 1 == messages.size() ? done : WorkCallback();
-      if (message.sends) {
-        comm_->start_send(data, bytes, DataType::uint8, message.peer, std::move(callback));
+  if (incoming[self].defined() && outgoing[self].defined()) {
+    const at::NoGradGuard no_grad;  // as in Staged::deliver()
+    TORCH_CHECK(incoming[self].numel() == outgoing[self].numel(), "what a rank keeps has ",
+                outgoing[self].numel(), " elements, and its place ", incoming[self].numel());
+    incoming[self].copy_(outgoing[self].view_as(incoming[self]));
+  }
+  if (parts->empty()) return finished(type, title, std::move(staged), std::move(results));
+  const auto start = [this, parts, label](const WorkCallback& done) {
+    const WorkCallback last = [this, parts, label, done](const std::string& error) {
+      const std::string other = other_call(*parts, label);
+      if (!other.empty()) comm_->abort();  // the first error is final, and all hear of it
+      done(other.empty() ? error : other);
+    };
+    for (Part& part : *parts) {
+      const Moved as = moved(part.data);
+      void* data = part.data.data_ptr();
+      WorkCallback callback = &part == &parts->back() ? last : WorkCallback();
+      if (part.sends) {
+        comm_->start_send(&part.label, 1, DataType::int64, part.peer);
+        comm_->start_send(data, as.count, as.type, part.peer, std::move(callback));
       } else {
-        comm_->start_receive(data, bytes, DataType::uint8, message.peer, std::move(callback));
+        comm_->start_receive(&part.label, 1, DataType::int64, part.peer);
+        comm_->start_receive(data, as.count, as.type, part.peer, std::move(callback));
       }
     }
   };
@@ -68,7 +119,7 @@ WorkPointer ProcessGroupSealane::gather(std::vector<Tensors>& outputs, Tensors& 
     }
   }
   return exchange(c10d::OpType::GATHER, "sealane:gather", std::move(staged), std::move(results),
-                  outgoing, incoming);
+                  outgoing, incoming, options.rootRank);
 }
 
 WorkPointer ProcessGroupSealane::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -87,7 +138,7 @@ WorkPointer ProcessGroupSealane::scatter(Tensors& outputs, std::vector<Tensors>&
     }
   }
   return exchange(c10d::OpType::SCATTER, "sealane:scatter", std::move(staged), outputs, outgoing,
-                  incoming);
+                  incoming, options.rootRank);
 }
 
 WorkPointer ProcessGroupSealane::alltoall(Tensors& outputs, Tensors& inputs,
@@ -99,6 +150,7 @@ WorkPointer ProcessGroupSealane::alltoall(Tensors& outputs, Tensors& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(inputs[i]);
     check_tensor(outputs[i]);
+    check_same_type(outputs[i], inputs[i]);
     outgoing.push_back(staged.in(inputs[i]));
     incoming.push_back(staged.out(outputs[i]));
   }
@@ -147,7 +199,8 @@ WorkPointer ProcessGroupSealane::send(Tensors& tensors, int peer, int tag) {
   const at::Tensor data = staged.in(only(tensors));
   return message(c10d::OpType::SEND, "sealane:send", peer, std::move(staged), tensors,
                  [&](Pairs& pairs, WorkCallback done) {
-                   pairs.send(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
+                   const Moved as = moved(data);
+                   pairs.send(peer, tag, data.data_ptr(), as.count, as.type, std::move(done));
                  });
 }
 
@@ -157,7 +210,8 @@ WorkPointer ProcessGroupSealane::recv(Tensors& tensors, int peer, int tag) {
   const at::Tensor data = staged.out(only(tensors));
   return message(c10d::OpType::RECV, "sealane:recv", peer, std::move(staged), tensors,
                  [&](Pairs& pairs, WorkCallback done) {
-                   pairs.receive(peer, tag, data.data_ptr(), bytes_of(data), std::move(done));
+                   const Moved as = moved(data);
+                   pairs.receive(peer, tag, data.data_ptr(), as.count, as.type, std::move(done));
                  });
 }
 

@@ -58,11 +58,13 @@ PYBIND11_MODULE(_torch, module) {
   py::class_<ProcessGroupSealane, c10::intrusive_ptr<ProcessGroupSealane>, BackendBase>(
       module, "ProcessGroupSealane")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, const CommOptions& options,
-                       const std::vector<int>& world_ranks, const ProcessGroupSealane* parent) {
-             return c10::make_intrusive<ProcessGroupSealane>(store, options, world_ranks, parent);
+                       const std::vector<int>& world_ranks, const ProcessGroupSealane* parent,
+                       bool store_is_older) {
+             return c10::make_intrusive<ProcessGroupSealane>(store, options, world_ranks, parent,
+                                                             store_is_older);
            }),
            py::arg("store"), py::arg("options"), py::arg("world_ranks"), py::arg("parent"),
-           py::call_guard<py::gil_scoped_release>())
+           py::arg("store_is_older") = false, py::call_guard<py::gil_scoped_release>())
       // Who is not in a part has nothing to do with it.
       .def("perform_nocolor_split", [](ProcessGroupSealane&, const py::object&) {})
       // PyTorch 1.13 has no name for it.

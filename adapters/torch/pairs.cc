@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <condition_variable>
 #include <deque>
 #include <optional>
@@ -39,8 +40,11 @@ std::string in_world_ranks(const std::string& text, const std::vector<int>& worl
     while (at < text.size() && is_digit(text[at])) {
       size_t end = at;
       while (end < text.size() && is_digit(text[end])) ++end;
-      const size_t rank = std::stoul(text.substr(at, end - at));
-      out += rank < world_ranks.size() ? std::to_string(world_ranks[rank]) : std::to_string(rank);
+      // The text may be a peer's or the store's, and the number any.
+      size_t rank = world_ranks.size();
+      std::from_chars(text.data() + at, text.data() + end, rank);
+      out +=
+          rank < world_ranks.size() ? std::to_string(world_ranks[rank]) : text.substr(at, end - at);
       at = end;
       if (!several || text.compare(at, 2, ", ") != 0) break;
       out += ", ";
@@ -163,7 +167,7 @@ class Pairs::Lane {
   void send(const Message& message) {
     const auto tag = std::make_shared<int64_t>(message.tag);
     comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, [tag](const std::string&) {});
-    comm_->start_send(message.data, message.bytes, DataType::uint8, kReceiver,
+    comm_->start_send(message.data, message.count, message.type, kReceiver,
                       [this, message](const std::string& error) {
                         end(message, error.empty() ? error : fail(error));
                       });
@@ -173,7 +177,7 @@ class Pairs::Lane {
   void receive(const Message& message) {
     const auto tag = std::make_shared<int64_t>(~message.tag);
     comm_->start_receive(tag.get(), 1, DataType::int64, kSender, [tag](const std::string&) {});
-    comm_->start_receive(message.data, message.bytes, DataType::uint8, kSender,
+    comm_->start_receive(message.data, message.count, message.type, kSender,
                          [this, tag, message](const std::string& error) {
                            const bool came = error.empty() || *tag != ~message.tag;
                            if (came && *tag != message.tag) {
@@ -275,12 +279,13 @@ void Pairs::add(int from, int to, Message message) {
   one->add(std::move(message));
 }
 
-void Pairs::send(int peer, int tag, const void* data, size_t bytes, WorkCallback done) {
-  add(group_.rank(), peer, {tag, const_cast<void*>(data), bytes, std::move(done)});
+void Pairs::send(int peer, int tag, const void* data, size_t count, DataType type,
+                 WorkCallback done) {
+  add(group_.rank(), peer, {tag, const_cast<void*>(data), count, type, std::move(done)});
 }
 
-void Pairs::receive(int peer, int tag, void* data, size_t bytes, WorkCallback done) {
-  add(peer, group_.rank(), {tag, data, bytes, std::move(done)});
+void Pairs::receive(int peer, int tag, void* data, size_t count, DataType type, WorkCallback done) {
+  add(peer, group_.rank(), {tag, data, count, type, std::move(done)});
 }
 
 CommTraffic Pairs::traffic() const {

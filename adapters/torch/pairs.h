@@ -41,9 +41,10 @@ class Pairs {
   Pairs(const Pairs&) = delete;
   Pairs& operator=(const Pairs&) = delete;
 
-  // The memory belongs to the lane until the callback. A tag that differs is an error.
-  void send(int peer, int tag, const void* data, size_t bytes, WorkCallback done);
-  void receive(int peer, int tag, void* data, size_t bytes, WorkCallback done);
+  // The memory belongs to the lane until the callback. A tag, a type or a count that differs is an
+  // error.
+  void send(int peer, int tag, const void* data, size_t count, DataType type, WorkCallback done);
+  void receive(int peer, int tag, void* data, size_t count, DataType type, WorkCallback done);
 
   // Ends what has not met its peer yet and waits for the rest. Later messages are errors.
   void finish();
@@ -58,7 +59,8 @@ class Pairs {
   struct Message {
     int64_t tag;
     void* data;  // only read on the sender's side
-    size_t bytes;
+    size_t count;
+    DataType type;
     WorkCallback done;
   };
 

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "start.h"
+
 namespace sealane::adapter {
 namespace {
 
@@ -35,13 +37,14 @@ std::string wait_for_key(c10d::Store& store, const std::string& key,
   return {value.begin(), value.end()};
 }
 
-CommOptions with_store(CommOptions options, const c10::intrusive_ptr<c10d::Store>& store) {
-  options.store_set = [store](const std::string& key, const std::string& value) {
-    store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
+CommOptions with_store(CommOptions options, const c10::intrusive_ptr<c10d::Store>& store,
+                       const std::string& start) {
+  options.store_set = [store, start](const std::string& key, const std::string& value) {
+    store->set(start + key, std::vector<uint8_t>(value.begin(), value.end()));
   };
-  options.store_get = [store](const std::string& key, std::chrono::milliseconds timeout) {
+  options.store_get = [store, start](const std::string& key, std::chrono::milliseconds timeout) {
     try {
-      return wait_for_key(*store, key, timeout);
+      return wait_for_key(*store, start + key, timeout);
     } catch (const c10::Error& error) {
       throw std::runtime_error(error.what_without_backtrace());
     }
@@ -49,14 +52,31 @@ CommOptions with_store(CommOptions options, const c10::intrusive_ptr<c10d::Store
   return options;
 }
 
+[[noreturn]] void throw_in_world_ranks(const std::exception& error, const std::vector<int>& ranks) {
+  throw std::runtime_error("sealane: " + in_world_ranks(error.what(), ranks));
+}
+
+// What the keys of this start begin with.
+std::string name_start(c10d::Store& store, const CommOptions& options,
+                       const std::vector<int>& ranks) {
+  try {
+    return agree_on_start(store, options.rank, options.size, options.timeout) + "/";
+  } catch (const std::runtime_error& error) {
+    throw_in_world_ranks(error, ranks);
+  }
+}
+
 }  // namespace
 
 ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& store,
                                          CommOptions options, std::vector<int> world_ranks,
-                                         const ProcessGroupSealane* parent)
+                                         const ProcessGroupSealane* parent, bool store_is_older)
     : BackendBase(options.rank, options.size),
-      options_(with_store(std::move(options), store)),
       world_ranks_(std::move(world_ranks)),
+      start_(parent != nullptr ? parent->start_
+             : store_is_older  ? name_start(*store, options, world_ranks_)
+                               : std::string()),
+      options_(with_store(std::move(options), store, start_)),
       is_part_(parent != nullptr),
       process_(getpid()) {
   if (parent != nullptr) parent->check_open();
@@ -65,7 +85,7 @@ ProcessGroupSealane::ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& 
                 ? std::make_unique<Comm>(options_)
                 : std::make_unique<Comm>(*parent->comm_, parent->places_of(world_ranks_), options_);
   } catch (const CommError& error) {
-    throw std::runtime_error("sealane: " + in_world_ranks(error.what(), world_ranks_));
+    throw_in_world_ranks(error, world_ranks_);
   }
   pairs_ = std::make_unique<Pairs>(*comm_, options_, world_ranks_);
 }
@@ -126,7 +146,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupSealane::split(
   part.group = part_name(options->group_name);
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(world_ranks_.at(static_cast<size_t>(root(rank))));
-  return c10::make_intrusive<ProcessGroupSealane>(store->clone(), part, members, this);
+  return c10::make_intrusive<ProcessGroupSealane>(store->clone(), part, members, this, false);
 }
 
 // As the Python half names them: short, below the name of the job. All ranks get the same.
@@ -147,7 +167,9 @@ int ProcessGroupSealane::root(int64_t rank) const {
 }
 
 CommTraffic ProcessGroupSealane::traffic() const {
-  if (closed_) return {};
+  if (forked()) return {};
+  const std::lock_guard lock(ending_);
+  if (comm_ == nullptr || pairs_ == nullptr) return {};
   CommTraffic sum = comm_->traffic();
   const CommTraffic pairs = pairs_->traffic();
   return {sum.records + pairs.records, sum.bytes + pairs.bytes};
@@ -210,8 +232,9 @@ WorkPointer ProcessGroupSealane::gather_all(c10d::OpType type, const char* title
   return launch(type, title, std::move(staged), std::move(results),
                 [this, moves = std::move(moves)](const WorkCallback& done) {
                   for (size_t i = 0; i < moves.size(); ++i) {
+                    const Moved as = moved(moves[i].from);
                     comm_->start_all_gather(moves[i].from.data_ptr(), moves[i].to.data_ptr(),
-                                            bytes_of(moves[i].from), DataType::uint8,
+                                            as.count, as.type,
                                             i + 1 == moves.size() ? done : WorkCallback());
                   }
                 });
@@ -226,8 +249,9 @@ WorkPointer ProcessGroupSealane::broadcast(Tensors& tensors,
   const at::Tensor data = staged.in_out(only(tensors));
   return launch(c10d::OpType::BROADCAST, "sealane:broadcast", std::move(staged), tensors,
                 [this, data, from](const WorkCallback& done) {
-                  comm_->start_broadcast(data.data_ptr(), data.data_ptr(), bytes_of(data),
-                                         DataType::uint8, from, done);
+                  const Moved as = moved(data);
+                  comm_->start_broadcast(data.data_ptr(), data.data_ptr(), as.count, as.type, from,
+                                         done);
                 });
 }
 

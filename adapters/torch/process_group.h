@@ -38,9 +38,11 @@ using Tensors = std::vector<at::Tensor>;
 class ProcessGroupSealane final : public BackendBase {
  public:
   // Joins. `options` has rank, size, group, mode and the rest, but no store. `world_ranks` names
-  // the members. A sub-group has a parent, which may end before it.
+  // the members. A sub-group has a parent, which may end before it. `store_is_older`: the store may
+  // have been that of an earlier start of the job (start.h).
   ProcessGroupSealane(const c10::intrusive_ptr<c10d::Store>& store, CommOptions options,
-                      std::vector<int> world_ranks, const ProcessGroupSealane* parent);
+                      std::vector<int> world_ranks, const ProcessGroupSealane* parent,
+                      bool store_is_older);
   ~ProcessGroupSealane() override;
 
   const std::string getBackendName() const override { return "sealane"; }
@@ -126,8 +128,10 @@ class ProcessGroupSealane final : public BackendBase {
                          const c10d::AllreduceCoalescedOptions& options);
   WorkPointer reduce_scatter_tensors(c10d::OpType kind, const Tensors& outputs,
                                      const Tensors& inputs, const c10d::ReduceOp& reduce_op);
+  struct Part;
+  static std::string other_call(const std::vector<Part>& parts, int64_t label);
   WorkPointer exchange(c10d::OpType type, const char* title, Staged staged, Tensors results,
-                       const Tensors& outgoing, const Tensors& incoming);
+                       const Tensors& outgoing, const Tensors& incoming, int64_t root = 0);
   WorkPointer message(c10d::OpType type, const char* title, int peer, Staged staged,
                       Tensors& tensors, const std::function<void(Pairs&, WorkCallback)>& start);
   bool forked() const;
@@ -137,12 +141,14 @@ class ProcessGroupSealane final : public BackendBase {
   std::string explain(const std::string& error, const TorchWork& work, uint64_t number) const;
   int root(int64_t rank) const;
 
-  CommOptions options_;
   std::vector<int> world_ranks_;
+  std::string start_;  // what this start of the job is called in the store, if it may be older
+  CommOptions options_;
   const bool is_part_;   // of another group
   const pid_t process_;  // that joined
   std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
-  std::mutex ending_;  // for abort_all() beside finish_all(): whether the two below are there
+  mutable std::mutex
+      ending_;  // for abort_all() beside finish_all(): whether the two below are there
   std::atomic<bool> closed_ = false;
   std::unique_ptr<Comm> comm_;
   std::unique_ptr<Pairs> pairs_;

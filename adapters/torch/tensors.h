@@ -133,6 +133,19 @@ inline at::Tensor fold(const at::Tensor& parts, TorchOp op) {
   return sum;
 }
 
+// How the library is told of data that it only moves: by its type where it knows that one, so that
+// ranks whose types differ find out.
+struct Moved {
+  DataType type;
+  size_t count;
+};
+inline Moved moved(const at::Tensor& tensor) {
+  if (const auto type = element_of(tensor.scalar_type())) {
+    return {*type, static_cast<size_t>(tensor.numel())};
+  }
+  return {DataType::uint8, tensor.nbytes()};
+}
+
 // What a call must keep alive, and what it has to do when the data is there.
 class Staged {
  public:
@@ -207,7 +220,6 @@ class Staged {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };
 
-inline size_t bytes_of(const at::Tensor& tensor) { return tensor.nbytes(); }
 inline size_t count_of(const at::Tensor& tensor) { return static_cast<size_t>(tensor.numel()); }
 
 }  // namespace sealane::adapter

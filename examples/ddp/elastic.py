@@ -3,6 +3,8 @@
 """Sealed training that survives its ranks: torchrun starts the group again, under new keys, from a checkpoint.
 
     SEALANE_KEY_FILE=job.key torchrun --nproc_per_node 3 --max_restarts 5 examples/ddp/elastic.py run.pt
+
+With `--nnodes MIN:MAX` machines may come and go: the group is started again with as many ranks as there are then.
 """
 
 import argparse
@@ -27,7 +29,7 @@ def main() -> None:
     parser.add_argument("checkpoint")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=5, help="steps between checkpoints")
-    parser.add_argument("--progress", help="directory: every rank keeps a file with its pid and step there")
+    parser.add_argument("--progress", help="directory: every rank keeps a file with its pid, step and world size")
     parser.add_argument("--pause", type=float, default=0, help="seconds that a step takes beyond its work")
     parser.add_argument("--exact", action="store_true", help="the same bits however often it was killed")
     arguments = parser.parse_args()
@@ -42,6 +44,8 @@ def main() -> None:
         first = saved["step"]
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
+    if dist.get_rank() == 0:
+        print(f"{dist.get_world_size()} ranks; begins with step {first}", flush=True)
     parallel = DistributedDataParallel(model)
     if arguments.exact:
         parallel.register_comm_hook(None, average_on_a_grid)
@@ -95,7 +99,7 @@ def report(directory: str, where: str) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         path = os.path.join(directory, f"{attempt}-{os.environ['RANK']}")
         with open(path + ".new", "w", encoding="ascii") as file:
-            file.write(f"{os.getpid()} {where}")
+            file.write(f"{os.getpid()} {where} {os.environ['WORLD_SIZE']}")
         os.replace(path + ".new", path)
 
 

@@ -30,6 +30,7 @@ class ProcessGroupSealane:
         options: CommOptions,
         world_ranks: List[int],
         parent: Optional["ProcessGroupSealane"],
+        store_is_older: bool = False,
     ) -> None: ...
     def abort(self) -> None: ...
     @property

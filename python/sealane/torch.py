@@ -155,15 +155,9 @@ def _comm_options(setup: Any, options: Options, group_id: Optional[str]) -> Comm
     return out
 
 
-def _store_of_this_start(store: dist.Store) -> dist.Store:
-    """torchrun's store outlives its workers, and with it what those who were killed have left there.
-
-    All ranks of one node are started together and know how often; agents of several count by themselves.
-    """
-    start = os.environ.get("TORCHELASTIC_RESTART_COUNT")
-    if start is None or os.environ.get("GROUP_WORLD_SIZE") != "1":
-        return store
-    return dist.PrefixStore(f"start_{start}", store)
+def _may_be_a_restart() -> bool:
+    """torchrun's store outlives its workers, and with it what those who were killed have left there."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
@@ -179,15 +173,13 @@ def _create(setup: Any, options: Optional[Options]) -> ProcessGroupSealane:
     if parent is not None and chosen.mode != _World.options.mode:
         raise ValueError(f"a sub-group of a {_World.options.mode} group is {_World.options.mode}")
     comm_options = _comm_options(setup, chosen, setup.group_id)
-    store = _store_of_this_start(setup.store)
-    return ProcessGroupSealane(store, comm_options, members, parent)
+    return ProcessGroupSealane(setup.store, comm_options, members, parent, _may_be_a_restart())
 
 
 def _join_world(setup: Any, options: Options) -> ProcessGroupSealane:
     comm_options = _comm_options(setup, options, None)
     everyone = list(range(setup.group_size))
-    store = _store_of_this_start(setup.store)
-    backend = ProcessGroupSealane(store, comm_options, everyone, None)
+    backend = ProcessGroupSealane(setup.store, comm_options, everyone, None, _may_be_a_restart())
     _World.backend = weakref.ref(backend)
     _World.options = options
     return backend

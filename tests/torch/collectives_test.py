@@ -342,6 +342,54 @@ def sub_groups(rank: int, size: int, directory: str, key: str) -> None:
     dist.barrier()
 
 
+def results_without_history(rank: int, size: int, directory: str, key: str) -> None:
+    """What is received is data, and no part of a graph, whatever was given."""
+    join(rank, size, directory, key)
+    weight = torch.full((size,), float(rank), requires_grad=True)
+    parts = [torch.zeros(size) for _ in range(size)]
+    dist.gather(weight, parts if rank == 0 else None, 0)
+    mine = torch.zeros(size)
+    dist.scatter(mine, [weight + to for to in range(size)] if rank == 0 else None, 0)
+    exchanged = torch.zeros(size)
+    dist.all_to_all_single(exchanged, weight)
+    for result in (*parts, mine, exchanged):
+        assert not result.requires_grad, result
+    assert torch.equal(exchanged, torch.arange(float(size)))
+
+
+def other_type(rank: int, size: int, directory: str, key: str, name: str) -> str:
+    """As many bytes on each rank, of different types."""
+    join(rank, size, directory, key)
+    mine = torch.ones(4, dtype=torch.float32 if rank == 0 else torch.int32)
+    call = {
+        "broadcast": lambda: dist.broadcast(mine, 0),
+        "all_gather": lambda: dist.all_gather([torch.empty_like(mine) for _ in range(size)], mine),
+        "gather": lambda: dist.gather(mine, [torch.empty_like(mine) for _ in range(size)] if rank == 1 else None, 1),
+        "message": lambda: dist.send(mine, 1) if rank == 0 else dist.recv(mine, 0),
+    }[name]
+    try:
+        call()
+        dist.barrier()  # who was done with its part hears of it here
+    except RuntimeError as error:
+        return str(error)
+    return "no error"
+
+
+def other_exchange(rank: int, size: int, directory: str, key: str) -> str:
+    """Rank 0 sends and rank 1 receives as much, but each in another call."""
+    join(rank, size, directory, key)
+    mine, parts = torch.ones(4), [torch.ones(4), torch.ones(4)]
+    try:
+        if rank == 0:
+            dist.scatter(mine, parts, 0)
+        else:
+            dist.gather(mine, parts, 1)
+        dist.barrier()
+    except RuntimeError as error:
+        return str(error)
+    return "no error"
+
+
 def refusals(rank: int, size: int, directory: str, key: str) -> None:
     join(rank, size, directory, key)
     for call, reason in (
@@ -396,6 +444,22 @@ class Collectives(Case):
 
     def test_sub_groups_and_a_second_world(self) -> None:
         self.ranks(4, sub_groups)
+
+    def test_results_have_no_history(self) -> None:
+        self.ranks(2, results_without_history)
+
+    def test_other_types_on_one_rank_are_told_by_name(self) -> None:
+        for name in ("broadcast", "all_gather", "gather", "message"):
+            with self.subTest(name):
+                (self.directory / "store").unlink(missing_ok=True)
+                errors = " ".join(self.ranks(2, other_type, name))
+                self.assertIn("float32", errors)
+                self.assertIn("int32", errors)
+
+    def test_other_calls_made_of_messages_are_told_by_name(self) -> None:
+        errors = self.ranks(2, other_exchange)
+        self.assertIn("rank 0 called scatter from rank 0 where this rank called gather to rank 1", errors[1])
+        self.assertIn("rank 1", errors[0])
 
     def test_what_it_cannot_do_it_refuses(self) -> None:
         self.ranks(2, refusals)

@@ -135,7 +135,7 @@ def kill_one(
                 first = int(now[1])
             if steps is None or (first is not None and int(now[1]) >= first + steps):
                 time.sleep(pause)
-                pid, where = seen(progress, attempt, rank) or now
+                pid, where, _ = seen(progress, attempt, rank) or now
                 if where != "joining":
                     loads.append(load_of(int(pid)))
                 os.kill(int(pid), signal.SIGKILL)

@@ -87,9 +87,17 @@ def impatient(rank: int, size: int, directory: str, key: str) -> List[str]:
 
 
 def wait_for_all(rank: int, size: int, directory: str, place: str = "here") -> None:
-    with open(f"{directory}/{place}-{rank}", "w", encoding="ascii"):
+    touch(f"{directory}/{place}-{rank}")
+    wait_until(lambda: all(os.path.exists(f"{directory}/{place}-{other}") for other in range(size)))
+
+
+def touch(path: str) -> None:
+    with open(path, "w", encoding="ascii"):
         pass
-    while not all(os.path.exists(f"{directory}/{place}-{other}") for other in range(size)):
+
+
+def wait_until(condition: Any) -> None:
+    while not condition():
         time.sleep(0.01)
 
 
@@ -288,22 +296,58 @@ def two_jobs(rank: int, size: int, directory: str, key: str, groups: List[str]) 
     return float(total[0])
 
 
-def started_again(rank: int, size: int, directory: str, key: str) -> str:
-    """As torchrun does it on one node: the store is the same, the first start gave up there."""
-    os.environ.update(GROUP_WORLD_SIZE="1", TORCHELASTIC_RESTART_COUNT="0")
-    if rank == 0:
+def started_again(rank: int, size: int, directory: str, key: str, first_size: int, died: str) -> List[float]:
+    """As torchrun does it: the store stays, and in it what the first start has left, which may have had another size."""
+    os.environ.update(TORCHELASTIC_RUN_ID="job", TORCHELASTIC_RESTART_COUNT="0", GROUP_WORLD_SIZE="2")
+    if rank < first_size:
         child = os.fork()
         if child == 0:
-            error_of(lambda: join(rank, size, directory, key, seconds=1))
-            os._exit(0)
+            start_first(rank, first_size, directory, key, died)
         os.waitpid(child, 0)
     wait_for_all(rank, size, directory, "first")
-    os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"
-    if rank == 0:
-        time.sleep(0.3)  # so that the others find what the first start has left, if they look there
-    error = error_of(lambda: join(rank, size, directory, key))
-    wait_for_all(rank, size, directory, "second")
-    return error
+    if rank == 0:  # the others find what the first start has left before anything else, if they look there
+        wait_until(lambda: all(os.path.exists(f"{directory}/second-{other}") for other in range(1, size)))
+    else:
+        touch(f"{directory}/second-{rank}")
+    join(rank, size, directory, key)
+    part = dist.new_group(list(range(size)))
+    total = torch.tensor([rank + 1.0])
+    dist.all_reduce(total, group=part)
+    return total.tolist()
+
+
+def start_first(rank: int, size: int, directory: str, key: str, died: str) -> None:
+    """A start that ends as torchrun ends one: its ranks are killed, while they join or when they have met."""
+    if died == "joining":
+        if rank == 0:
+            threading.Thread(target=join, args=(rank, size, directory, key), daemon=True).start()
+            wait_until(lambda: os.path.exists(directory + "/store") and os.path.getsize(directory + "/store") > 0)
+    else:
+        join(rank, size, directory, key)
+        dist.all_reduce(torch.ones(3), group=dist.new_group(list(range(size))))
+        wait_for_all(rank, size, directory, "met")
+    die()
+
+
+def comes_late(rank: int, size: int, directory: str, key: str, elastic: bool) -> float:
+    """Rank 1 does nothing before the others are on their way."""
+    if elastic:
+        os.environ["TORCHELASTIC_RUN_ID"] = "job"
+    store = directory + "/store"
+    if rank == 1:
+        wait_until(lambda: os.path.exists(store) and os.path.getsize(store) > 0)
+    join(rank, size, directory, key)
+    total = torch.tensor([rank + 1.0])
+    dist.all_reduce(total)
+    return float(total)
+
+
+def odd_note(rank: int, size: int, directory: str, key: str) -> str:
+    """The store says that the other rank gave up, in words that look like the number of a rank."""
+    inner = dist.FileStore(directory + "/store", size)
+    note = (f"sealane/default/{1 - rank}", b"!rank 99999999999999999999999 said so")
+    store = HostileStore(inner, directory, port=None, note=note)
+    return error_of(lambda: join(rank, size, directory, key, store=store))
 
 
 def mixed_jobs(rank: int, size: int, directory: str, key: str) -> str:
@@ -464,7 +508,22 @@ class Failures(Case):
         self.assertNotIn("no error", errors)
 
     def test_a_start_does_not_meet_the_one_before(self) -> None:
-        self.assertEqual(self.ranks(2, started_again), ["no error", "no error"])
+        for first_size in (1, 2, 3):
+            for died in ("joining", "training"):
+                with self.subTest(f"{first_size} ranks, killed while {died}"):
+                    for left in self.directory.glob("[!k]*"):
+                        left.unlink()
+                    outcomes = self.ranks(3, started_again, first_size, died)
+                    self.assertEqual(outcomes, [[6.0]] * 3)
+
+    def test_a_rank_that_comes_late_joins(self) -> None:
+        for elastic in (False, True):
+            (self.directory / "store").unlink(missing_ok=True)
+            self.assertEqual(self.ranks(3, comes_late, elastic), [6.0] * 3)
+
+    def test_words_of_the_store_do_no_harm(self) -> None:
+        for error in self.ranks(2, odd_note):
+            self.assertIn("gave up: rank 99999999999999999999999 said so", error)
 
     def test_two_jobs_do_not_meet(self) -> None:
         for groups in (["first", "second"], ["default", "default"]):

@@ -16,7 +16,7 @@ _DATA = b"D"  # how a data connection begins (docs/wire-format.md)
 
 
 class HostileStore(dist.Store):
-    """Hands out the address of a meddler instead of rank 0's, or another job's addresses."""
+    """Hands out the address of a meddler instead of rank 0's, another job's addresses, or a text of its own."""
 
     def __init__(
         self,
@@ -24,20 +24,27 @@ class HostileStore(dist.Store):
         directory: str,
         port: Optional[int],
         rename: Tuple[str, str] = ("", ""),
+        note: Tuple[str, bytes] = ("", b""),
     ) -> None:
         super().__init__()
         self.inner = inner
         self.directory = directory
         self.port = port
         self.rename = rename
+        self.note = note  # how the key ends, and what it has
 
     def _key(self, key: str) -> str:
         return key.replace(*self.rename) if "sealane/" in key and self.rename[0] else key
+
+    def _noted(self, key: str) -> bool:
+        return bool(self.note[0]) and key.endswith(self.note[0])
 
     def set(self, key: str, value: Any) -> None:
         self.inner.set(self._key(key), value)
 
     def get(self, key: str) -> bytes:
+        if self._noted(key):
+            return self.note[1]
         value = self.inner.get(self._key(key))
         if self.port is None or not key.endswith("sealane/default/0"):
             return value
@@ -46,6 +53,7 @@ class HostileStore(dist.Store):
         return f"{size}\nelsewhere {name} {self.port} 127.0.0.1".encode()
 
     def check(self, keys: List[str]) -> bool:
+        keys = [key for key in keys if not self._noted(key)]
         try:  # Python cannot call check() of torch 1.13's stores
             self.inner.wait([self._key(key) for key in keys], timedelta(milliseconds=10))
         except RuntimeError:
