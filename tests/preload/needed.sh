@@ -4,18 +4,9 @@
 #
 # needed.sh PRELOAD: what the preload brings into a process, and what it puts in front of others' functions.
 set -eu
-bad=0
-complain() {
-  echo "$1"
-  bad=1
-}
+. "$(dirname "$0")/../needed.sh"
 
-for library in $(readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
-  case $library in
-    libc.so.* | libm.so.* | ld-linux* | libdl.so.* | libpthread.so.*) ;;
-    *) complain "needs $library" ;;
-  esac
-done
+check_needed "$1"
 for symbol in $(nm -D --undefined-only "$1" | awk '$1 == "U" { print $2 }'); do
   case $symbol in
     *@GLIBC_*) ;;
