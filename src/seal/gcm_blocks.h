@@ -50,6 +50,20 @@ SEALANE_WIDE_INLINE __m128i block_of_few(const uint8_t* from, size_t bytes) {
   }
   return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
 }
+// The other way: no byte is written twice, and none that is not there.
+SEALANE_WIDE_INLINE void store_few(uint8_t* to, __m128i block, size_t bytes) {
+  if (bytes >= sizeof block) return store_block(to, block);
+  auto left = static_cast<uint64_t>(_mm_extract_epi64(block, 0));
+  if ((bytes & 8) != 0) {
+    std::memcpy(to, &left, 8);
+    to += 8;
+    left = static_cast<uint64_t>(_mm_extract_epi64(block, 1));
+  }
+  for (size_t count = 4; count != 0; count /= 2) {
+    if ((bytes & count) == 0) continue;
+    for (size_t i = 0; i < count; ++i, left >>= 8) *to++ = static_cast<uint8_t>(left);
+  }
+}
 SEALANE_WIDE_INLINE __m128i reversal() {
   return _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }

@@ -125,10 +125,43 @@ struct Ghash {
       } else {
         blocks = V::load(held + i * V::kBytes);
       }
-      blocks = V::shuffle(blocks, V::broadcast(reversal()));
+      blocks = reversed(blocks);
       if constexpr (i == 0) blocks = V::add(blocks, hash);
     }
   };
+
+  SEALANE_WIDE_INLINE static Type reversed(Type blocks) {
+    return V::shuffle(blocks, V::broadcast(reversal()));
+  }
+  template <size_t n>
+  SEALANE_WIDE_INLINE static void add_products(Sums& to, Type vector, const GcmBlock* power,
+                                               const GcmBlock* folded) {
+    add_product<1, n>(to, vector, power, folded);
+    add_product<2, n>(to, vector, power, folded);
+    add_product<3, n>(to, vector, power, folded);
+    add_product<4, n>(to, vector, power, folded);
+  }
+  static constexpr size_t kAlone = kVectors - 1;  // a vector that waits for no other
+
+  // A stride of registers, with the lengths behind it if the message ends. Those are at hand before
+  // the stride's last rounds are done, so they go first.
+  template <size_t... i>
+  SEALANE_WIDE_INLINE static Type hash_stride(const GcmKey& key, Type hash, const Type* stride,
+                                              const uint8_t* lengths, bool ends,
+                                              std::index_sequence<i...>) {
+    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
+    if (ends) {
+      add_products<kAlone>(sums, reversed(V::load(lengths)), key.powers + GcmKey::kPowers - 1,
+                           key.folded + GcmKey::kPowers - 1);
+    }
+    const GcmBlock* const power = key.powers + (GcmKey::kPowers - kBlocks - ends);
+    const GcmBlock* const folded = key.folded + (GcmKey::kPowers - kBlocks - ends);
+    (add_products<kAlone>(sums, i == 0 ? V::add(reversed(stride[i]), hash) : reversed(stride[i]),
+                          power + i * kLanes, folded + i * kLanes),
+     ...);
+    reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
+    return hash;
+  }
 
   // Up to kPowers blocks of private memory, with one reduction; the last one padded with zeros if
   // there are `few` bytes. Else read in whole vectors: what is behind the blocks does not count.
@@ -137,18 +170,14 @@ struct Ghash {
                                               size_t blocks, size_t bytes = 0) {
     const GcmBlock* power = key.powers + (GcmKey::kPowers - blocks);
     const GcmBlock* folded = key.folded + (GcmKey::kPowers - blocks);
-    constexpr size_t kAlone = kVectors - 1;  // a vector that waits for no other
     Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
     for (size_t at = 0; at < blocks; at += kLanes) {
       const size_t here = at * kGcmBlockBytes;
       Type vector = few && bytes - here < V::kBytes ? V::load_few(from + here, bytes - here)
                                                     : V::load(from + here);
-      vector = V::shuffle(vector, V::broadcast(reversal()));
+      vector = reversed(vector);
       if (at == 0) vector = V::add(vector, hash);
-      add_product<1, kAlone>(sums, vector, power + at, folded + at);
-      add_product<2, kAlone>(sums, vector, power + at, folded + at);
-      add_product<3, kAlone>(sums, vector, power + at, folded + at);
-      add_product<4, kAlone>(sums, vector, power + at, folded + at);
+      add_products<kAlone>(sums, vector, power + at, folded + at);
     }
     reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
     return hash;

@@ -35,16 +35,19 @@ struct Keystream {
     Type state[kVectors];
   };
 
-  SEALANE_WIDE_INLINE static __m128i encrypt(const GcmKey& key, __m128i block, size_t rounds) {
+  SEALANE_WIDE_INLINE static __m128i encrypt_some(const GcmKey& key, __m128i block, size_t rounds) {
     block = _mm_xor_si128(block, block_at(&key.round_keys[0]));
 #pragma GCC unroll 16
     for (size_t i = 1; i <= rounds; ++i)
       block = _mm_aesenc_si128(block, block_at(&key.round_keys[i]));
     return block;
   }
+  SEALANE_WIDE_INLINE static __m128i encrypt(const GcmKey& key, __m128i block) {
+    return _mm_aesenclast_si128(encrypt_some(key, block, kRounds - 1),
+                                block_at(&key.round_keys[kRounds]));
+  }
   SEALANE_WIDE static GcmBlock encrypt_block(const GcmKey& key, const GcmBlock& in) {
-    const __m128i block = encrypt(key, block_at(&in), kRounds - 1);
-    const GcmHash halves = hash_of(_mm_aesenclast_si128(block, block_at(&key.round_keys[kRounds])));
+    const GcmHash halves = hash_of(encrypt(key, block_at(&in)));
     V::clear_registers();
     GcmBlock out;
     std::memcpy(out.data(), &halves.low, sizeof halves.low);
@@ -65,13 +68,13 @@ struct Keystream {
     bool ready = false;  // to be read
     __m128i rest = {};   // what the bytes above the last one add, against those of `begin`
 
-    SEALANE_WIDE_INLINE Counter(const GcmPart& part, uint8_t* table_)
-        : iv(_mm_shuffle_epi8(counter_block(part.iv, 0), reversal())),
-          begin(static_cast<uint32_t>(part.first_block + 2)),
+    SEALANE_WIDE_INLINE Counter(const Iv& iv_, uint64_t first_block, uint8_t* table_, bool keeps_)
+        : iv(_mm_shuffle_epi8(counter_block(iv_, 0), reversal())),
+          begin(static_cast<uint32_t>(first_block + 2)),
           next(begin),
           blocks(blocks_of(next)),
           table(table_ + 2 * kGcmBlockBytes),
-          keeps(part.bytes >= V::kTableBytesMin) {}
+          keeps(keeps_) {}
     SEALANE_WIDE_INLINE Type blocks_of(uint32_t count) const {
       const Type numbers = V::add_words(
           V::broadcast(_mm_insert_epi32(iv, static_cast<int>(count), 0)), V::lane_numbers());
@@ -96,8 +99,8 @@ struct Keystream {
   SEALANE_WIDE_INLINE static __m128i above(const GcmKey& key, const Counter& counter,
                                            uint32_t count) {
     const int first = static_cast<int>(count & ~uint32_t{kTableBlocks - 1});
-    return encrypt(key, _mm_shuffle_epi8(_mm_insert_epi32(counter.iv, first, 0), reversal()),
-                   kCachedRounds);
+    return encrypt_some(key, _mm_shuffle_epi8(_mm_insert_epi32(counter.iv, first, 0), reversal()),
+                        kCachedRounds);
   }
 
   // A stride in which the last byte runs over, or with whose end: each vector by itself, once in

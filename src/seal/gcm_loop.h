@@ -123,38 +123,15 @@ struct Gcm {
      ...);
   }
 
-  // The last bytes, less than a stride: a whole stride's keystream takes no longer than a block's.
-  template <bool opening>
-  SEALANE_WIDE static Type last_bytes(const GcmKey& key, Counter& counter, Type hash,
-                                      const GcmPart& part, const uint8_t* in, size_t at) {
-    const size_t bytes = part.bytes - at;
-    alignas(64) uint8_t held[kStride + V::kBytes];
-    alignas(64) uint8_t other[kStride + V::kBytes];
-    Stream stream;
-    Nothing nothing;
-    Ctr::make_stream(key, counter, stream, nothing);
-    copy_from_shared({in, bytes}, {held, bytes});
-    std::memset(held + bytes, 0, sizeof held - bytes);
-    put_opened<false>(stream, held, other, Each());
-    std::memcpy(part.out + at, other, bytes);
-    std::memset(other + bytes, 0, sizeof other - bytes);
-    uint8_t* const sealed = opening ? held : other;
-    const size_t blocks = (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
-    store_block(sealed + blocks * kGcmBlockBytes, lengths(part));
-    hash = Hash::hash_blocks(key, hash, sealed, blocks + part.ends);
-    wipe(opening ? other : held);
-    return hash;
-  }
-  SEALANE_WIDE_INLINE static __m128i lengths(const GcmPart& part) {
-    return _mm_shuffle_epi8(element(part.lengths), reversal());
-  }
-
   // ---- A part ----
 
+  // What the loops share: in the frame of who calls them, which wipes it.
   struct Area {
-    alignas(64) uint8_t held[kStride + V::kBytes];  // sealed; behind a stride, the lengths
+    alignas(64) uint8_t held[kStride + V::kBytes];  // sealed; the lengths behind the last bytes
     alignas(64) uint8_t plain[kStride];
     alignas(64) uint8_t table[Ctr::kTableBytes];
+    alignas(64) uint8_t lengths[V::kBytes];
+    bool ends;  // the message, with the part: its lengths are hashed behind it
   };
 
   // One stride's keystream, with what is done between.
@@ -166,15 +143,19 @@ struct Gcm {
     work.advance();
   }
 
+  SEALANE_WIDE_INLINE static bool keeps_table(const GcmPart& part) {
+    return part.bytes >= V::kTableBytesMin;
+  }
+
+  // Whole strides, of which there is one at least. `so_far` and what is returned: the hash.
   template <typename Delivering, bool streamed>
-  SEALANE_WIDE static GcmHash open_part(const GcmKey& key, const GcmPart& part) {
-    Area area;
-    Counter counter(part, area.table);
-    V::store(area.held + kStride, V::first_lane(lengths(part)));
+  SEALANE_WIDE static __m128i open_strides(const GcmKey& key, const GcmPart& part, Area& area,
+                                           __m128i so_far) {
+    Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
     // Narrow vectors take all registers there are when opening: the counter stays in memory.
     if constexpr (kLanes == 1) asm("" : : "r"(&counter));
-    typename Hash::template Hashing<true> hashing{
-        key, part.in, area.held, V::first_lane(element(part.so_far)), {}, {}};
+    typename Hash::template Hashing<true> hashing{key, part.in, area.held, V::first_lane(so_far),
+                                                  {},  {}};
     Stream stream;
     Delivering work(part, nullptr);
     size_t at = 0;
@@ -195,28 +176,22 @@ struct Gcm {
       put_opened<streamed>(stream, area.held, part.out + at, Each());
       if (part.beside != nullptr) part.beside->carry_out(at, kStride);
     }
-    Type hash = hashing.hash;
-    Counter last = counter;
-    if (whole != part.bytes) {
-      hash = last_bytes<true>(key, last, hash, part, part.in + whole, whole);
-    } else if (part.ends) {
-      hash = Hash::hash_blocks(key, hash, area.held + kStride, 1);
-    }
-    return finish(part, area, hash);
+    return V::lane(hashing.hash);
   }
 
+  // The last one's hash has no AES to go with; the message's lengths are in it.
   template <typename Delivering, bool streamed>
-  SEALANE_WIDE static GcmHash seal_part(const GcmKey& key, const GcmPart& part) {
-    Area area;
-    Counter counter(part, area.table);
-    V::store(area.held + kStride, V::first_lane(lengths(part)));
-    typename Hash::template Hashing<false> hashing{
-        key, nullptr, area.held, V::first_lane(element(part.so_far)), {}, {}};
+  SEALANE_WIDE static __m128i seal_strides(const GcmKey& key, const GcmPart& part, Area& area,
+                                           __m128i so_far) {
+    Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
+    typename Hash::template Hashing<false> hashing{key, nullptr, area.held, V::first_lane(so_far),
+                                                   {},  {}};
     Nothing nothing;
     Stream stream;
     Delivering work(part, area.plain);
     const size_t whole = part.bytes / kStride * kStride;
-    for (size_t at = 0; at < whole; at += kStride) {
+    size_t at = 0;
+    do {
       const uint8_t* plain = area.plain;
       if constexpr (Delivering::kDelivers) {
         at == 0 ? make_stream(key, counter, stream, nothing, work)
@@ -227,21 +202,11 @@ struct Gcm {
                 : Ctr::make_stream(key, counter, stream, hashing);
       }
       put_sealed<streamed>(stream, plain, area.held, part.out + at, Each());
-    }
+      at += kStride;
+    } while (at < whole);
     if constexpr (Delivering::kDelivers) part.beside->skip(whole);
-    Type hash = hashing.hash;
-    Counter last = counter;
-    const bool ends = part.ends && whole == part.bytes;
-    if (whole != 0) {
-      hash = Hash::hash_blocks(key, hash, area.held, kBlocks + ends);
-    } else if (ends) {
-      hash = Hash::hash_blocks(key, hash, area.held + kStride, 1);
-    }
-    if (whole != part.bytes) {
-      const uint8_t* const in = plaintext(part, whole, part.bytes - whole);
-      hash = last_bytes<false>(key, last, hash, part, in, whole);
-    }
-    return finish(part, area, hash);
+    return V::lane(Hash::hash_stride(key, hashing.hash, stream.state, area.lengths,
+                                     area.ends && whole == part.bytes, Each()));
   }
 
   SEALANE_WIDE_INLINE static const uint8_t* plaintext(const GcmPart& part, size_t at,
@@ -251,42 +216,64 @@ struct Gcm {
     return part.in + at;
   }
 
-  SEALANE_WIDE_INLINE static GcmHash finish(const GcmPart& part, Area& area, Type hash) {
-    if (part.streamed) _mm_sfence();  // such stores are ordered with nothing else
-    const GcmHash sum = hash_of(V::lane(hash));
-    if (part.beside != nullptr) wipe(area.plain);
-    if (part.bytes >= V::kTableBytesMin) wipe(area.table);
-    V::clear_registers();
-    return sum;
+  // The last bytes, less than a stride: a whole stride's keystream takes no longer than a block's.
+  // No libc: it would leave them in registers that this width does not know.
+  template <bool seals>
+  SEALANE_WIDE static __m128i crypt_last(const GcmKey& key, const GcmPart& part, Area& area,
+                                         __m128i so_far) {
+    const size_t begin = part.bytes / kStride * kStride;
+    const size_t bytes = part.bytes - begin;
+    const uint8_t* const in = seals ? plaintext(part, begin, bytes) : part.in + begin;
+    Counter counter(part.iv, part.first_block + begin / kGcmBlockBytes, area.table, false);
+    Stream stream;
+    Nothing nothing;
+    Ctr::make_stream(key, counter, stream, nothing);
+    put(stream, area.plain, Each());
+    for (size_t at = 0; at < bytes; at += V::kBytes) {
+      const size_t left = bytes - at;
+      Type text = left < V::kBytes ? V::load_few(in + at, left) : V::load(in + at);
+      V::keep(text);  // from here on in a register: it is not fetched again
+      Type made = V::add(text, V::load(area.plain + at));
+      V::store(area.held + at, seals ? made : text);
+      V::keep(made);
+      left < V::kBytes ? V::store_few(part.out + begin + at, made, left)
+                       : V::store(part.out + begin + at, made);
+    }
+    const size_t blocks = (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
+    V::store(area.held + bytes, V::zero());
+    V::store(area.held + blocks * kGcmBlockBytes, V::load(area.lengths));
+    return V::lane(Hash::hash_blocks(key, V::first_lane(so_far), area.held, blocks + area.ends));
+  }
+  template <size_t... i>
+  SEALANE_WIDE_INLINE static void put(const Stream& stream, uint8_t* to,
+                                      std::index_sequence<i...>) {
+    (V::store(to + i * V::kBytes, stream.state[i]), ...);
   }
 
   // ---- Which loop ----
 
-  struct Sealing {
-    static constexpr bool kSeals = true;
-    template <typename Delivering, bool streamed>
-    static constexpr auto kLoop = seal_part<Delivering, streamed>;
-  };
-  struct Opening {
-    static constexpr bool kSeals = false;  // what is opened stays near: somebody reads it next
-    template <typename Delivering, bool streamed>
-    static constexpr auto kLoop = open_part<Delivering, streamed>;
-  };
-
-  using Loop = GcmHash (*)(const GcmKey& key, const GcmPart& part);
-
-  // NOLINTBEGIN(misc-redundant-expression): two loops of one template are not the same
-  template <typename Direction, bool streamed>
-  static Loop loop_with(const Delivery& delivery) {
-    if (delivery.combines()) {
-      return delivery.streamed ? Direction::template kLoop<Work<true, true>, streamed>
-                               : Direction::template kLoop<Work<true, false>, streamed>;
+  using Loop = __m128i (*)(const GcmKey& key, const GcmPart& part, Area& area, __m128i so_far);
+  template <bool seals, typename Delivering, bool streamed>
+  static constexpr Loop loop() {
+    if constexpr (seals) {
+      return seal_strides<Delivering, streamed>;
+    } else {
+      return open_strides<Delivering, streamed>;
     }
-    return delivery.streamed ? Direction::template kLoop<Work<false, true>, streamed>
-                             : Direction::template kLoop<Work<false, false>, streamed>;
   }
 
-  template <typename Direction>
+  // NOLINTBEGIN(misc-redundant-expression): two loops of one template are not the same
+  template <bool seals, bool streamed>
+  static Loop loop_with(const Delivery& delivery) {
+    if (delivery.combines()) {
+      return delivery.streamed ? loop<seals, Work<true, true>, streamed>()
+                               : loop<seals, Work<true, false>, streamed>();
+    }
+    return delivery.streamed ? loop<seals, Work<false, true>, streamed>()
+                             : loop<seals, Work<false, false>, streamed>();
+  }
+
+  template <bool seals>
   static Loop loop_for(const GcmPart& part) {
     const Delivery* const delivery = part.beside != nullptr ? &part.beside->left() : nullptr;
     const bool copies = delivery != nullptr && !delivery->combines() &&
@@ -295,37 +282,100 @@ struct Gcm {
                       delivery->type == ElementType::float32 && delivery->op == ReduceOperator::sum;
     const bool streamed = part.streamed && reinterpret_cast<uintptr_t>(part.out) % kLineBytes == 0;
     if (copies || sums) {
-      if constexpr (Direction::kSeals) {
-        if (streamed) return loop_with<Direction, true>(*delivery);
+      if constexpr (seals) {  // what is opened stays near: somebody reads it next
+        if (streamed) return loop_with<true, true>(*delivery);
       }
-      return loop_with<Direction, false>(*delivery);
+      return loop_with<seals, false>(*delivery);
     }
-    return streamed ? Direction::template kLoop<NoWork, true>
-                    : Direction::template kLoop<NoWork, false>;
+    return streamed ? loop<seals, NoWork, true>() : loop<seals, NoWork, false>();
   }
   // NOLINTEND(misc-redundant-expression)
 
-  // A whole message. The tag's mask comes first: it needs nothing of the rest.
-  template <typename Direction>
-  SEALANE_WIDE static Tag whole(const GcmKey& key, GcmPart& part, Bytes additional) {
+  // ---- Parts and whole messages ----
+
+  SEALANE_WIDE_INLINE static Type lengths(uint64_t additional_bytes, uint64_t bytes) {
+    return V::first_lane(_mm_shuffle_epi8(element({additional_bytes * 8, bytes * 8}), reversal()));
+  }
+
+  template <bool seals>
+  SEALANE_WIDE_INLINE static __m128i crypt(const GcmKey& key, const GcmPart& part, Area& area,
+                                           __m128i hash) {
+    const bool last = part.bytes % kStride != 0;  // bytes are left
+    if (part.bytes >= kStride) {
+      hash = loop_for<seals>(part)(key, part, area, hash);
+      if (part.streamed) _mm_sfence();  // such stores are ordered with nothing else
+      if (seals && !last) return hash;
+    }
+    if (last) return crypt_last<seals>(key, part, area, hash);
+    if (!area.ends) return hash;
+    return V::lane(Hash::hash_blocks(key, V::first_lane(hash), area.lengths, 1));
+  }
+  template <bool seals>
+  [[gnu::noinline]] SEALANE_WIDE static GcmHash hash_of_part(const GcmKey& key, const GcmPart& part,
+                                                             Area& area) {
+    area.ends = false;
+    V::store(area.lengths, V::zero());
+    return hash_of(crypt<seals>(key, part, area, element(part.so_far)));
+  }
+  template <bool seals>
+  [[gnu::noinline]] SEALANE_WIDE static Tag tag_of_whole(const GcmKey& key, const GcmPart& part,
+                                                         Bytes additional, Area& area) {
+    // The tag's mask comes first: it needs nothing of the rest.
     GcmBlock mask;
-    store_block(&mask, _mm_aesenclast_si128(
-                           Ctr::encrypt(key, counter_block(part.iv, 1), GcmKey::kRounds - 1),
-                           block_at(&key.round_keys[GcmKey::kRounds])));
+    store_block(&mask, Ctr::encrypt(key, counter_block(part.iv, 1)));
     asm volatile("" : : "r"(&mask) : "memory");  // here and nowhere else
-    // At once, as it will be read: stored in halves it would have to be waited for.
-    const __m128i begun = Hash::hash_padded(key, _mm_setzero_si128(), additional);
-    store_block(&part.so_far, _mm_shuffle_epi32(begun, 0x4e));
-    part.ends = true;
-    part.lengths = {additional.size() * 8, part.bytes * 8};
-    const GcmHash sum = loop_for<Direction>(part)(key, part);
+    area.ends = true;
+    V::store(area.lengths, lengths(additional.size(), part.bytes));
+    const __m128i sum =
+        crypt<seals>(key, part, area, Hash::hash_padded(key, _mm_setzero_si128(), additional));
     Tag tag;
-    store_block(tag.data(),
-                _mm_xor_si128(_mm_shuffle_epi8(element(sum), reversal()), block_at(&mask)));
-    // Who knows them has the hash's key.
-    store_block(&mask, _mm_setzero_si128());
-    store_block(&part.so_far, _mm_setzero_si128());
-    asm volatile("" : : "r"(&mask), "r"(&part.so_far) : "memory");
+    store_block(tag.data(), _mm_xor_si128(_mm_shuffle_epi8(sum, reversal()), block_at(&mask)));
+    return tag;
+  }
+
+  // Whatever a compiler has put of hash, mask and cipher in the frames below: who knows one of them
+  // has the hash's key, or the cipher's. Two functions deep, and what they spill are vectors.
+  static constexpr size_t kFramesBytes = 256 + 8 * V::kBytes;
+  [[gnu::noinline]] SEALANE_WIDE static void wipe_frames() {
+    alignas(64) uint8_t frames[kFramesBytes];
+    put_zeros(frames, std::make_index_sequence<kFramesBytes / V::kBytes>());
+  }
+  template <size_t... i>
+  SEALANE_WIDE_INLINE static void put_zeros(uint8_t* to, std::index_sequence<i...>) {
+    (V::store(to + i * V::kBytes, V::zero()), ...);
+    asm volatile("" : : "r"(to) : "memory");
+  }
+  SEALANE_WIDE_INLINE static void wipe_traces(const GcmPart& part, Area& area) {
+    if (part.beside != nullptr || part.bytes % kStride != 0) put_zeros(area.plain, Each());
+    if (keeps_table(part)) wipe(area.table);
+    wipe_frames();
+    V::clear_registers();
+  }
+
+  template <bool seals>
+  SEALANE_WIDE static GcmHash crypt_part(const GcmKey& key, const GcmPart& part) {
+    Area area;
+    const GcmHash sum = hash_of_part<seals>(key, part, area);
+    wipe_traces(part, area);
+    return sum;
+  }
+  template <bool seals>
+  SEALANE_WIDE static Tag crypt_whole(const GcmKey& key, const GcmPart& part, Bytes additional) {
+    Area area;
+    const Tag tag = tag_of_whole<seals>(key, part, additional, area);
+    wipe_traces(part, area);
+    return tag;
+  }
+
+  SEALANE_WIDE static Tag tag(const GcmKey& key, const Iv& iv, const GcmHash& hash,
+                              uint64_t additional_bytes, uint64_t bytes) {
+    alignas(64) uint8_t last[V::kBytes];
+    V::store(last, lengths(additional_bytes, bytes));
+    const Type sum = Hash::hash_blocks(key, V::first_lane(element(hash)), last, 1);
+    Tag tag;
+    store_block(tag.data(), _mm_xor_si128(_mm_shuffle_epi8(V::lane(sum), reversal()),
+                                          Ctr::encrypt(key, counter_block(iv, 1))));
+    asm volatile("" : : "r"(tag.data()) : "memory");
     V::clear_registers();
     return tag;
   }
@@ -337,42 +387,29 @@ template <typename Short, typename Long>
 struct ByLength {
   static constexpr uint64_t kLongBytesMin = 1_KiB;
 
-  // One call, and the last thing done: a hash that is handed on leaves no copy behind.
-  static GcmHash seal(const GcmKey& key, const GcmPart& part) {
-    const auto loop = part.bytes < kLongBytesMin
-                          ? Gcm<Short>::template loop_for<typename Gcm<Short>::Sealing>(part)
-                          : Gcm<Long>::template loop_for<typename Gcm<Long>::Sealing>(part);
-    return loop(key, part);
+  template <bool seals>
+  static GcmHash crypt_part(const GcmKey& key, const GcmPart& part) {
+    return part.bytes < kLongBytesMin ? Gcm<Short>::template crypt_part<seals>(key, part)
+                                      : Gcm<Long>::template crypt_part<seals>(key, part);
   }
-  static GcmHash open(const GcmKey& key, const GcmPart& part) {
-    const auto loop = part.bytes < kLongBytesMin
-                          ? Gcm<Short>::template loop_for<typename Gcm<Short>::Opening>(part)
-                          : Gcm<Long>::template loop_for<typename Gcm<Long>::Opening>(part);
-    return loop(key, part);
-  }
-  static Tag seal_whole(const GcmKey& key, GcmPart& part, Bytes additional) {
+  template <bool seals>
+  static Tag crypt_whole(const GcmKey& key, const GcmPart& part, Bytes additional) {
     return part.bytes < kLongBytesMin
-               ? whole<Short, typename Gcm<Short>::Sealing>(key, part, additional)
-               : whole<Long, typename Gcm<Long>::Sealing>(key, part, additional);
-  }
-  static Tag open_whole(const GcmKey& key, GcmPart& part, Bytes additional) {
-    return part.bytes < kLongBytesMin
-               ? whole<Short, typename Gcm<Short>::Opening>(key, part, additional)
-               : whole<Long, typename Gcm<Long>::Opening>(key, part, additional);
-  }
-
- private:
-  template <typename V, typename Direction>
-  static Tag whole(const GcmKey& key, GcmPart& part, Bytes additional) {
-    return Gcm<V>::template whole<Direction>(key, part, additional);
+               ? Gcm<Short>::template crypt_whole<seals>(key, part, additional)
+               : Gcm<Long>::template crypt_whole<seals>(key, part, additional);
   }
 };
 
 template <typename Short, typename Long = Short>
-constexpr GcmWidth kWidthOf = {GcmSchedule<Short>::schedule,      ByLength<Short, Long>::seal,
-                               ByLength<Short, Long>::open,       ByLength<Short, Long>::seal_whole,
-                               ByLength<Short, Long>::open_whole, Ghash<Short>::hash,
-                               Keystream<Short>::encrypt_block,   Long::kStreamedBytesMin};
+constexpr GcmWidth kWidthOf = {GcmSchedule<Short>::schedule,
+                               ByLength<Short, Long>::template crypt_part<true>,
+                               ByLength<Short, Long>::template crypt_part<false>,
+                               ByLength<Short, Long>::template crypt_whole<true>,
+                               ByLength<Short, Long>::template crypt_whole<false>,
+                               Gcm<Short>::tag,
+                               Ghash<Short>::hash,
+                               Keystream<Short>::encrypt_block,
+                               Long::kStreamedBytesMin};
 
 }  // namespace
 }  // namespace sealane

@@ -58,9 +58,7 @@ struct GcmSchedule {
     expand(key.round_keys, std::make_index_sequence<kRounds - 1>());
     std::memset(key.powers, 0, sizeof key.powers);
     std::memset(key.folded, 0, sizeof key.folded);
-    const __m128i subkey =
-        _mm_aesenclast_si128(Keystream<V>::encrypt(key, _mm_setzero_si128(), kRounds - 1),
-                             block_at(&key.round_keys[kRounds]));
+    const __m128i subkey = Keystream<V>::encrypt(key, _mm_setzero_si128());
     const __m128i first = times_x(_mm_shuffle_epi8(subkey, reversal()));
     put_power(key, 1, first);
     Type power = V::first_lane(first);

@@ -41,6 +41,11 @@ struct Several {
   SEALANE_WIDE_INLINE static void store(void* to, const Type& a) {
     for (size_t i = 0; i < lanes; ++i) store_block(static_cast<uint8_t*>(to) + 16 * i, a.v[i]);
   }
+  SEALANE_WIDE_INLINE static void store_few(uint8_t* to, const Type& a, size_t bytes) {
+    for (size_t i = 0; 16 * i < bytes; ++i) {
+      sealane::store_few(to + 16 * i, a.v[i], bytes - 16 * i);
+    }
+  }
   template <bool streamed>
   SEALANE_WIDE_INLINE static void put(void* to, const Type& a) {
     for (size_t i = 0; i < lanes; ++i)

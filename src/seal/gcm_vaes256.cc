@@ -28,6 +28,10 @@ struct Ymm {
   SEALANE_WIDE_INLINE static void store(void* to, Type value) {
     _mm256_storeu_si256(static_cast<__m256i*>(to), value);
   }
+  SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
+    sealane::store_few(to, lane(value), bytes);
+    if (bytes > 16) sealane::store_few(to + 16, _mm256_extracti128_si256(value, 1), bytes - 16);
+  }
   template <bool streamed>
   SEALANE_WIDE_INLINE static void put(void* to, Type value) {
     streamed ? _mm256_stream_si256(static_cast<__m256i*>(to), value) : store(to, value);

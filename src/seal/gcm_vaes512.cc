@@ -25,10 +25,16 @@ struct Zmm {
   static constexpr bool kAddsThree = true;
 
   SEALANE_WIDE_INLINE static Type load(const void* from) { return _mm512_loadu_si512(from); }
+  SEALANE_WIDE_INLINE static __mmask64 few(size_t bytes) {
+    return _cvtu64_mask64((uint64_t{1} << bytes) - 1);
+  }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
-    return _mm512_maskz_loadu_epi8(_cvtu64_mask64((uint64_t{1} << bytes) - 1), from);
+    return _mm512_maskz_loadu_epi8(few(bytes), from);
   }
   SEALANE_WIDE_INLINE static void store(void* to, Type value) { _mm512_storeu_si512(to, value); }
+  SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
+    _mm512_mask_storeu_epi8(to, few(bytes), value);
+  }
   template <bool streamed>
   SEALANE_WIDE_INLINE static void put(void* to, Type value) {
     streamed ? _mm512_stream_si512(static_cast<__m512i*>(to), value) : store(to, value);

@@ -54,17 +54,18 @@ struct GcmPart {
   bool streamed = false;  // the output goes past the caches, if it begins at a line
   // Carried out on the way. Of open: whatever it is; of seal: it delivers what is sealed, not `in`.
   PiecewiseDelivery* beside = nullptr;
-  bool ends = false;     // the message: its lengths in bits, of additional data and of itself,
-  GcmHash lengths = {};  // are hashed behind it
 };
 
 struct GcmWidth {
   void (*schedule)(GcmKey& key, std::span<const uint8_t, Key::kBytes> secret);
   GcmHash (*seal)(const GcmKey& key, const GcmPart& part);
   GcmHash (*open)(const GcmKey& key, const GcmPart& part);
-  // A whole message: its tag. `so_far`, `ends` and `lengths` are theirs to fill in.
-  Tag (*seal_whole)(const GcmKey& key, GcmPart& part, Bytes additional);
-  Tag (*open_whole)(const GcmKey& key, GcmPart& part, Bytes additional);
+  // A whole message: its tag. Nothing is in front of it but the additional data.
+  Tag (*seal_whole)(const GcmKey& key, const GcmPart& part, Bytes additional);
+  Tag (*open_whole)(const GcmKey& key, const GcmPart& part, Bytes additional);
+  // Of a message in parts, by the hash of all of it.
+  Tag (*tag)(const GcmKey& key, const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
+             uint64_t bytes);
   GcmHash (*hash)(const GcmKey& key, GcmHash so_far, Bytes bytes);  // padded to whole blocks
   GcmBlock (*encrypt)(const GcmKey& key, const GcmBlock& block);
   uint64_t streamed_bytes_min;  // parts this long are better sent past the caches

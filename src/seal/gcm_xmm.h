@@ -25,6 +25,9 @@ struct Xmm {
     return block_of_few(from, bytes);
   }
   SEALANE_WIDE_INLINE static void store(void* to, Type value) { store_block(to, value); }
+  SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
+    sealane::store_few(to, value, bytes);
+  }
   template <bool streamed>
   SEALANE_WIDE_INLINE static void put(void* to, Type value) {
     streamed ? _mm_stream_si128(static_cast<__m128i*>(to), value) : store_block(to, value);

@@ -25,7 +25,5 @@ std::vector<const GcmWidth*> native_widths();  // all this CPU has, widest first
 std::unique_ptr<Aead> make_native_aead(const GcmWidth& width, const Key& key);
 
 GcmBlock gcm_counter(const Iv& iv, uint64_t counter);
-Tag gcm_tag(const GcmWidth& width, const GcmKey& key, const Iv& iv, const GcmHash& hash,
-            uint64_t additional_bytes, uint64_t bytes);
 
 }  // namespace sealane

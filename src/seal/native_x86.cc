@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "seal/delivery.h"
 #include "seal/engine_check.h"
-#include "seal/gcm_field.h"
 #include "seal/native.h"
 #include "seal/secret_memory.h"
 
@@ -28,7 +27,10 @@ class Gathering {
   using Crypt = GcmHash (*)(const GcmKey& key, const GcmPart& part);
   Gathering(const GcmKey& key, Crypt crypt, const Iv& iv, const GcmHash& additional, uint8_t* out)
       : key_(key), crypt_(crypt), iv_(iv), hash_(additional), out_(out) {}
-  ~Gathering() { wipe(block_); }
+  ~Gathering() {
+    wipe(block_);
+    wipe({reinterpret_cast<uint8_t*>(&hash_), sizeof hash_});
+  }
   Gathering(const Gathering&) = delete;
   Gathering& operator=(const Gathering&) = delete;
 
@@ -80,22 +82,20 @@ class NativeAead final : public Aead {
   void do_seal(const Iv& iv, Bytes additional, std::span<const Bytes> plaintext,
                MutableBytes ciphertext, Tag& tag) const override {
     if (plaintext.size() == 1) {
-      GcmPart whole = part(iv, plaintext[0], ciphertext);
-      tag = width_.seal_whole(*key_, whole, additional);
+      tag = width_.seal_whole(*key_, part(iv, plaintext[0], ciphertext), additional);
       return;
     }
     const GcmHash hash = gather(width_.seal, iv, additional, plaintext, ciphertext.data());
-    tag = gcm_tag(width_, *key_, iv, hash, additional.size(), ciphertext.size());
+    tag = width_.tag(*key_, iv, hash, additional.size(), ciphertext.size());
   }
 
   bool do_open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
                MutableBytes plaintext) const override {
     if (ciphertext.size() == 1) {
-      GcmPart whole = part(iv, ciphertext[0], plaintext);
-      return same(width_.open_whole(*key_, whole, additional), tag);
+      return same(width_.open_whole(*key_, part(iv, ciphertext[0], plaintext), additional), tag);
     }
     const GcmHash hash = gather(width_.open, iv, additional, ciphertext, plaintext.data());
-    return same(gcm_tag(width_, *key_, iv, hash, additional.size(), plaintext.size()), tag);
+    return same(width_.tag(*key_, iv, hash, additional.size(), plaintext.size()), tag);
   }
 
   void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
@@ -237,14 +237,6 @@ GcmBlock gcm_counter(const Iv& iv, uint64_t counter) {
   const uint32_t count = __builtin_bswap32(static_cast<uint32_t>(counter));
   std::memcpy(block.data() + iv.size(), &count, sizeof count);
   return block;
-}
-
-Tag gcm_tag(const GcmWidth& width, const GcmKey& key, const Iv& iv, const GcmHash& hash,
-            uint64_t additional_bytes, uint64_t bytes) {
-  const GcmBlock mask = width.encrypt(key, gcm_counter(iv, 1));
-  const GcmBlock lengths = gcm_field::store({additional_bytes * 8, bytes * 8});
-  const GcmHash all = width.hash(key, hash, lengths);
-  return gcm_field::store(gcm_field::add(all, gcm_field::load(mask.data())));
 }
 
 }  // namespace sealane

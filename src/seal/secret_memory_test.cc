@@ -10,17 +10,21 @@
 #include <immintrin.h>
 #endif
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "base/registers_for_tests.h"
 #include "seal/engine.h"
@@ -171,12 +175,20 @@ TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
   return needle;
 }
 
-// Far down the stack, where nothing that searches it overwrites what is left.
-[[gnu::noinline]] Tag crypt_deep_down(decltype(GcmWidth::seal_whole) whole, const GcmKey& key,
-                                      GcmPart& part, Bytes additional) {
+template <size_t bytes>
+[[gnu::noinline]] void wipe_stack() {
+  std::array<uint8_t, bytes> below;
+  wipe(below);
+}
+
+// Far down the stack, where nothing that searches it overwrites what is left; at this address.
+template <typename Act>
+[[gnu::noinline]] uintptr_t deep_down(Act act) {
+  wipe_stack<384 << 10>();
   std::array<uint8_t, 256 << 10> above;
   wipe(above);
-  return whole(key, part, additional);
+  act();
+  return reinterpret_cast<uintptr_t>(above.data());
 }
 
 Needle take_needle(GcmBlock secret) {
@@ -217,7 +229,7 @@ TEST(SecretMemory, AMessageLeavesNoStateOfTheCipherBehind) {
         part.in = data.data();
         part.out = data.data();
         part.bytes = bytes;
-        crypt_deep_down(whole, all, part, additional);
+        deep_down([&] { whole(all, part, additional); });
         for (Needle& needle : needles) {
           places_among_secrets(needle);
           if (HasFailure()) {
@@ -226,6 +238,98 @@ TEST(SecretMemory, AMessageLeavesNoStateOfTheCipherBehind) {
           }
         }
       }
+    }
+  }
+}
+
+// Words that only who has the key can know: what the cipher and the hash go through on their way
+// to a message. Kept inverted, so that they are not found among themselves.
+class WordsOnTheWay {
+ public:
+  WordsOnTheWay(const GcmWidth& width, const GcmKey& key, const Iv& iv, Bytes additional,
+                Bytes ciphertext) {
+    const uint64_t blocks = (ciphertext.size() + kGcmBlockBytes - 1) / kGcmBlockBytes;
+    for (uint64_t count = 1; count < blocks + 2; ++count) add_states(key, gcm_counter(iv, count));
+    GcmHash hash = width.hash(key, {}, additional);
+    add(&hash, sizeof hash);
+    for (size_t at = 0; at < ciphertext.size(); at += kGcmBlockBytes) {
+      hash = width.hash(key, hash,
+                        ciphertext.subspan(at, std::min(kGcmBlockBytes, ciphertext.size() - at)));
+      add(&hash, sizeof hash);
+    }
+    Tag sum = width.tag(key, iv, hash, additional.size(), ciphertext.size());
+    const GcmBlock mask = width.encrypt(key, gcm_counter(iv, 1));
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= mask[i];
+    add(sum.data(), sum.size());
+    std::ranges::reverse(sum);
+    add(sum.data(), sum.size());
+  }
+
+  // How many of them are on the stack below this place.
+  size_t below(uintptr_t place) const {
+    std::vector<uint64_t> found(8 << 10);
+    const size_t bytes = found.size() * sizeof found[0];
+    const iovec to = {found.data(), bytes};
+    const iovec from = {reinterpret_cast<void*>(place - bytes), bytes};
+    EXPECT_EQ(process_vm_readv(getpid(), &to, 1, &from, 1, 0), static_cast<ssize_t>(bytes));
+    return static_cast<size_t>(
+        std::ranges::count_if(found, [&](uint64_t word) { return inverted_.contains(~word); }));
+  }
+
+ private:
+  void add(const void* secret, size_t bytes) {
+    std::array<uint64_t, 2> words;
+    ASSERT_EQ(bytes, sizeof words);
+    std::memcpy(words.data(), secret, bytes);
+    for (const uint64_t word : words) inverted_.insert(~word);
+  }
+  [[gnu::target("aes")]] void add_states(const GcmKey& key, const GcmBlock& block) {
+    const auto at = [](const GcmBlock& from) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from.data()));
+    };
+    __m128i state = _mm_xor_si128(at(block), at(key.round_keys[0]));
+    add(&state, sizeof state);
+    for (size_t round = 1; round < GcmKey::kRounds; ++round) {
+      state = _mm_aesenc_si128(state, at(key.round_keys[round]));
+      add(&state, sizeof state);
+    }
+    state = _mm_aesenclast_si128(state, at(key.round_keys[GcmKey::kRounds]));
+    add(&state, sizeof state);
+  }
+
+  std::unordered_set<uint64_t> inverted_;
+};
+
+TEST(SecretMemory, AMessageLeavesNothingOfItsWayOnTheStack) {
+  SystemRandom random;
+  const Key key = Key::random(random);
+  const Iv iv = {1, 2, 3};
+  const std::array<uint8_t, 48> additional{9};
+  std::vector<uint8_t> data(20'011, 5);
+  std::vector<uint8_t> sealed(data.size());
+  for (const GcmWidth* width : native_widths()) {
+    Secret<GcmKey> scheduled;
+    const GcmKey& all = *scheduled;
+    width->schedule(*scheduled, key.secret());
+    for (const size_t bytes : {size_t{5}, size_t{512}, size_t{700}, size_t{4096}, data.size()}) {
+      GcmPart part = {.iv = iv};
+      part.in = data.data();
+      part.out = sealed.data();
+      part.bytes = bytes;
+      width->seal_whole(all, part, additional);
+      const WordsOnTheWay words(*width, all, iv, additional, Bytes(sealed).first(bytes));
+      const auto expect_nothing_of = [&](const char* what, auto act) {
+        EXPECT_EQ(words.below(deep_down(act)), 0u) << what << ", " << bytes << " bytes";
+      };
+      expect_nothing_of("seal", [&] { width->seal_whole(all, part, additional); });
+      expect_nothing_of("hash", [&] { part.so_far = width->hash(all, {}, additional); });
+      expect_nothing_of("seal part", [&] { width->seal(all, part); });
+      part.in = sealed.data();
+      part.out = data.data();
+      expect_nothing_of("open", [&] { width->open_whole(all, part, additional); });
+      GcmHash hash;
+      expect_nothing_of("open part", [&] { hash = width->open(all, part); });
+      expect_nothing_of("tag", [&] { width->tag(all, iv, hash, additional.size(), bytes); });
     }
   }
 }

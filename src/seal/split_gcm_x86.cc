@@ -13,7 +13,9 @@ SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> 
     : width_(width) {
   width_.schedule(*key_, key);
   std::array<GcmHash, kPowers>& powers = *powers_;
-  powers[0] = load(width_.encrypt(*key_, {}).data());
+  GcmBlock subkey = width_.encrypt(*key_, {});
+  powers[0] = load(subkey.data());
+  wipe(subkey);
   for (size_t k = 1; k < kPowers; ++k) powers[k] = multiply(powers[k - 1], powers[k - 1]);
 }
 
@@ -51,7 +53,7 @@ GcmHash SplitGcm::join(const GcmHash& before, const GcmBlock& block) const {
 
 Tag SplitGcm::tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
                   uint64_t bytes) const {
-  return gcm_tag(width_, *key_, iv, hash, additional_bytes, bytes);
+  return width_.tag(*key_, iv, hash, additional_bytes, bytes);
 }
 
 }  // namespace sealane
