@@ -124,9 +124,11 @@ using ListenComm = Comm<Listener>;
 template <typename Object>
 Code hand_out(std::shared_ptr<Object> object, void** comm) {
   auto owner = network();
-  if (!owner) return refuse(owner.error());
-  auto crew = (*owner)->crew();
-  if (!crew) return refuse(crew.error());
+  auto crew = owner ? (*owner)->crew() : owner.error();
+  if (!crew) {
+    let_go(std::move(object));
+    return refuse(crew.error());
+  }
   *comm = new Comm<Object>{std::move(object), std::move(*crew)};
   return kSuccess;
 }
@@ -163,8 +165,8 @@ Code start(Logger logger, uint64_t communicator, void** context) {
 
 Code stop(const void* context) {
   return guarded([&] {
-    Attempts unfinished;  // ended when the lock is free again
-    const std::lock_guard lock(process().mutex);
+    Attempts unfinished;
+    std::unique_lock lock(process().mutex);
     const uint64_t communicator = communicator_of(context);
     int& users = process().users[communicator];
     if (users > 0) --users;
@@ -175,6 +177,8 @@ Code stop(const void* context) {
         unfinished.insert(process().attempts.extract(at));
       at = next;
     }
+    lock.unlock();
+    let_go(std::move(unfinished));
     return kSuccess;
   });
 }
@@ -247,8 +251,9 @@ Code open_sender(const void* context, void* handle, void** comm) {
       const std::lock_guard lock(process().mutex);
       process().attempts.erase(key);
     }
-    if (!end) return refuse(end.error());
-    return hand_out(std::move(*end), comm);
+    const Code code = end ? hand_out(std::move(*end), comm) : refuse(end.error());
+    let_go(std::move(attempt));  // which kept the workers until they were handed out
+    return code;
   });
 }
 
@@ -350,8 +355,9 @@ template <typename Object>
 Code close_comm(void* comm) {
   if (comm == nullptr) return kSuccess;
   return guarded([&] {
-    const std::unique_ptr<Comm<Object>> owned(static_cast<Comm<Object>*>(comm));
+    std::unique_ptr<Comm<Object>> owned(static_cast<Comm<Object>*>(comm));
     owned->object->close();
+    let_go(std::move(owned));
     return kSuccess;
   });
 }

@@ -16,11 +16,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "base/text.h"
 #include "base/time.h"
+#include "comm/exit_hold.h"
 #include "core/session/attested_key.h"
 #include "transport/socket.h"
 
@@ -28,6 +28,9 @@ namespace sealane {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(60);
+// Evidence may say until when it counts, and who judges it may learn something: for so long neither
+// is asked again. All sessions of a join, or of a communicator of NCCL's, fall into it.
+constexpr Duration kBelief = std::chrono::minutes(2);
 constexpr size_t kEvidenceBytesMax = 1_MiB - 1_KiB;  // a frame has room for the signature, too
 
 AttestedKey new_key() {
@@ -39,8 +42,10 @@ AttestedKey new_key() {
 struct Known {
   AttestedKey key = new_key();
   std::mutex mutex;
-  std::vector<uint8_t> evidence;      // about the key; none until it was asked for
-  std::set<Sha256::Digest> accepted;  // of rank and evidence, with the key it speaks for
+  std::vector<uint8_t> evidence;  // about the key; none until it was asked for
+  Instant produced{};
+  // Of rank and evidence, with the key it speaks for: when that was.
+  std::map<Sha256::Digest, Instant> accepted;
 };
 constexpr size_t kAcceptedMax = 4096;
 
@@ -97,9 +102,10 @@ Result<int> wait_for(pid_t child) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (ended < 0) return io_error("cannot wait for the attestation command", errno);
-    if (SteadyClock().now() > deadline) {
+    if (process_exits() || SteadyClock().now() > deadline) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
+      if (process_exits()) return exiting_error();
       return io_error("the attestation command took longer than 60 seconds");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -156,10 +162,17 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
   return output;
 }
 
+AttestCommand::AttestCommand(std::string command, const Clock* clock)
+    : command_(std::move(command)), clock_(clock) {
+  static const SteadyClock steady;
+  if (clock_ == nullptr) clock_ = &steady;
+}
+
 Result<std::vector<uint8_t>> AttestCommand::produce(Bytes binding) {
   const auto known = registry().of(command_);
   const std::lock_guard lock(known->mutex);  // the others wait for the one that asks
-  if (known->evidence.empty()) {
+  const Instant now = clock_->now();
+  if (known->evidence.empty() || now - known->produced >= kBelief) {
     auto evidence = run("produce", known->key.binding(), "", {});
     if (!evidence) return evidence;
     if (evidence->empty() || evidence->size() > kEvidenceBytesMax) {
@@ -167,6 +180,7 @@ Result<std::vector<uint8_t>> AttestCommand::produce(Bytes binding) {
                                 kEvidenceBytesMax, " bytes of evidence, not ", evidence->size()));
     }
     known->evidence = std::move(*evidence);
+    known->produced = now;
   }
   return known->key.present(binding, known->evidence);
 }
@@ -176,15 +190,17 @@ Status AttestCommand::check(uint32_t peer, Bytes binding, Bytes evidence) {
   if (!presented) return presented.error();
   const auto known = registry().of(command_);
   const Sha256::Digest what = believed(peer, *presented);
+  const Instant now = clock_->now();
   {
     const std::lock_guard lock(known->mutex);
-    if (known->accepted.contains(what)) return {};
+    const auto before = known->accepted.find(what);
+    if (before != known->accepted.end() && now - before->second < kBelief) return {};
   }
   auto accepted = run("check", presented->binding, concat(peer), presented->evidence);
   if (!accepted) return accepted.error();
   const std::lock_guard lock(known->mutex);
   if (known->accepted.size() >= kAcceptedMax) known->accepted.clear();
-  known->accepted.insert(what);
+  known->accepted[what] = now;
   return {};
 }
 

@@ -5,20 +5,22 @@
 //   CMD produce    evidence for SEALANE_ATTEST_BINDING (hex) to standard output
 //   CMD check      evidence of rank SEALANE_ATTEST_RANK on standard input; exit 0 accepts it
 //
-// Evidence is produced once for each process, about a key that signs in every session
+// Evidence is produced once for all sessions of a process, about a key that signs in each
 // (core/session/attested_key.h), and the same evidence of the same rank is checked once: an
-// AttestCommand is a door to what its process knows. Any thread.
+// AttestCommand is a door to what its process knows. After two minutes both are asked for anew.
+// Any thread.
 #pragma once
 
 #include <string>
 
+#include "base/time.h"
 #include "core/session/identity.h"
 
 namespace sealane {
 
 class AttestCommand final : public Attestor {
  public:
-  explicit AttestCommand(std::string command) : command_(std::move(command)) {}
+  explicit AttestCommand(std::string command, const Clock* clock = nullptr);  // null: the real one
 
   Result<std::vector<uint8_t>> produce(Bytes binding) override;
   Status check(uint32_t peer, Bytes binding, Bytes evidence) override;
@@ -28,6 +30,7 @@ class AttestCommand final : public Attestor {
                                    Bytes input) const;
 
   std::string command_;
+  const Clock* clock_;
 };
 
 }  // namespace sealane

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/exit_hold.h"
 #include "seal/engine.h"
 #include "seal/reduce.h"
 
@@ -55,6 +56,8 @@ Communicator::Communicator(JoinOptions options)
     : options_(std::move(options)), process_(getpid()), guard_(*this) {}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) {
+  const ExitHold hold;
+  if (!hold) return exiting_error();
   if (Status status = fill_from_environment(options); !status) return status.error();
   if (Status status = check_identity(options.self); !status) return status.error();
   options.timeout = std::clamp(options.timeout, Duration(0), kTimeoutMax);
@@ -103,6 +106,7 @@ Communicator::~Communicator() {
     lock.lock();
   }
   for (std::thread& worker : ended_) worker.join();
+  let_go(std::move(runner_));
 }
 
 // ---- fork(): the group stays with the parent ----
@@ -188,6 +192,8 @@ Status Communicator::check(const Operation& operation) const {
 
 Status Communicator::execute(Operation operation) {
   if (Status status = check_process(); !status) return status;
+  const ExitHold hold;
+  if (!hold) return exiting_error();
   try {
     return runner_ != nullptr ? runner_->run(std::move(operation)) : copy(operation);
   } catch (const std::exception& error) {
@@ -269,7 +275,8 @@ void Communicator::ensure_worker() {
 void Communicator::leave_turn() {
   busy_ = false;
   if (runner_ == nullptr) return;
-  if (aborted_) static_cast<void>(runner_->fail(aborted_error()));
+  const ExitHold hold;
+  if (hold && aborted_) static_cast<void>(runner_->fail(aborted_error()));
   failure_ = runner_->failure();
 }
 
@@ -298,7 +305,8 @@ bool Communicator::gone(uint32_t rank) {
 
 // To the other ranks, with the lock held, unless whoever runs an operation does that.
 void Communicator::listen() {
-  if (runner_ == nullptr || busy_) return;
+  const ExitHold hold;
+  if (!hold || runner_ == nullptr || busy_) return;
   if (!failure_) static_cast<void>(runner_->listen());
   leave_turn();
   gone_ = runner_->gone();
@@ -341,9 +349,11 @@ void Communicator::work() {
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
+    std::optional<ExitHold> hold(std::in_place, ExitHold::Thread::ours);
     Status status = execute(std::move(next.operation));
     lock.lock();
     leave_turn();
+    hold.reset();
     if (next.on_done) {
       ensure_worker();
       lock.unlock();

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "comm/attest_command.h"
 #include "comm/endpoint.h"
+#include "comm/exit_hold.h"
 #include "comm/key_file.h"
 #include "comm/key_ids.h"
 #include "comm/rendezvous.h"
@@ -382,6 +383,7 @@ class Joiner final : private Strangers::Host {
 
   // Still, by the program that joins.
   Status wanted() const {
+    if (process_exits()) return exiting_error();
     return options_.given_up && options_.given_up() ? given_up_error() : Status();
   }
 

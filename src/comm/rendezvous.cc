@@ -19,6 +19,7 @@
 
 #include "base/text.h"
 #include "comm/endpoint.h"
+#include "comm/exit_hold.h"
 #include "os/descriptor.h"
 #include "transport/socket.h"
 
@@ -59,6 +60,9 @@ std::optional<Identity> identity_of(std::string_view name) {
   return found;
 }
 
+// Nobody waits any longer, or the process does not.
+bool is_over(Instant deadline) { return process_exits() || SteadyClock().now() > deadline; }
+
 // Somebody on this host listens there, so it is no leftover.
 bool is_alive(const std::string& text, const std::string& own) {
   const auto there = Endpoint::decode(text);
@@ -89,7 +93,7 @@ class FileRendezvous final : public Rendezvous {
       if (pass++ % kPassesPerLook == 0) {
         if (Status status = look_around(); !status) return status.error();
       }
-      if (SteadyClock().now() > deadline) return nobody_came(rank, path_, hint_);
+      if (is_over(deadline)) return nobody_came(rank, path_, hint_);
       std::this_thread::sleep_for(kPause);
     }
     return all;
@@ -241,7 +245,7 @@ class FileRendezvous final : public Rendezvous {
 bool move_all(const Socket& socket, MutableBytes bytes, bool sending, Instant deadline) {
   while (!bytes.empty()) {
     const ptrdiff_t count = sending ? socket.send(bytes) : socket.receive(bytes);
-    if (count < 0 || SteadyClock().now() > deadline) return false;
+    if (count < 0 || is_over(deadline)) return false;
     if (count == 0) wait_for_sockets({{socket.descriptor(), sending}}, kPause * 10);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
@@ -292,7 +296,7 @@ class TcpRendezvous final : public Rendezvous {
         if (const auto rank = who_left(guests)) {
           return refuse_all(guests, peer_error(concat("rank ", *rank, " left while joining")));
         }
-        if (SteadyClock().now() > deadline) return nobody_came(missing(all), where());
+        if (is_over(deadline)) return nobody_came(missing(all), where());
         wait_for_sockets({{listener->descriptor(), false}}, kPause * 10);
         continue;
       }
@@ -358,7 +362,7 @@ class TcpRendezvous final : public Rendezvous {
 
   Result<std::vector<std::string>> ask(const Identity& self, const std::string& own,
                                        Instant deadline) {
-    while (SteadyClock().now() < deadline) {
+    while (!is_over(deadline)) {
       auto host = Socket::connect_tcp(host_, port_);
       if (!host) return host.error();
       wait_for_sockets({{host->descriptor(), true}}, kPause * 50);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "comm/exit_hold.h"
 #include "core/collective/choose.h"
 #include "seal/reduce.h"
 #include "seal/stream_copy.h"
@@ -296,6 +297,7 @@ std::vector<bool> Runner::gone() const {
 }
 
 Status Runner::check_stopped() const {
+  if (process_exits()) return exiting_error();
   if (!stopped_.load(std::memory_order_relaxed)) return {};
   return aborted_error();
 }

@@ -109,6 +109,8 @@ bool SendStream::serve_open() {
 }
 
 bool SendStream::send_here() {
+  const ExitHold hold;
+  if (!hold) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || closed_ || chunk_ || prefix_sent_ < prefix_.size()) return false;
   const auto end = end_.lock();

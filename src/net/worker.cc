@@ -12,44 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
-#include <set>
 #include <system_error>
 
-#include "base/check.h"
-
 namespace sealane::net {
-namespace {
-
-// Those that run. Never destroyed: a connection may be closed later than anything here.
-struct Roll {
-  std::mutex mutex;
-  std::set<Worker*> workers;
-  std::atomic<bool> over{false};
-};
-
-std::atomic<Roll*> current_roll{nullptr};
-
-// A child of fork() has one of its own: in its parent's the lock may be held by a thread that is
-// not there.
-void begin_roll() { current_roll = new Roll; }
-
-Roll& roll() {
-  static const int failed = [] {
-    begin_roll();
-    return pthread_atfork(nullptr, nullptr, begin_roll);
-  }();
-  SEALANE_CHECK(failed == 0, "out of memory");
-  return *current_roll;
-}
-
-Error process_exits() {
-  return io_error("the process exits: nothing is sent or received any more");
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::start(const char* name) {
+  const ExitHold hold;
+  if (!hold) return exiting_error();
   Socket epoll(epoll_create1(EPOLL_CLOEXEC));
   Socket bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !bell.valid()) return io_error("no descriptor for a worker", errno);
@@ -60,10 +29,6 @@ Result<std::unique_ptr<Worker>> Worker::start(const char* name) {
     return io_error("epoll refuses a worker's bell", errno);
   }
   std::unique_ptr<Worker> worker(new Worker(std::move(epoll), std::move(bell)));
-  const std::lock_guard lock(roll().mutex);
-  if (roll().over) return process_exits();
-  static const int unheard = atexit(end_all);
-  SEALANE_CHECK(unheard == 0, "out of memory");
   // The program's signals are for its own threads.
   sigset_t all;
   sigset_t before;
@@ -78,33 +43,18 @@ Result<std::unique_ptr<Worker>> Worker::start(const char* name) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed != 0) return io_error("no thread for a worker", failed);
-  roll().workers.insert(worker.get());
   return worker;
 }
 
-// On the roll until it has ended: exit() waits for that, too.
 Worker::~Worker() {
-  end();
-  const std::lock_guard lock(roll().mutex);
-  roll().workers.erase(this);
-}
-
-void Worker::end_all() {
-  const std::lock_guard lock(roll().mutex);
-  roll().over = true;
-  for (Worker* const worker : roll().workers) worker->end();
-}
-
-void Worker::end() {
-  const std::lock_guard lock(ending_);
-  if (!thread_.joinable() || thread_.get_id() == std::this_thread::get_id()) return;
+  if (!thread_.joinable()) return;
   post({Order::stop, nullptr});
   thread_.join();
 }
 
 std::optional<Error> unserved(const BornHere& born) {
   if (born.elsewhere()) return of_the_parent();
-  if (roll().over.load(std::memory_order_relaxed)) return process_exits();
+  if (process_exits()) return exiting_error();
   return std::nullopt;
 }
 
@@ -198,6 +148,8 @@ void Worker::run() {
   while (true) {
     const int count = epoll_wait(epoll_.descriptor(), events.data(), events.size(), patience_ms());
     if (count < 0 && errno != EINTR) return;
+    const ExitHold hold(ExitHold::Thread::ours);
+    if (!hold) return;
     for (int i = 0; i < count; ++i) {
       auto* const served = static_cast<Served*>(events[static_cast<size_t>(i)].data.ptr);
       // One that a neighbour's turn has dropped is not in the table any more; none: the bell.

@@ -4,9 +4,8 @@
 // A thread that serves sockets: sleeps in epoll, calls who has something to do. All objects of this
 // room that own a socket are served by one worker each, so their I/O needs no further order.
 //
-// exit() runs its handlers while other threads go on, and takes down what workers use: OpenSSL, a
-// GPU's driver, the program's log. So workers end in a handler of their own, which comes before
-// those of whatever was used before the first worker; from then on nobody serves.
+// Each turn holds exit() up (comm/exit_hold.h); when the process exits there are no more turns, and
+// nobody serves.
 //
 // Concurrency: add(), kick(), remove() from any thread. serve() is called on the worker's thread,
 //              one call at a time per worker; never after the call of serve() that returned false,
@@ -23,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "comm/exit_hold.h"
 #include "net/born_here.h"
 #include "transport/socket.h"
 
@@ -49,8 +49,7 @@ class Served {
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> start(const char* name);
-  ~Worker();              // ends the thread; what it still serves is dropped
-  static void end_all();  // and starts no more: the process exits
+  ~Worker();  // ends the thread; what it still serves is dropped
 
   void add(std::shared_ptr<Served> served);          // and serves it at once
   void kick(const std::shared_ptr<Served>& served);  // serve() soon
@@ -69,7 +68,6 @@ class Worker {
   };
 
   void post(Task task);
-  void end();
   void run();
   bool carry_out_tasks();  // false: stop
   void serve(Served* served);
@@ -83,7 +81,6 @@ class Worker {
   bool rung_ = false;
   std::unordered_map<Served*, std::shared_ptr<Served>> served_;
   std::vector<std::shared_ptr<Served>> timed_;  // those that have a deadline
-  std::mutex ending_;                           // by its owner, or with all of them
   std::thread thread_;
 };
 

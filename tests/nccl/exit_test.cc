@@ -34,8 +34,8 @@ void wait_for_the_thread() {
 
 // What NCCL's service and progress threads do, for ever: connect, carry a message, close. Ends when
 // the plugin says that it is over, or has gone on for long enough.
-void connect_without_end(Player& player, std::atomic<bool>& begun) {
-  std::vector<uint8_t> out(200'000, 1);
+void connect_without_end(Player& player, size_t bytes, std::atomic<bool>& begun) {
+  std::vector<uint8_t> out(bytes, 1);
   std::vector<uint8_t> in(out.size());
   for (int rounds = 0; rounds < kRounds; rounds += handlers_over ? 1 : 0) {
     auto ring = player.connect_ring(0, 0);
@@ -50,11 +50,16 @@ void connect_without_end(Player& player, std::atomic<bool>& begun) {
     player.close_receive(ring->receive);
   }
   thread_over = true;
+  while (true) pause();  // its end would be OpenSSL's to notice
 }
 
+// Messages that workers seal, and small ones, which whoever sends them seals; OpenSSL does both.
 TEST(Exit, WhileThreadsAreInsideThePluginIsQuiet) {
+  std::vector<std::string> environment = sealed_environment();
+  environment.emplace_back("SEALANE_AEAD=openssl");
   for (int i = 0; i < 20; ++i) {
-    const auto outcomes = run_job(1, patience(), sealed_environment(), [&](Seat& seat) -> Status {
+    const size_t bytes = i % 2 == 0 ? 200'000 : 1'000;
+    const auto outcomes = run_job(1, patience(), environment, [&](Seat& seat) -> Status {
       atexit(wait_for_the_thread);
       // Neither is ever let go: the process ends by exit(), as a program does that has failed.
       auto* const plugin = new Result(PluginTable::load(SEALANE_NCCL_PLUGIN, 12));
@@ -62,7 +67,7 @@ TEST(Exit, WhileThreadsAreInsideThePluginIsQuiet) {
       auto* const player = new Result(Player::start(***plugin, seat));
       if (!*player) return player->error();
       std::atomic<bool> begun{false};
-      std::thread(connect_without_end, std::ref(***player), std::ref(begun)).detach();
+      std::thread(connect_without_end, std::ref(***player), bytes, std::ref(begun)).detach();
       while (!begun && !thread_over) std::this_thread::sleep_for(std::chrono::microseconds(50));
       std::exit(0);
     });
