@@ -72,6 +72,7 @@ class Patience {
 // Answers those who ask until all say that they are here.
 std::string lead(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   const std::string name = new_name();
+  store.add(kAsked, 0);  // a FileStore of PyTorch 1.13 cannot be looked at before it was written
   int64_t answered = 0;
   const std::string before = look(store, kAnswered);
   std::from_chars(before.data(), before.data() + before.size(), answered);
