@@ -19,6 +19,7 @@
 #include "bench/scratch.h"
 #include "cli/bench.h"
 #include "cli/choose.h"
+#include "cli/copy_run.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
 #include "cli/progress.h"
@@ -63,17 +64,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
                                                const bench::CopyExample& example,
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
-  RunOptions options;
-  options.truth = files.truth;
-  options.emulate = true;
-  options.platform = setting.platform;
-  options.enable = policy.enable;
-  options.policy = policy.policy;
-  options.stats = files.counters;
-  if (policy.recorded) options.record = files.trace;
-  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
-  options.set("SEALANE_EMU_DILATION",
-              setting.dilation.empty() ? example.dilation : setting.dilation);
+  RunOptions options = copy_run(setting, example, policy, files);
   options.set("SEALANE_WORKERS", setting.workers);
   auto environment = environment_for(options);
   if (!environment) return environment.error();
@@ -119,9 +110,7 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
       bench.add_subcommand("copy", "The examples on the emulated GPU, policy by policy");
   add_value(*command, "--examples", flags->examples, "NAME,...", "Which, comma-separated [all]")
       ->delimiter(',');
-  add_value(*command, "--policies", flags->policies, "NAME,...", "Which, comma-separated [all]")
-      ->delimiter(',');
-  add_value(*command, "--platform", flags->platform, "P", "The modelled machine [h100-tdx]");
+  add_policies_and_platform(*command, *flags);
   add_value(*command, "--dilation", flags->dilation, "K",
             "A modelled second takes K real ones [40 / cores; vllm 100]")
       ->check(whole_number(1, 10000));

@@ -20,6 +20,7 @@
 #include "bench/scratch.h"
 #include "cli/bench.h"
 #include "cli/choose.h"
+#include "cli/copy_run.h"
 #include "cli/copy_sizes.h"
 #include "cli/number.h"
 #include "cli/output_option.h"
@@ -47,17 +48,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
                                                const bench::CopyExample& engine,
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
-  RunOptions options;
-  options.truth = files.truth;
-  options.emulate = true;
-  options.platform = setting.platform;
-  options.enable = policy.enable;
-  options.policy = policy.policy;
-  options.stats = files.counters;
-  if (policy.recorded) options.record = files.trace;
-  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
-  options.set("SEALANE_EMU_DILATION",
-              setting.dilation.empty() ? engine.dilation : setting.dilation);
+  RunOptions options = copy_run(setting, engine, policy, files);
   options.set("SEALANE_EMU_COMPUTE_CAPABILITY", "12.0");
   options.set("SEALANE_EMU_MEMORY", "2G");
   auto environment = environment_for(options);
@@ -161,9 +152,7 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
       bench.add_subcommand("engines", "PyTorch's engines on the emulated GPU, policy by policy");
   add_value(*command, "--engines", flags->engines, "NAME,...", "Which, comma-separated [all]")
       ->delimiter(',');
-  add_value(*command, "--policies", flags->policies, "NAME,...", "Which, comma-separated [all]")
-      ->delimiter(',');
-  add_value(*command, "--platform", flags->platform, "P", "The modelled machine [h100-tdx]");
+  add_policies_and_platform(*command, *flags);
   add_value(*command, "--dilation", flags->dilation, "K",
             "A modelled second takes K real ones [120]")
       ->check(whole_number(1, 10000));

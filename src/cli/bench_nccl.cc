@@ -457,8 +457,9 @@ void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
   add_value(*command, "--messages", flags->messages, "N",
             "With --check: of its longer checks [1000]");
   add_value(*command, "--abi", flags->abi, "N",
-            "Version of NCCL's interface, 8 to 12 (newest there is)");
-  add_value(*command, "--pattern", flags->pattern, "NAME", "allreduce (a ring), tree or latency");
+            "Version of NCCL's interface, 8 to 12 [newest there is]");
+  add_value(*command, "--pattern", flags->pattern, "NAME",
+            "allreduce (a ring), tree or latency [allreduce]");
   command->add_flag("--hosts", flags->hosts,
                     "A network namespace per rank instead of loopback; needs root");
   add_value(*command, "--gbit-per-s", flags->gbit_per_s, "N",
@@ -466,14 +467,14 @@ void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
       ->check(real_number(0.01, 1'000));
   add_value(*command, "--delay-us", flags->delay_us, "N",
             "How long what a host of --hosts sends is under way [0]")
-      ->check(CLI::Range(0, 1'000'000));
-  add_value(*command, "--ranks", flags->ranks, "N", "Processes to start");
-  add_value(*command, "-b", flags->min_bytes, "BYTES", "Smallest size");
-  add_value(*command, "-e", flags->max_bytes, "BYTES", "Largest size");
-  add_value(*command, "-f", flags->factor, "N", "Factor from one size to the next");
-  add_value(*command, "-n", flags->iterations, "N", "Operations per round");
-  add_value(*command, "-w", flags->warmup, "N", "Operations before");
-  add_value(*command, "--rounds", flags->rounds, "N", "Rounds of each plugin, in turn");
+      ->check(whole_number(0, 1'000'000));
+  add_value(*command, "--ranks", flags->ranks, "N", "Processes to start [2]");
+  add_value(*command, "-b", flags->min_bytes, "BYTES", "Smallest size [64K]");
+  add_value(*command, "-e", flags->max_bytes, "BYTES", "Largest size [16M]");
+  add_value(*command, "-f", flags->factor, "N", "Factor from one size to the next [4]");
+  add_value(*command, "-n", flags->iterations, "N", "Operations per round [20]");
+  add_value(*command, "-w", flags->warmup, "N", "Operations before [2]");
+  add_value(*command, "--rounds", flags->rounds, "N", "Rounds of each plugin, in turn [5]");
   add_output(*command, "--json", flags->json, "Also write JSON; - is stdout, alone");
   command->footer(
       "Without --plugin: ours, its twin that seals nothing, and one with TLS in the\n"

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace sealane::cli {
@@ -34,10 +35,10 @@ std::string two_columns(const std::string& name, const std::string& description)
 
 // Which flags do not go together is said when somebody tries.
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
-  const std::string rest = make_option_opts(option);
-  return two_columns(
-      make_option_name(option, is_positional) + rest.substr(0, rest.find(" Excludes:")),
-      make_option_desc(option));
+  std::string rest = make_option_opts(option);
+  rest.resize(std::min(rest.size(), rest.find(" Excludes:")));
+  if (rest.ends_with(",... ...")) rest.resize(rest.size() - 4);  // a list says so once
+  return two_columns(make_option_name(option, is_positional) + rest, make_option_desc(option));
 }
 
 std::string HelpFormat::make_subcommand(const CLI::App* command) const {

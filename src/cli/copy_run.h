@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `bench copy` and `bench engines` have in common: programs on the emulated GPU, policy by
+// policy, as `sealane run` would start them.
+#pragma once
+
+#include "bench/copy_trial.h"
+#include "cli/command.h"
+#include "cli/run_options.h"
+
+namespace sealane::cli {
+
+inline RunOptions copy_run(const bench::CopySetting& setting, const bench::CopyExample& program,
+                           const bench::CopyPolicy& policy, const bench::CopyFiles& files) {
+  RunOptions options;
+  options.truth = files.truth;
+  options.emulate = true;
+  options.platform = setting.platform;
+  options.enable = policy.enable;
+  options.policy = policy.policy;
+  options.stats = files.counters;
+  if (policy.recorded) options.record = files.trace;
+  options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
+  options.set("SEALANE_EMU_DILATION",
+              setting.dilation.empty() ? program.dilation : setting.dilation);
+  return options;
+}
+
+template <typename Flags>
+void add_policies_and_platform(CLI::App& command, Flags& flags) {
+  add_value(command, "--policies", flags.policies, "NAME,...", "Which, comma-separated [all]")
+      ->delimiter(',');
+  add_value(command, "--platform", flags.platform, "P", "The modelled machine [h100-tdx]");
+}
+
+}  // namespace sealane::cli
