@@ -69,9 +69,7 @@ Status check_enable(const std::string& list) {
 Status check_policy(const std::string& name) {
   std::vector<std::string> known;
   for (const Policy& policy : policies()) {
-    if (policy.confidential && policy.foresight != Foresight::paper) {
-      known.emplace_back(policy.name);
-    }
+    if (policy.runs_live()) known.emplace_back(policy.name);
   }
   if (name.empty() || contains(known, name)) return {};
   return usage_error(

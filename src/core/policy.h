@@ -34,6 +34,9 @@ struct Policy {
   uint32_t fixed_leeway = 0;  // positions left free before each planned transfer; by_cost learns it
   uint64_t bulk_bytes_min = 128_KiB;  // what counts as a swap
 
+  bool runs_live() const {  // a program may ask for it; the paper's rules are the simulator's alone
+    return confidential && foresight != Foresight::paper;
+  }
   bool carries() const { return async || parallel; }  // false: the driver's own path
   bool speculates() const { return foresight != Foresight::none; }
   // Sealing ahead is not asked what it costs, only how it costs least.

@@ -97,13 +97,10 @@ void read_enable(Options& options, std::string_view list) {
 // that is off; nor is the paper's, which is for the simulator to compare with.
 void read_policy(Options& options, std::string_view name) {
   const Policy* const policy = find_policy(name);
-  const auto ours = [](const Policy& each) {
-    return each.confidential && each.foresight != Foresight::paper;
-  };
-  if (policy == nullptr || !ours(*policy)) {
+  if (policy == nullptr || !policy->runs_live()) {
     std::string known;
     for (const Policy& each : policies()) {
-      if (ours(each)) known += concat(known.empty() ? "" : ", ", each.name);
+      if (each.runs_live()) known += concat(known.empty() ? "" : ", ", each.name);
     }
     std::fprintf(stderr, "sealane: SEALANE_POLICY knows %s: not %.*s\n", known.c_str(),
                  static_cast<int>(name.size()), name.data());
