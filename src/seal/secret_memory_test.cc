@@ -301,7 +301,7 @@ class WordsOnTheWay {
 };
 
 TEST(SecretMemory, AMessageLeavesNothingOfItsWayOnTheStack) {
-  if (!kMemoryIsSearchable) GTEST_SKIP() << "frames have another size with a sanitizer's calls";
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's frames are not those that ship";
   SystemRandom random;
   const Key key = Key::random(random);
   const Iv iv = {1, 2, 3};
