@@ -23,6 +23,11 @@
 
 namespace sealane {
 
+// A hash with its ciphertext, which anybody may have, gives the hash's key: it is wiped after use.
+inline void wipe_hashes(std::span<GcmHash> hashes) {
+  wipe({reinterpret_cast<uint8_t*>(hashes.data()), hashes.size_bytes()});
+}
+
 class SplitGcm {
  public:
   // nullptr if this build or CPU has no loop for it: libcrypto serves then, message by message.

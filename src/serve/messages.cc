@@ -224,6 +224,7 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
   for (uint64_t i = 0; i < parts; ++i) {
     hash_ = key_->join(hash_, hashes[i], blocks_of(std::min(part, bytes - i * part)));
   }
+  wipe_hashes({hashes, parts});
   bytes_ += bytes;
 }
 
@@ -251,6 +252,7 @@ Tag Message::tag(bool answered) {
   if (bytes_ % kGcmBlockBytes != 0) hash_ = key_->join(hash_, block_);
   const Tag made = key_->tag(iv_, hash_, additional_bytes_, bytes_);
   wipe(keystream_);
+  wipe_hashes({&hash_, 1});
   if (watched()) tell();
   return made;
 }

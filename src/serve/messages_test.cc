@@ -8,6 +8,7 @@
 
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "seal/openssl.h"
@@ -84,6 +85,30 @@ TEST(Message, RefusedBytesAreWiped) {
   message.tag(true);
   message.refuse();
   EXPECT_EQ(out, std::vector<uint8_t>(1000));
+}
+
+// With the ciphertext, which anybody has, a message's hash gives the key that signs.
+TEST(Message, KeepsNothingOfItsHashBehindTheTag) {
+  const auto key = random_bytes(Key::kBytes);
+  const KnownKey known = know_key(std::span<const uint8_t, Key::kBytes>(key));
+  if (known.schedule == nullptr) GTEST_SKIP() << "no engine here: libcrypto serves";
+  const auto in = random_bytes(4096);
+  std::vector<uint8_t> out(in.size());
+  const Iv iv = {1};
+  const GcmHash hash = known.schedule->seal_part(iv, 0, in.data(), out.data(), in.size());
+  Message message;
+  message.set_key(known.schedule, known.number, Direction::to_device);
+  message.begin(iv);
+  const auto holds_it = [&] {
+    const auto* const begin = reinterpret_cast<const uint8_t*>(&message);
+    const auto* const needle = reinterpret_cast<const uint8_t*>(&hash);
+    return std::search(begin, begin + sizeof message, needle, needle + sizeof hash) !=
+           begin + sizeof message;
+  };
+  message.update(in.data(), out.data(), in.size(), nullptr);
+  EXPECT_TRUE(holds_it()) << "the search does not find what is there";
+  message.tag(true);
+  EXPECT_FALSE(holds_it());
 }
 
 }  // namespace

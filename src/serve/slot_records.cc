@@ -60,6 +60,7 @@ GcmHash SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint
   if (whole != bytes) {
     gcm.seal_part(order.iv, whole / kGcmBlockBytes, from + whole, record + whole, bytes - whole);
   }
+  wipe_hashes(std::span(hashes).first(parts));
   return hash;
 }
 

@@ -187,8 +187,10 @@ Status Session::read_frames() {
     status = handle_frame(type, Bytes(plaintext_).subspan(at + kFrameHeaderBytes, length));
     at += kFrameHeaderBytes + length;
   }
-  wipe(MutableBytes(plaintext_).first(at));
-  plaintext_.erase(plaintext_.begin(), plaintext_.begin() + static_cast<ptrdiff_t>(at));
+  const Bytes rest = Bytes(plaintext_).subspan(at);
+  std::ranges::copy(rest, plaintext_.begin());
+  wipe(MutableBytes(plaintext_).subspan(rest.size()));  // also where the rest was
+  plaintext_.resize(rest.size());
   return status;
 }
 
