@@ -121,7 +121,7 @@ using AnyCall = CUresult (*)(void*, void*, void*, void*);
 int unsupported() {
   begin();
   for (const char* name :
-       {"cuTexObjectCreate", "cuArrayDestroy", "cuGreenCtxCreate", "cuMulticastCreate"}) {
+       {"cuTexObjectCreate", "cuMipmappedArrayDestroy", "cuGreenCtxCreate", "cuMulticastCreate"}) {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status{};
     MUST(cuGetProcAddress(name, &found, 13000, 0, &status));
