@@ -113,10 +113,18 @@ bool SendEnd::waits_alone(uint8_t stream) const {
 
 std::optional<Chunk> SendEnd::next_chunk(uint8_t stream) {
   const std::lock_guard lock(mutex_);
-  if (stream >= queues_.size() || queues_[stream].empty()) return std::nullopt;
+  if (joining_ > 0 || stream >= queues_.size() || queues_[stream].empty()) return std::nullopt;
   const Chunk chunk = queues_[stream].front();
   queues_[stream].pop_front();
   return chunk;
+}
+
+void SendEnd::stream_joined() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--joining_ > 0) return;
+  }
+  kick_all();
 }
 
 void SendEnd::chunk_sent(const Chunk& chunk) {

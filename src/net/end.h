@@ -107,15 +107,21 @@ class SendEnd final : public End {
       : End(std::move(peer)), chunk_bytes_(chunk_bytes) {}
   ~SendEnd() override;
 
-  void attach(std::vector<std::shared_ptr<SendStream>> streams) { streams_ = std::move(streams); }
+  // All but the first have to join the connection, which the other side waits for.
+  void attach(std::vector<std::shared_ptr<SendStream>> streams) {
+    streams_ = std::move(streams);
+    joining_ = streams_.size() - 1;
+  }
 
   // Null where it has to be tried again. `data` stays untouched until test() says done.
   Result<Request*> send(const void* data, size_t bytes,
                         std::shared_ptr<const DeviceMemory> device = nullptr);
   void close() override;
 
-  // For streams.
+  // For streams. Nothing is sent while one has not said that it joins: the other side reads nothing
+  // before it has all of them, and behind more than it has room for it would not see us go.
   std::optional<Chunk> next_chunk(uint8_t stream);
+  void stream_joined();
   bool waits_alone(uint8_t stream) const;  // one chunk, no more
   void chunk_sent(const Chunk& chunk);
   // The other side has closed that stream. Where nothing waits for it that is no failure yet: who
@@ -128,6 +134,7 @@ class SendEnd final : public End {
   uint32_t chunk_bytes_;
   std::vector<std::shared_ptr<SendStream>> streams_;
   std::vector<std::deque<Chunk>> queues_;  // per stream
+  size_t joining_ = 0;
   uint64_t messages_ = 0;
   uint64_t chunks_ = 0;
   bool ended_ = false;

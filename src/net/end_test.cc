@@ -104,6 +104,32 @@ TEST_F(Chunks, AreNotWaitedForFromAStreamNobodyWatches) {
   unwatched->close();
 }
 
+// ---- Streams that have not joined yet ----
+
+// Who waits for all of them reads nothing until then, and would not see us die behind bytes that
+// have no room there.
+TEST(Streams, SendNothingBeforeAllHaveJoined) {
+  const auto worker = std::move(*Worker::start("test"));
+  const auto listener = Socket::listen_tcp("127.0.0.1", 0);
+  const auto end = std::make_shared<SendEnd>("somebody", kChunk);
+  std::vector<std::shared_ptr<SendStream>> streams;
+  for (uint8_t i = 0; i < 3; ++i) {
+    auto socket = Socket::connect_tcp("127.0.0.1", listener->port());
+    streams.push_back(std::make_shared<SendStream>(std::move(*socket), i, *worker, end, nullptr,
+                                                   std::nullopt, std::nullopt, kChunk,
+                                                   std::vector<uint8_t>(i == 0 ? 0 : 1)));
+  }
+  end->attach(streams);
+  const std::vector<uint8_t> message(kChunk);
+  ASSERT_TRUE(end->send(message.data(), message.size()).ok());
+  EXPECT_FALSE(end->next_chunk(0));
+  end->stream_joined();
+  EXPECT_FALSE(end->next_chunk(0));
+  end->stream_joined();
+  EXPECT_TRUE(end->next_chunk(0));
+  end->close();
+}
+
 // ---- Streams that have ended ----
 
 TEST_F(Chunks, MayComeByAStreamThatIsOpen) {

@@ -164,12 +164,14 @@ bool SendStream::load_next() {
 }
 
 bool SendStream::send_prefix() {
+  if (prefix_sent_ == prefix_.size()) return true;
   while (prefix_sent_ < prefix_.size()) {
     const ptrdiff_t count = socket_.send(Bytes(prefix_).subspan(prefix_sent_));
     if (count < 0) end_.lock()->fail(peer_gone());
     if (count <= 0) return false;
     prefix_sent_ += static_cast<size_t>(count);
   }
+  end_.lock()->stream_joined();
   return true;
 }
 
