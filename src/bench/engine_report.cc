@@ -83,6 +83,7 @@ nlohmann::json row_json(const CopyReport& report, const CopyRow& row) {
                         {"answer", row.runs.front().hash},
                         {"copies", row.runs.front().copies},
                         {"bytes", row.runs.front().bytes}};
+  if (!row.what.workers.empty()) out["workers"] = row.what.workers;
   const std::string left = loss_left(report, row);
   if (!left.empty() && left != "?") out["loss_left"] = std::stod(left);
   return out;

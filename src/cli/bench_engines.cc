@@ -36,6 +36,7 @@ struct Flags {
   std::vector<std::string> policies;
   std::string platform = "h100-tdx";
   std::string dilation;
+  std::string workers;
   std::string python;
   std::string traces;
   size_t rounds = 3;
@@ -108,7 +109,7 @@ Result<bench::EngineReport> measure(const Flags& flags,
     if (!sizes) return sizes.error();
     report.sizes.push_back(*std::move(sizes));
     for (const bench::CopyPolicy* policy : policies) {
-      report.measured.rows.push_back({{engine, ""}, policy, {}});
+      report.measured.rows.push_back({{engine, flags.workers}, policy, {}});
     }
   }
   const auto rounds =
@@ -156,6 +157,8 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
   add_value(*command, "--dilation", flags->dilation, "K",
             "A modelled second takes K real ones [120]")
       ->check(whole_number(1, 10000));
+  add_value(*command, "--workers", flags->workers, "N", "Threads that seal and open")
+      ->check(whole_number(1, 1024));
   auto* rounds =
       add_value(*command, "--rounds", flags->rounds, "N", "Of all engines under all policies [3]")
           ->check(whole_number(1, 1000));
@@ -170,6 +173,7 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
       "Examples:\n"
       "  sealane bench engines --quick\n"
       "  sealane bench engines --engines transformers --policies off,stock,sealane\n"
+      "  sealane bench engines --engines peft --workers 1\n"
       "\n"
       "Times are device time on the emulated GPU; docs/engines.md has the details.");
   run_with(*command, invocation, flags, &bench_engines);

@@ -69,6 +69,19 @@ TEST(BenchEngines, FitsATerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
+// The stand-in sees what the runtime will be told.
+TEST(BenchEngines, SaysWithHowManyWorkers) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"bench", "engines"},
+              {"--engines", "peft", "--policies", "sealane", "--quick", "--workers", "3", "--json",
+               "-", "--python", stand_in(scratch, "hash=${SEALANE_WORKERS:-none}")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json row = json::parse(run.out)["rows"][0];
+  EXPECT_EQ(row["workers"], "3");
+  EXPECT_EQ(row["answer"], "3");
+}
+
 TEST(BenchEngines, OtherTokensAreAnError) {
   const Scratch scratch;
   const ProgramResult run =
