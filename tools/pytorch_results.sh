@@ -4,7 +4,7 @@
 #
 # PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
 #   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy, one round
-#   tools/pytorch_results.sh rounds ENGINE                                       one of them alone, three rounds
+#   tools/pytorch_results.sh rounds ENGINE                                       one alone, as often as 7 minutes allow
 #   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
@@ -55,7 +55,7 @@ case $what in
     results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh rounds $*" "$bin"
     engine=$1
     shift
-    timed "$bin" bench engines --platform "$platform" --engines "$engine" "$@"
+    timed "$bin" bench engines --platform "$platform" --engines "$engine" --quick --seconds 400 "$@"
     ;;
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"

@@ -40,6 +40,7 @@ struct Flags {
   std::string python;
   std::string traces;
   size_t rounds = 3;
+  double seconds = 0;
   bool quick = false;
   std::string json;
 };
@@ -112,9 +113,9 @@ Result<bench::EngineReport> measure(const Flags& flags,
       report.measured.rows.push_back({{engine, flags.workers}, policy, {}});
     }
   }
-  const auto rounds =
-      bench::run_rounds(report.measured.rows, setting, {flags.quick ? 1 : flags.rounds, 0},
-                        [&](const std::string& text) { progress.show(text); });
+  const auto rounds = bench::run_rounds(report.measured.rows, setting,
+                                        {flags.quick ? 1 : flags.rounds, flags.seconds},
+                                        [&](const std::string& text) { progress.show(text); });
   if (!rounds) return rounds.error();
   report.measured.rounds = *rounds;
   return report;
@@ -162,7 +163,11 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
   auto* rounds =
       add_value(*command, "--rounds", flags->rounds, "N", "Of all engines under all policies [3]")
           ->check(whole_number(1, 1000));
-  command->add_flag("--quick", flags->quick, "One round instead of three")->excludes(rounds);
+  add_value(*command, "--seconds", flags->seconds, "S",
+            "More rounds, as long as they end within this [0]")
+      ->check(real_number(0, 36000));
+  command->add_flag("--quick", flags->quick, "One round instead of three, at least")
+      ->excludes(rounds);
   add_value(*command, "--python", flags->python, "FILE",
             "The interpreter that has the engines [of `make engines`]");
   add_value(*command, "--traces", flags->traces, "DIR", "Keep what was recorded in this directory");
