@@ -9,7 +9,7 @@
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
 # On a quiet machine; `policies --dilation 150` and the like passes flags on. SEALANE_BIN names the program
-# (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+# (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx), SECONDS_EACH how long `rounds` may take (400).
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -55,7 +55,7 @@ case $what in
     results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh rounds $*" "$bin"
     engine=$1
     shift
-    timed "$bin" bench engines --platform "$platform" --engines "$engine" --quick --seconds 400 "$@"
+    timed "$bin" bench engines --platform "$platform" --engines "$engine" --quick --seconds "${SECONDS_EACH:-400}" "$@"
     ;;
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
