@@ -123,7 +123,8 @@ std::string compared_table(const CopyReport& report, const CopyCase& what) {
 }  // namespace
 
 std::string CopyCase::name() const {
-  return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
+  if (workers.empty()) return example->name;
+  return fmt::format("{}, {} worker{}", example->name, workers, workers == "1" ? "" : "s");
 }
 
 bool CopyRow::in_time() const {

@@ -65,7 +65,6 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
   RunOptions options = copy_run(setting, example, policy, files);
-  options.set("SEALANE_WORKERS", setting.workers);
   auto environment = environment_for(options);
   if (!environment) return environment.error();
   return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });

@@ -36,9 +36,11 @@ struct Flags {
   std::vector<std::string> policies;
   std::string platform = "h100-tdx";
   std::string dilation;
+  std::string workers;
   std::string python;
   std::string traces;
   size_t rounds = 3;
+  double seconds = 0;
   bool quick = false;
   std::string json;
 };
@@ -108,12 +110,12 @@ Result<bench::EngineReport> measure(const Flags& flags,
     if (!sizes) return sizes.error();
     report.sizes.push_back(*std::move(sizes));
     for (const bench::CopyPolicy* policy : policies) {
-      report.measured.rows.push_back({{engine, ""}, policy, {}});
+      report.measured.rows.push_back({{engine, flags.workers}, policy, {}});
     }
   }
-  const auto rounds =
-      bench::run_rounds(report.measured.rows, setting, {flags.quick ? 1 : flags.rounds, 0},
-                        [&](const std::string& text) { progress.show(text); });
+  const auto rounds = bench::run_rounds(report.measured.rows, setting,
+                                        {flags.quick ? 1 : flags.rounds, flags.seconds},
+                                        [&](const std::string& text) { progress.show(text); });
   if (!rounds) return rounds.error();
   report.measured.rounds = *rounds;
   return report;
@@ -156,10 +158,16 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
   add_value(*command, "--dilation", flags->dilation, "K",
             "A modelled second takes K real ones [120]")
       ->check(whole_number(1, 10000));
+  add_value(*command, "--workers", flags->workers, "N", "Threads that seal and open")
+      ->check(whole_number(1, 1024));
   auto* rounds =
       add_value(*command, "--rounds", flags->rounds, "N", "Of all engines under all policies [3]")
           ->check(whole_number(1, 1000));
-  command->add_flag("--quick", flags->quick, "One round instead of three")->excludes(rounds);
+  add_value(*command, "--seconds", flags->seconds, "S",
+            "More rounds, as long as they end within this [0]")
+      ->check(real_number(0, 36000));
+  command->add_flag("--quick", flags->quick, "One round instead of three, at least")
+      ->excludes(rounds);
   add_value(*command, "--python", flags->python, "FILE",
             "The interpreter that has the engines [of `make engines`]");
   add_value(*command, "--traces", flags->traces, "DIR", "Keep what was recorded in this directory");
@@ -170,6 +178,7 @@ void add_bench_engines(CLI::App& bench, Invocation& invocation) {
       "Examples:\n"
       "  sealane bench engines --quick\n"
       "  sealane bench engines --engines transformers --policies off,stock,sealane\n"
+      "  sealane bench engines --engines peft --workers 1\n"
       "\n"
       "Times are device time on the emulated GPU; docs/engines.md has the details.");
   run_with(*command, invocation, flags, &bench_engines);
