@@ -56,9 +56,9 @@ struct HostCall {
   static void call_back(CUstream stream, CUresult result, void* self) {
     const std::unique_ptr<HostCall> call(static_cast<HostCall*>(self));
     serve::Runtime* const runtime = serve::Runtime::get();
-    if (result == CUDA_SUCCESS && runtime != nullptr && runtime->any_failed()) {
-      result = static_cast<CUresult>(runtime->failure_of(call->context));
-    }
+    serve::Code left = serve::kSuccess;
+    if (runtime != nullptr && runtime->any_failed()) left = runtime->failure_of(call->context);
+    if (left != serve::kSuccess) result = static_cast<CUresult>(left);
     call->callback(stream, result, call->data);
   }
 };
