@@ -13,6 +13,8 @@
 #include "os/pace.h"
 #include "os/thread.h"
 #include "serve/errand.h"
+#include "serve/events.h"
+#include "serve/process.h"
 
 namespace sealane::serve {
 namespace {
@@ -21,14 +23,15 @@ constexpr auto kPoll = std::chrono::microseconds(40);
 
 Instant now() { return SteadyClock().now(); }
 
+int device_of(CopyThreadId id) { return static_cast<int>(CopyThreads::device_of(id)); }
+
 }  // namespace
 
 std::unique_ptr<CopyThread> CopyThread::open(GpuDriver& driver, ProgramMemory& memory,
                                              UnderWay& under_way,
                                              const CopyThreadOptions& options) {
   CopyContext context;
-  const auto device = static_cast<int>(CopyThreads::device_of(options.id));
-  if (driver.make_context(device, context) != kSuccess) return nullptr;
+  if (driver.make_context(device_of(options.id), context) != kSuccess) return nullptr;
   return std::unique_ptr<CopyThread>(new CopyThread(driver, memory, under_way, options, context));
 }
 
@@ -38,15 +41,26 @@ CopyThread::CopyThread(GpuDriver& driver, ProgramMemory& memory, UnderWay& under
       memory_(memory),
       under_way_(under_way),
       id_(options.id),
-      channel_(driver, options.id, options.lane, context),
+      lane_(options.lane),
+      direction_(CopyThreads::direction_of(options.id)),
+      context_(context),
+      words_(driver, context),
+      proxy_(driver, direction_),
+      crossing_(driver, direction_),
       ahead_(options.ahead) {
   copies_.reserve(CopyList::kMax);
+  parts_.reserve(CopyList::kMax);
   ended_.reserve(CopyList::kMax);
   endings_.reserve(Copies::kEndingsMax);
   events_.reserve(Copies::kToldMax);
   at_turn_.reserve(Copies::kToldMax);
   sources_.reserve(Copies::kToldMax);
   leases_.reserve(std::max(kLeasesMax, Copies::kToldMax));
+}
+
+Code CopyThread::probe(uint64_t device_address) {
+  uint32_t unused = 0;
+  return driver_.copy(context_, Direction::to_host, device_address, &unused, 1);
 }
 
 void CopyThread::wake(std::span<const CopyId> copies) {
@@ -171,8 +185,8 @@ bool CopyThread::take(Lock& lock) {
 Code CopyThread::carry(Lock& lock) {
   if (handed_.dropped) {
     const HeldCopy& copy = *copies_.front();
-    const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
-    channel_.tell(copy, 0, copy.bytes, under_way_.copies.failure_of(context), now(), now());
+    tell(copy, 0, copy.bytes, under_way_.copies.failure_of(key_of(copy.stream->context)), now(),
+         now(), 1);
     return kSuccess;
   }
   const bool together = handed_.copies.size() > 1 && prepare_together(lock);
@@ -181,16 +195,16 @@ Code CopyThread::carry(Lock& lock) {
   Code code = begun ? kSuccess : kIllegalAddress;
   const bool by_turns = ahead_ != nullptr && ahead_->begin();
   if (handed_.pads > 0) {
-    code = channel_.pad(handed_.pads);
+    code = pad(handed_.pads);
   } else if (together) {
-    code = channel_.carry_together(copies_, *handed_.together);
+    code = carry_together();
   } else if (begun) {
-    code = channel_.carry(*copies_.front(), handed_.offset, handed_.bytes);
+    code = carry_part(*copies_.front(), handed_.offset, handed_.bytes);
   } else {
-    channel_.tell(*copies_.front(), 0, handed_.bytes, code, now(), now());
+    tell(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
   }
   if (by_turns) ahead_->end(code == kSuccess);
-  if (code != kSuccess && begun && handed_.pads == 0) channel_.replace_context();
+  if (code != kSuccess && begun && handed_.pads == 0) replace_context();
   lock.lock();
   return code;
 }
@@ -199,7 +213,7 @@ Code CopyThread::carry(Lock& lock) {
 // that is gone fails its own copy, and it alone.
 bool CopyThread::prepare_together(Lock& lock) {
   lock.unlock();
-  const bool ready = channel_.can_gather(*handed_.together) && fetch_all();
+  const bool ready = crossing_.ready(context_, *handed_.together) && fetch_all();
   lock.lock();
   if (ready) return true;
   handed_ = *under_way_.copies.take_alone(id_);
@@ -208,10 +222,80 @@ bool CopyThread::prepare_together(Lock& lock) {
 }
 
 bool CopyThread::fetch_all() {
-  if (channel_.direction() == Direction::to_host) return true;
+  if (direction_ == Direction::to_host) return true;
   return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
     return copy->program == nullptr || memory_.fetch(copy->program, copy->host, copy->bytes);
   });
+}
+
+// Meanwhile it is this thread's copy in flight.
+Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
+  const Instant begin = now();
+  uint8_t* const host = copy.host + offset;
+  const uint64_t device = copy.device_address + offset;
+  this_thread().copy = copy.id;
+  const Code code = copy.drivers ? driver_.copy(context_, direction_, device, host, bytes)
+                                 : proxy_.copy(context_, device, host, bytes);
+  this_thread().copy = 0;
+  tell(copy, offset, bytes, code, begin, now(), 1);
+  return code;
+}
+
+// Of one crossing the first copy has the time.
+Code CopyThread::carry_together() {
+  const Instant begin = now();
+  parts_.clear();
+  for (const HeldCopy* copy : copies_) {
+    parts_.push_back({copy->device_address, copy->host, copy->bytes});
+  }
+  this_thread().copy = copies_.front()->id;
+  const Code code = crossing_.carry(context_, *handed_.together, parts_);
+  this_thread().copy = 0;
+  const Instant end = now();
+  for (const HeldCopy* copy : copies_) {
+    const bool first = copy == copies_.front();
+    tell(*copy, 0, copy->bytes, code, first ? begin : end, end, first ? copies_.size() : 0);
+  }
+  return code;
+}
+
+Code CopyThread::pad(uint64_t messages) {
+  if (pad_word_.address == 0 && !words_.take(pad_word_)) return kNotSupported;
+  uint8_t nothing = 0;
+  for (uint64_t i = 0; i < messages; ++i) {
+    const Code code = proxy_.copy(context_, pad_word_.address, &nothing, 1);
+    if (code != kSuccess) return code;
+  }
+  return kSuccess;
+}
+
+void CopyThread::tell(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code,
+                      Instant begin, Instant end, size_t together) const {
+  if (!watched()) return;
+  Event event;
+  event.kind = EventKind::carried;
+  event.direction = direction_;
+  event.device = static_cast<uint8_t>(device_of(id_));
+  event.lane = static_cast<uint16_t>(lane_);
+  event.code = code;
+  event.id = copy.id;
+  event.bytes = bytes;
+  event.host = reinterpret_cast<uint64_t>(copy.host + offset);
+  event.device_address = copy.device_address + offset;
+  event.together = static_cast<uint16_t>(together);
+  event.begin = begin;
+  event.end = end;
+  report(event);
+}
+
+// The gates still have to open, so that whoever waits behind them learns of the error.
+void CopyThread::replace_context() {
+  CopyContext fresh;
+  if (driver_.make_context(device_of(id_), fresh) == kSuccess) {
+    context_ = fresh;
+    words_.replace_context(fresh);
+  }
+  crossing_.forget();
 }
 
 // --- 3. end
@@ -236,7 +320,7 @@ void CopyThread::end(Lock& lock, Code code) {
     under_way_.held.erase(held);
   }
   leases_.clear();
-  take_forgotten(under_way_, leases_);
+  under_way_.take_forgotten(leases_);
   under_way_.changed.notify_all();
   lock.unlock();
   ended_.clear();
@@ -267,8 +351,8 @@ void CopyThread::perform(const Ending& ending) {
     const HeldCopy& copy = *copies_.front();
     fail_context(driver_, copy.stream->context, copy.device_address);
   } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
-    // All that is carried at once is of one stream.
-    channel_.open_gate(*copies_.front()->stream, gate->value);
+    Stream& stream = *copies_.front()->stream;  // all that is carried at once is of one stream
+    stream.gates[CopyThreads::place_of(id_)].open(driver_, context_, stream.context, gate->value);
   } else if (const auto* done = std::get_if<GiveBack>(&ending)) {
     give_back(memory_, held(done->copy));
   }
@@ -280,7 +364,8 @@ void CopyThread::close() {
     closing_ = true;
   }
   asked_.notify_one();
-  channel_.close();
+  proxy_.drop();
+  driver_.drop_context(context_);
 }
 
 }  // namespace sealane::serve

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy thread carries copies of one direction of one GPU: a thread with a context of its own
-// (copy_channel.h). Which copies, when, and what becomes of them is the machine's to say
-// (core/copy/copies.h); a copy thread does it:
+// A copy thread carries copies of one direction of one GPU: a thread with a context of its own. Its
+// context has its own sealed channel and its own hardware queues. Which copies, when, and what
+// becomes of them is the machine's to say (core/copy/copies.h); a copy thread does it with a
+// driver:
 //
 //   1. look     which events are reached, whose sources are as they were?
 //   2. carry    what the machine hands over, as one blocking call of the driver
@@ -22,9 +23,11 @@
 #include <span>
 #include <vector>
 
-#include "serve/copy_channel.h"
+#include "base/time.h"
+#include "serve/crossing.h"
 #include "serve/gpu_driver.h"
 #include "serve/live_speculator.h"
+#include "serve/pinned_proxy.h"
 #include "serve/program_memory.h"
 #include "serve/under_way.h"
 
@@ -44,14 +47,15 @@ class CopyThread {
   CopyThread(const CopyThread&) = delete;
   CopyThread& operator=(const CopyThread&) = delete;
 
-  Code probe(uint64_t device_address) { return channel_.probe(device_address); }
+  // Can its context reach this device memory? Copies a byte of it to the host.
+  Code probe(uint64_t device_address);
   // There is something for it among these. Returns when its thread knows; without one, when all of
   // it is done.
   void wake(std::span<const CopyId> copies);
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   LiveSpeculator* ahead() { return ahead_; }
-  GateWords& words() { return channel_.words(); }
+  GateWords& words() { return words_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;  // of UnderWay
@@ -71,6 +75,12 @@ class CopyThread {
   Code carry(Lock& lock);
   bool prepare_together(Lock& lock);
   bool fetch_all();
+  Code carry_together();
+  Code carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes);
+  Code pad(uint64_t messages);
+  void tell(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code, Instant begin,
+            Instant end, size_t together) const;
+  void replace_context();
   // 3.
   void end(Lock& lock, Code code);
   void perform_all(Lock& lock);
@@ -80,12 +90,19 @@ class CopyThread {
   ProgramMemory& memory_;
   UnderWay& under_way_;
   const CopyThreadId id_;
-  CopyChannel channel_;
+  const int lane_;
+  const Direction direction_;
+  CopyContext context_;  // replaced when it has failed
+  GateWords words_;
+  GateWord pad_word_;  // what pads write to
+  PinnedProxy proxy_;
+  Crossing crossing_;
   LiveSpeculator* const ahead_;  // nullptr: nothing is sealed ahead for it
 
   // What is being carried; the copy thread's.
   Handed handed_;
   std::vector<HeldCopy*> copies_;
+  std::vector<CrossingPart> parts_;
   std::vector<Ending> endings_;
   std::vector<EventKey> events_;
   std::vector<EventPool::LeasePointer> leases_;
