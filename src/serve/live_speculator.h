@@ -175,7 +175,8 @@ class LiveSpeculator final : public Speculation, private SlotSealer::Owner {
   std::condition_variable changed_;
   uint64_t changes_ = 0;  // workers that are done
   Speculator speculator_;
-  std::shared_ptr<const SplitGcm> schedule_;  // of the key seen last
+  std::shared_ptr<const SplitGcm> schedule_;  // of the key seen last,
+  uint64_t schedule_key_ = 0;                 // which has this number
   bool closed_ = false;
   std::string_view told_leader_;  // what those who watch know
   uint64_t told_slot_bytes_ = 0;
