@@ -61,7 +61,7 @@ Status known_answers(const Engine& engine) {
 std::vector<EngineRate> measure_rates(std::span<const Engine* const> engines, const Clock& clock) {
   constexpr size_t kRecordBytes = 64_KiB;
   constexpr int kTurns = 3;
-  constexpr int kRuns = 3;
+  constexpr int kRuns = 6;
   constexpr double kInTheRace = 0.4;  // of the best in the first turn: others are not asked again
   const std::array<uint8_t, Key::kBytes> key{};
   std::vector<std::unique_ptr<Aead>> aeads;

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "base/registers.h"
 #include "seal/gcm_field.h"
 #include "seal/native.h"
 #include "seal/split_gcm.h"
@@ -18,7 +17,6 @@ SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> 
   powers[0] = load(subkey.data());
   wipe(subkey);
   for (size_t k = 1; k < kPowers; ++k) powers[k] = multiply(powers[k - 1], powers[k - 1]);
-  clear_vector_registers();
 }
 
 std::unique_ptr<SplitGcm> SplitGcm::make(std::span<const uint8_t, Key::kBytes> key) {
@@ -46,7 +44,6 @@ GcmHash SplitGcm::join(const GcmHash& before, const GcmHash& part, uint64_t bloc
   for (size_t k = 0; blocks != 0; ++k, blocks >>= 1) {
     if ((blocks & 1) != 0) moved = multiply(moved, (*powers_)[k]);
   }
-  clear_vector_registers();
   return add(moved, part);
 }
 
