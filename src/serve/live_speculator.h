@@ -96,8 +96,8 @@ class LiveSpeculator final : public Speculation, private SlotSealer::Owner {
     bool ours = false;  // of the copy in flight: give() it back
     const uint8_t* record = nullptr;
     uint64_t record_bytes = 0;
-    GcmHash hash{};         // of all of the record
-    bool foreseen = false;  // sealed before it was asked for
+    std::optional<Secret<GcmHash>> hash{};  // of all of the record
+    bool foreseen = false;                  // sealed before it was asked for
     Iv iv{};
     uint64_t used = 0;  // bytes of the record that the driver got
   };
