@@ -80,23 +80,13 @@ std::string faster_lines(const CopyReport& report) {
          "with several threads has it without. From pinned memory there is no such gain.\n";
 }
 
-nlohmann::json row_json(const CopyReport& report, const CopyRow& row) {
-  const Summary total = row.summary(&CopyRun::total_s);
-  nlohmann::json out = {{"engine", row.what.example->name},
-                        {"versions", row.runs.front().about},
-                        {"policy", row.policy->name},
-                        {"total_s", total.median},
-                        {"spread_pct", total.spread_pct},
-                        {"blocked_s", row.median(&CopyRun::blocked_s)},
-                        {"waits_s", row.median(&CopyRun::waits_s)},
-                        {"foreseen_rate", row.median(&CopyRun::hit_rate)},
-                        {"tokens_per_s", row.median(&CopyRun::tokens_per_s)},
-                        {"overrun", row.median(&CopyRun::overrun)},
-                        {"in_time", row.in_time()},
-                        {"answer", row.runs.front().hash},
-                        {"copies", row.runs.front().copies},
-                        {"bytes", row.runs.front().bytes}};
-  if (!row.what.workers.empty()) out["workers"] = row.what.workers;
+nlohmann::json engine_row_json(const CopyReport& report, const CopyRow& row) {
+  nlohmann::json out = row_json(row);
+  out["engine"] = row.what.example->name;
+  out["versions"] = row.runs.front().about;
+  out["waits_s"] = row.median(&CopyRun::waits_s);
+  out["foreseen_rate"] = row.median(&CopyRun::hit_rate);
+  out["answer"] = row.runs.front().hash;
   const std::string left = loss_left(report, row);
   if (!left.empty() && left != "?") out["loss_left"] = std::stod(left);
   return out;
@@ -174,7 +164,7 @@ nlohmann::json engine_json(const EngineReport& report) {
   nlohmann::json out = {{"label", "MEASURED (emulated GPU)"}, {"time", "device time"},
                         {"platform", measured.platform},      {"rounds", measured.rounds},
                         {"rows", nlohmann::json::array()},    {"sizes", nlohmann::json::array()}};
-  for (const CopyRow& row : measured.rows) out["rows"].push_back(row_json(measured, row));
+  for (const CopyRow& row : measured.rows) out["rows"].push_back(engine_row_json(measured, row));
   for_each_engine(measured, [&](const CopyRow& first, size_t index) {
     if (index >= report.sizes.size()) return;
     for (const CopySizes::Row& row : report.sizes[index].rows()) {
