@@ -41,6 +41,7 @@ results_header "Steps of DistributedDataParallel, MEASURED by tools/ddp_results.
 export PYTHONPATH="$package${PYTHONPATH:+:$PYTHONPATH}" SEALANE_KEY_FILE="$scratch/key" OMP_NUM_THREADS=1
 export PYTHONDONTWRITEBYTECODE=1
 echo "torch:   $("$python" -c 'import torch; print(torch.__version__)')"
+[ -z "${SEALANE_CPU:-}" ] || echo "hidden:  SEALANE_CPU=$SEALANE_CPU"
 if [ -n "${BACKEND:-}" ]; then
   says="import ${BACKEND#*=} as module; print((module.__doc__ or 'nothing said').splitlines()[0])"
   echo "${BACKEND%%=*}: $("$python" -W ignore -c "$says")"
