@@ -2,15 +2,15 @@
 # SPDX-FileCopyrightText: The Sealane authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a step of sealed DDP and of FSDP2 takes beside one over Gloo of the same PyTorch, plain and, where it was built
-# with that, over TLS, as a file for docs/results/:
+# What a step of sealed DDP and of FSDP2 takes beside one over Gloo of the same PyTorch, as a file for docs/results/:
 #   tools/ddp_results.sh > docs/results/ddp-NAME.txt                   two models, 2 and 4 ranks; three minutes
 #   tools/ddp_results.sh buckets > docs/results/ddp-NAME-buckets.txt   all models by bucket size; eight minutes
 #   tools/ddp_results.sh gpt > docs/results/ddp-NAME-gpt.txt           a GPT of 14 MiB, 2 ranks, many rounds; one minute
 # (Minutes by the rounds of a quiet machine of two cores.) With the PyTorch of `make torch2`; SYSTEM=1 takes the
 # system's, which has no FSDP2. SECONDS_EACH is per model, group and bucket size (20; 6; 60); MODELS, RANKS and BUCKETS
 # are those of examples/ddp/characterize.py; FSDP_STEPS the rounds of examples/ddp/fsdp2.py (30; 0, which leaves it
-# out). JSON=FILE keeps the rows for `sealane report`.
+# out). JSON=FILE keeps the rows for `sealane report`. BACKEND=NAME=MODULE measures another backend beside them, which
+# the module registers (found by PYTHONPATH); the first line of its text says in the file what it is.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -38,43 +38,31 @@ trap 'rm -rf "$scratch"' EXIT
 (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >"$scratch/key" && echo >>"$scratch/key")
 
 results_header "Steps of DistributedDataParallel, MEASURED by tools/ddp_results.sh"
+export PYTHONPATH="$package${PYTHONPATH:+:$PYTHONPATH}" SEALANE_KEY_FILE="$scratch/key" OMP_NUM_THREADS=1
+export PYTHONDONTWRITEBYTECODE=1
 echo "torch:   $("$python" -c 'import torch; print(torch.__version__)')"
+[ -z "${SEALANE_CPU:-}" ] || echo "hidden:  SEALANE_CPU=$SEALANE_CPU"
+if [ -n "${BACKEND:-}" ]; then
+  says="import ${BACKEND#*=} as module; print((module.__doc__ or 'nothing said').splitlines()[0])"
+  echo "${BACKEND%%=*}: $("$python" -W ignore -c "$says")"
+fi
 echo
-export SEALANE_KEY_FILE="$scratch/key" PYTHONPATH=$package OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
 # run RANKS SCRIPT ARGUMENTS...
 run() {
   count=$1
   shift
   echo "\$ torchrun --nproc_per_node $count $*"
+  # At a free port, for others may use torchrun meanwhile.
   # shellcheck disable=SC2086
-  "$python" -W ignore -m torch.distributed.run $redirect --nproc_per_node "$count" "$@" 2>"$scratch/errors" || {
+  "$python" -W ignore -m torch.distributed.run $redirect --rdzv_backend c10d --rdzv_endpoint localhost:0 \
+    --nproc_per_node "$count" "$@" 2>"$scratch/errors" || {
     cat "$scratch/errors" >&2
     exit 1
   }
   echo
 }
-study() {
-  run "${ranks##*,}" examples/ddp/characterize.py --models "$models" --ranks "$ranks" --buckets "$buckets" \
-    --seconds "$seconds" "$@"
-}
 
-study ${JSON:+--json "$JSON"}
-
-# A process's Gloo has one transport, so this is a run of its own.
-tls() {
-  GLOO_DEVICE_TRANSPORT=TCP_TLS GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY=$scratch/tls.key \
-    GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT=$scratch/tls.pem GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE=$scratch/tls.pem "$@"
-}
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days 1 \
-  -keyout "$scratch/tls.key" -out "$scratch/tls.pem" 2>/dev/null
-if tls "$python" -W ignore -c 'import torch.distributed as d; d.ProcessGroupGloo.create_device(interface="lo")' \
-  2>/dev/null; then
-  echo "Gloo over TLS:"
-  tls study
-else
-  echo "Gloo over TLS: not measured, the Gloo of this PyTorch was built without it"
-  echo
-fi
-
+run "${ranks##*,}" examples/ddp/characterize.py --models "$models" --ranks "$ranks" --buckets "$buckets" \
+  --seconds "$seconds" ${JSON:+--json "$JSON"} ${BACKEND:+--backend "$BACKEND"}
 [ -n "${SYSTEM:-}" ] || [ "$steps" = 0 ] || run 4 examples/ddp/fsdp2.py --steps "$steps"

@@ -183,6 +183,7 @@ WorkPointer ProcessGroupSealane::message(c10d::OpType type, const char* title, i
                                          Staged staged, Tensors& tensors,
                                          const std::function<void(Pairs&, WorkCallback)>& start) {
   check_open();
+  staged.settle();
   Awaited awaited = [rank = world_ranks_.at(static_cast<size_t>(peer))] { return rank; };
   const uint64_t number = ++sequence_;
   auto work = c10::make_intrusive<TorchWork>(rank_, type, title, number, std::move(staged), tensors,

@@ -193,6 +193,7 @@ void attempt(const ProcessGroupSealane::Start& start, const WorkCallback& done) 
 WorkPointer ProcessGroupSealane::launch(c10d::OpType type, const char* title, Staged staged,
                                         Tensors results, Start start) {
   check_open();
+  staged.settle();
   Awaited awaited = [this] {
     const int rank = comm_->awaited();
     return rank < 0 ? -1 : world_ranks_.at(static_cast<size_t>(rank));

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors as the library takes them: element types, operators, and memory in one piece. A tensor
-// that is not contiguous goes through one that is, and its result is copied back.
+// that is not contiguous goes through one that is, and its result is copied back. Memory of a GPU
+// is the library's to read and write, which waits for no stream: that is done here.
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -18,8 +21,28 @@
 namespace sealane::adapter {
 
 inline void check_tensor(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.layout() == at::kStrided && tensor.device().is_cpu(),
-              "sealane takes dense CPU tensors, not ", tensor.layout(), " on ", tensor.device());
+  TORCH_CHECK(tensor.layout() == at::kStrided && (tensor.is_cpu() || tensor.is_cuda()),
+              "sealane takes dense tensors of CPUs and CUDA, not ", tensor.layout(), " on ",
+              tensor.device());
+}
+
+// Those that have streams, each once.
+inline std::vector<at::Device> devices_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Device> devices;
+  for (const at::Tensor& tensor : tensors) {
+    const at::Device device = tensor.device();
+    if (device.is_cpu() || std::count(devices.begin(), devices.end(), device) > 0) continue;
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+// Until what this thread has asked of the tensors' devices is done.
+inline void wait_for_devices(const std::vector<at::Tensor>& tensors) {
+  for (const at::Device device : devices_of(tensors)) {
+    const auto* driver = c10::impl::getDeviceGuardImpl(device.type());
+    driver->synchronizeStream(driver->getStream(device));
+  }
 }
 
 inline void check_same_type(const at::Tensor& tensor, const at::Tensor& other) {
@@ -195,10 +218,14 @@ class Staged {
   void show(std::vector<at::Tensor> inputs) { shown_ = std::move(inputs); }
   const std::vector<at::Tensor>& shown() const { return shown_; }
 
+  // What the memory is to hold is there, and who used it before is through with it.
+  void settle() const { wait_for_devices(held_); }
+
   void deliver() const {
     const at::NoGradGuard no_grad;  // results are data, not part of a graph
     for (const auto& [to, from] : copies_) to.copy_(from);
     for (const Fold& one : folds_) one.to.copy_(fold(one.parts, one.op).view(one.to.sizes()));
+    if (!copies_.empty() || !folds_.empty()) settle();  // by this thread's stream, not the caller's
   }
 
  private:

@@ -39,7 +39,7 @@ class TorchWork final : public c10d::Work {
         staged_(std::move(staged)),
         results_(std::move(results)),
         future_(c10::make_intrusive<c10::ivalue::Future>(
-            c10::ListType::create(c10::TensorType::get()))) {}
+            c10::ListType::create(c10::TensorType::get()), devices_of(results_))) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     if (turns_ != nullptr) turns_->await(turn_);  // what is hung on it may be waited for here

@@ -11,6 +11,7 @@ measurement and the JSON; `sealane report` draws it. Ends with exit 1 if the los
 """
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -27,10 +28,10 @@ from torch.nn.parallel import DistributedDataParallel
 import sealane.torch
 from models import MODELS, Task
 
-# A process's Gloo has one transport: where it is TLS (GLOO_DEVICE_TRANSPORT=TCP_TLS, if it was built with that), that is
-# what the others are compared with.
-GLOO = ("gloo", "tls" if os.environ.get("GLOO_DEVICE_TRANSPORT") == "TCP_TLS" else "plain")
-VARIANTS = (GLOO, ("sealane", "plain"), ("sealane", "sealed"))
+GLOO = ("gloo", "plain")
+SEALED = ("sealane", "sealed")
+VARIANTS = (GLOO, ("sealane", "plain"), SEALED)
+OTHER = "other"  # in the place of a mode: a backend of --backend
 WARM_UP = 3  # DDP sorts its buckets after the first iteration
 # Losses are compared after the warm-up: ranks are added in another order than by Gloo, and training
 # amplifies the last bit.
@@ -196,7 +197,7 @@ def row(name: str, ranks: int, bucket_mb: float, variant: Any, trainer: Trainer,
     compute = statistics.median(samples.compute)
     exposed = max(0.0, quartiles([a - b for a, b in zip(times, samples.compute)])[1])
     sent, last_loss = sealane.torch.Traffic(0, 0), trainer.loss
-    if variant == ("sealane", "sealed"):
+    if variant == SEALED:
         before = sealane.torch.traffic(trainer.group)
         trainer.iterate()
         after = sealane.torch.traffic(trainer.group)
@@ -220,8 +221,17 @@ def row(name: str, ranks: int, bucket_mb: float, variant: Any, trainer: Trainer,
         "loss": last_loss,
         **slowdown("slowdown_vs_plain", times, samples.iteration[("sealane", "plain")]),
         **slowdown("slowdown_vs_gloo", times, samples.iteration[GLOO]),
+        **against_others(times, samples),
         "others_cores": round(samples.others.cores, 2),
     }
+
+
+def against_others(times: List[float], samples: Samples) -> Dict[str, float]:
+    ratios: Dict[str, float] = {}
+    for (backend, mode), base in samples.iteration.items():
+        if mode == OTHER:
+            ratios.update(slowdown(f"slowdown_vs_{backend}", times, base))
+    return ratios
 
 
 def study(name: str, ranks: int, bucket_mb: float, groups: Dict[Any, Any], seconds: float):
@@ -237,10 +247,10 @@ def study(name: str, ranks: int, bucket_mb: float, groups: Dict[Any, Any], secon
     return rows
 
 
-def make_groups(ranks: int) -> Dict[Any, Any]:
+def make_groups(ranks: int, others: List[str]) -> Dict[Any, Any]:
     members = list(range(ranks))
     groups = {}
-    for backend, mode in VARIANTS:
+    for backend, mode in (*VARIANTS, *((other, OTHER) for other in others)):
         options = sealane.torch.Options(mode=mode) if backend == "sealane" else None
         groups[(backend, mode)] = dist.new_group(members, backend=backend, pg_options=options)
     return groups
@@ -291,13 +301,14 @@ def write(path: str, rows: List[Dict[str, Any]]) -> None:
     os.replace(path + ".new", path)
 
 
-def show(entry: Dict[str, Any]) -> None:
+def show(entry: Dict[str, Any], others: List[str]) -> None:
     print(
         f"{entry['model']:12} {entry['ranks']} ranks {entry['bucket_mb']:6g} MB  "
-        f"{entry['backend']:7} {entry['mode']:6} {entry['iteration_ms']:9.1f} ms  "
+        f"{entry['backend']:8} {entry['mode']:6} {entry['iteration_ms']:9.1f} ms  "
         f"compute {entry['compute_ms']:8.1f} ms  comm {entry['comm_ms']:7.1f} ms  "
         f"{entry['slowdown_vs_plain']:6.3f}x plain  {entry['slowdown_vs_gloo']:6.3f}x gloo  "
-        f"{entry['rounds']:3} rounds  loss {entry['loss']:.5f}",
+        + "".join(f"{entry[f'slowdown_vs_{other}']:6.3f}x {other}  " for other in others)
+        + f"{entry['rounds']:3} rounds  loss {entry['loss']:.5f}",
         flush=True,
     )
 
@@ -325,6 +336,20 @@ def bucket_sizes(text: str) -> List[float]:
     if not sizes or not all(1 <= size <= 1000 for size in sizes):
         raise argparse.ArgumentTypeError(f"'{text}': not a list of numbers from 1 to 1000, as 5,25")
     return sizes
+
+
+def other_backend(text: str) -> str:
+    """NAME=MODULE: a backend that PyTorch knows by that name once the module is imported."""
+    name, _, module = text.partition("=")
+    if not name.isidentifier() or not module:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=MODULE, as gloo_tls=gloo_tls")
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise argparse.ArgumentTypeError(f"{module} cannot be imported: {error}") from error
+    if not hasattr(dist.Backend, name.upper()):
+        raise argparse.ArgumentTypeError(f"{module} registers no backend '{name}'")
+    return name
 
 
 def study_file(path: str) -> str:
@@ -356,19 +381,27 @@ def main() -> None:
         "--buckets", type=bucket_sizes, default=[25.0], help="bucket_cap_mb of DDP, 1 to 1000 (25)"
     )
     parser.add_argument("--seconds", type=float, default=20, help="per model, ranks, bucket (20)")
+    parser.add_argument(
+        "--backend",
+        type=other_backend,
+        action="append",
+        default=[],
+        metavar="NAME=MODULE",
+        help="another backend, and the module that registers it; may be given several times",
+    )
     parser.add_argument("--json", type=study_file, help="where to add the rows")
     options = parser.parse_args()
     if "RANK" not in os.environ:
         parser.error("start it with torchrun -r 1 -t 1 --nproc_per_node N")
-    if options.json and GLOO[1] == "tls":
-        parser.error("--json is for comparisons with plain Gloo")
+    if options.json and options.backend:
+        parser.error("--json is for what `sealane report` draws, without --backend")
 
     dist.init_process_group("gloo")
     sizes = options.ranks or [dist.get_world_size()]
     if max(sizes) > dist.get_world_size():
         parser.error(f"--ranks {max(sizes)} needs torchrun --nproc_per_node {max(sizes)}")
     for ranks in sizes:
-        groups = make_groups(ranks)
+        groups = make_groups(ranks, options.backend)
         for name in options.models:
             for bucket_mb in options.buckets:
                 if dist.get_rank() >= ranks:
@@ -376,7 +409,7 @@ def main() -> None:
                 rows = study(name, ranks, bucket_mb, groups, options.seconds)
                 if dist.get_rank() == 0:
                     for entry in rows:
-                        show(entry)
+                        show(entry, options.backend)
                     if options.json:
                         write(options.json, rows)
         dist.barrier()

@@ -22,13 +22,34 @@ constexpr Duration kWaitStep = std::chrono::microseconds(200);
 // In this order by whoever holds, in the other by whoever waits: one of the two sees the other.
 std::atomic<int> holds{0};
 std::atomic<bool> exiting{false};
+std::atomic<bool> waited{false};  // OpenSSL may be gone
 thread_local int own_holds = 0;
+
+void wait_until(Instant end) {
+  while (holds > own_holds && SteadyClock().now() < end) std::this_thread::sleep_for(kWaitStep);
+}
 
 void wait_for_holds() {
   exiting = true;
   const Instant end = SteadyClock().now() + kWaitedMax;
-  while (holds > own_holds && SteadyClock().now() < end) std::this_thread::sleep_for(kWaitStep);
+  wait_until(end);
+  waited = true;
+  wait_until(end);  // for threads that came to their end in between
 }
+
+// The end of a thread of the program that has held. What OpenSSL keeps for it would be freed a
+// little later, with nobody waiting for that.
+class ThreadEnd {
+ public:
+  ThreadEnd() {}
+  ~ThreadEnd() {
+    ++holds;
+    if (!waited) OPENSSL_thread_stop();
+    --holds;
+  }
+  void expect() {}
+};
+thread_local ThreadEnd thread_end;
 
 void wait_at_exit() {
   static const bool done = [] {
@@ -44,13 +65,14 @@ void wait_at_exit() {
 
 ExitHold::ExitHold(Thread thread) : ours_(thread == Thread::ours) {
   wait_at_exit();
+  thread_end.expect();
   ++holds;
   ++own_holds;
   held_ = !exiting;
 }
 
 ExitHold::~ExitHold() {
-  if (held_ && ours_) OPENSSL_thread_stop();
+  if (held_ && own_holds == 1 && (ours_ || exiting)) OPENSSL_thread_stop();
   --own_holds;
   --holds;
 }

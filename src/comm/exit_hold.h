@@ -11,7 +11,10 @@
 // before that. It waits for ten seconds at most, so whoever holds for longer than a moment looks at
 // process_exits(). What the thread holds that called exit() itself is not waited for. Freeing is
 // use, too (let_go()), and so is the end of a thread: OpenSSL keeps something for each that has
-// used it, to be freed there. A thread of our own leaves nothing behind its holds.
+// used it, to be freed there. So a thread of our own leaves nothing behind its holds, nor does one
+// of the program's whose hold ends while the process exits; exit() waits for others that end before
+// its handler is through. (One that ends later, on another thread's word than that of an exit()
+// handler, is the program's to look after.)
 //
 // Concurrency: any thread; a hold ends on the thread that made it. A child of fork() has the holds
 //              of the thread that made it, and no others.

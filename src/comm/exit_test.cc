@@ -1,16 +1,20 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// May a program call exit() while a group of its process joins or works? Handlers of exit() then
-// take down OpenSSL under the feet of the threads that use it.
+// May a program call exit() while a group of its process joins or works, or while a thread ends
+// that has joined one? Handlers of exit() then take down OpenSSL under the feet of the threads that
+// use it, and of those that free what it kept for them.
 
 #include <gtest/gtest.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
+#include "comm/exit_hold.h"
 #include "comm/group_fixture.h"
 
 namespace sealane {
@@ -91,6 +95,81 @@ TEST_P(Exit, IsQuietWhileAGroupIsAtWork) {
 
 INSTANTIATE_TEST_SUITE_P(Groups, Exit, ::testing::Values(&sums, &joins),
                          [](const auto& one) { return one.index == 0 ? "Sums" : "Joins"; });
+
+// ---- The end of a thread ----
+
+constexpr int kFreedTooLate = 4;
+
+std::atomic<bool> may_exit{false};
+std::atomic<bool> ours_waited{false};  // our handler is through, OpenSSL's comes next
+std::atomic<bool> freed_too_late{false};
+std::thread* ending = nullptr;
+thread_local bool watched = false;
+
+void pass_time() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+// The thread's first lasts until exit() is at work, and a while longer.
+void watched_free(void* memory, const char*, int) {
+  if (watched && !may_exit.exchange(true)) {
+    while (!process_exits()) pass_time();
+    for (int i = 0; i < 20 && !ours_waited; ++i) pass_time();
+  }
+  if (watched && ours_waited) freed_too_late = true;
+  free(memory);
+}
+
+void wait_for_the_thread() {
+  ours_waited = true;
+  ending->join();
+  _exit(freed_too_late ? kFreedTooLate : 0);
+}
+
+void hold_and_use_openssl(bool until_exit) {
+  const ExitHold hold;
+  uint8_t byte = 0;
+  if (!hold || RAND_bytes(&byte, 1) != 1) abort();  // by a generator of the thread's own
+  while (until_exit && !process_exits()) {
+    may_exit = true;
+    pass_time();
+  }
+}
+
+void end_after_exit_went_on() {
+  hold_and_use_openssl(true);
+  watched = true;
+  while (!ours_waited) pass_time();
+}
+
+void end_while_exit_begins() {
+  hold_and_use_openssl(false);
+  watched = true;
+}
+
+[[noreturn]] void exit_while_a_thread_ends(void (*thread)()) {
+  const auto allocate = [](size_t count, const char*, int) { return malloc(count); };
+  const auto resize = [](void* memory, size_t count, const char*, int) {
+    return realloc(memory, count);
+  };
+  const bool watching = CRYPTO_set_mem_functions(allocate, resize, watched_free) == 1 &&
+                        OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, nullptr) == 1 &&
+                        atexit(wait_for_the_thread) == 0;  // between OpenSSL's handler and ours
+  if (!watching) abort();
+  ending = new std::thread(thread);
+  while (!may_exit) pass_time();
+  exit(1);  // the code is the handler's
+}
+
+class ExitOfThreads : public ::testing::TestWithParam<void (*)()> {
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_P(ExitOfThreads, NothingIsFreedBehindAHold) {
+  EXPECT_EXIT(exit_while_a_thread_ends(GetParam()), ::testing::ExitedWithCode(0), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ExitOfThreads,
+                         ::testing::Values(&end_after_exit_went_on, &end_while_exit_begins),
+                         [](const auto& one) { return one.index == 0 ? "Held" : "HadHeld"; });
 
 }  // namespace
 }  // namespace sealane

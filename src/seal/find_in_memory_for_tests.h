@@ -5,6 +5,7 @@
 // that the search does not find itself.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -98,5 +101,38 @@ class Needle {
   std::vector<uint8_t> inverted_;
   size_t lead_ = 0;
 };
+
+// What the kernel says of the mapping that holds an address: "lo" locked, "dd" not dumped, "wf"
+// wiped on fork.
+inline std::set<std::string> flags_of(const void* address) {
+  const auto wanted = reinterpret_cast<unsigned long long>(address);
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
+      here = wanted >= begin && wanted < end;
+    }
+    if (!here || !line.starts_with("VmFlags:")) continue;
+    std::istringstream words(line.substr(8));
+    std::set<std::string> flags;
+    for (std::string word; words >> word;) flags.insert(word);
+    return flags;
+  }
+  return {};
+}
+
+// How often it is where secrets are; it should be nowhere else.
+inline int places_among_secrets(Needle& needle) {
+  std::istringstream places(needle.places());
+  int found = 0;
+  for (std::string line; std::getline(places, line); ++found) {
+    unsigned long long begin = 0;
+    EXPECT_EQ(std::sscanf(line.c_str(), "%llx-", &begin), 1);
+    EXPECT_TRUE(flags_of(reinterpret_cast<const void*>(begin)).contains("wf")) << line;
+  }
+  return found;
+}
 
 }  // namespace sealane

@@ -398,7 +398,7 @@ def refusals(rank: int, size: int, directory: str, key: str) -> None:
             lambda: dist.all_reduce(torch.ones(2, dtype=torch.int8), op=dist.ReduceOp.AVG),
             "no averages of Char",
         ),
-        (lambda: dist.all_reduce(torch.eye(2).to_sparse()), "dense CPU tensors"),
+        (lambda: dist.all_reduce(torch.eye(2).to_sparse()), "dense tensors of CPUs and CUDA"),
         (lambda: dist.all_gather([torch.ones(3)] * size, torch.ones(2)), "size of the input"),
     ):
         try:

@@ -15,9 +15,9 @@ export SEALANE_KEY_FILE=$scratch/key OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo PYT
 
 # Two ranks: sums have the same bits in either order.
 loss() {
-  launcher="torch.distributed.run --monitor_interval 0.1 --nproc_per_node 2"
+  launcher="torch.distributed.run --standalone --monitor_interval 0.1 --nproc_per_node 2"
   [ "$1" != accelerate_train ] || launcher="accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 \
-    --mixed_precision no --dynamo_backend no"
+    --main_process_port 0 --mixed_precision no --dynamo_backend no"
   # shellcheck disable=SC2086
   EXAMPLE_BACKEND=$2 "$python" -W ignore -m $launcher "$root/examples/ddp/$1.py" >"$scratch/out" 2>"$scratch/errors" || {
     cat "$scratch/errors" >&2

@@ -10,10 +10,15 @@ python=$1
 build=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# Somebody else's job may have torchrun's own port: here, somebody has it.
+"$python" -c 'import socket, time; kept = socket.socket(); kept.bind(("", 29500)); kept.listen(); time.sleep(600)' \
+  2>/dev/null &
+neighbour=$!
+trap 'kill "$neighbour" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 
 # torchrun looks after its processes every five seconds unless told otherwise.
-torchrun="venv/bin/python -m torch.distributed.run --monitor_interval 0.1 -r 1 -t 1 --nproc_per_node 2"
+torchrun="venv/bin/python -m torch.distributed.run --rdzv_backend c10d --rdzv_endpoint localhost:0 \
+  --monitor_interval 0.1 -r 1 -t 1 --nproc_per_node 2"
 
 # A copy, because setuptools leaves its traces in the source.
 mkdir "$scratch/source"

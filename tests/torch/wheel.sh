@@ -33,8 +33,8 @@ for needed in libcrypto libssl libIPSec_MB; do
 done
 
 venv/bin/sealane keygen job.key
-SEALANE_KEY_FILE=job.key venv/bin/python -m torch.distributed.run --monitor_interval 0.1 --nproc_per_node 2 \
-  "$root/examples/ddp/train.py" 2>/dev/null | tee out
+SEALANE_KEY_FILE=job.key venv/bin/python -m torch.distributed.run --standalone --monitor_interval 0.1 \
+  --nproc_per_node 2 "$root/examples/ddp/train.py" 2>/dev/null | tee out
 grep -Eq 'loss [0-9.]+; sealed [1-9][0-9]* messages' out
 
 # Another PyTorch than the one it was built for: one line, no crash.
