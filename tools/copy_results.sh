@@ -8,6 +8,9 @@
 #   tools/copy_results.sh workers > docs/results/workers-NAME.txt      with 2, 4, 8 and 16 workers; 4 minutes
 #   tools/copy_results.sh calls   > docs/results/calls-NAME.txt        what a hooked and a foreseen call cost; a minute
 #   tools/copy_results.sh picture > docs/results/picture.txt           what README.md begins with; 3 minutes
+#   tools/copy_results.sh against OLD > docs/results/copies-old-new.txt  beside an older program, run by run in turn
+#                                                                      (tools/copy_compare.py; COMPARE has more of its
+#                                                                      options, NOTE what else is to be said); 8 minutes
 # On a quiet machine. SEALANE_BIN names the program (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx),
 # ROUNDS how often each is run (1).
 set -eu
@@ -39,8 +42,17 @@ case $what in
     show "$(dirname "$bin")/../bench/hook_bench"
     show "$(dirname "$bin")/../bench/claim_bench"
     ;;
+  against)
+    old=${2:?which program is the older one?}
+    echo "older:   $("$old" --version | sed 's/;.*/)/')"
+    if [ -n "${NOTE:-}" ]; then echo "note:    $NOTE"; fi
+    echo
+    echo "\$ tools/copy_compare.py OLD NEW --platform $platform --rounds ${ROUNDS:-9}"
+    # shellcheck disable=SC2086 # options, word by word
+    "$(dirname "$0")/copy_compare.py" "$old" "$bin" --platform "$platform" --rounds "${ROUNDS:-9}" ${COMPARE:-}
+    ;;
   *)
-    echo "usage: tools/copy_results.sh [policies|workers|picture|calls]" >&2
+    echo "usage: tools/copy_results.sh [policies|workers|picture|calls|against OLD]" >&2
     exit 2
     ;;
 esac

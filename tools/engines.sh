@@ -5,7 +5,8 @@
 # Real engines for the emulated GPU: the pinned PyTorch, Transformers, Accelerate, PEFT and FlexGen from PyPI in
 # build/engines/venv, and PyTorch's operators built for it (adapters/aten). vLLM brings a PyTorch of its own and has its
 # own place, build/engines-vllm.
-# Usage: engines.sh [size|install|vllm|build|test]...   (by default all but vllm, which adds 5 GB to download)
+# Usage: engines.sh [size|install|vllm|build|core|test]...   (by default all but vllm, which adds 5 GB to download, and
+# core: every kind of copy, computing, and each engine, under one policy)
 # What is there already is not fetched again: an interrupted run goes on where it was. Where PyPI cannot be reached it
 # says so and exits 3. ENGINES_TORCH=VERSION takes another PyTorch.
 set -eu
@@ -23,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE=1
 say() { echo "sealane: $*" >&2; }
 
 has() {
-  # shellcheck disable=SC2016
+  # shellcheck disable=SC2086
   "$python" - "torch==$torch" $engines $with 2>/dev/null <<'END'
 import importlib.metadata as installed
 import sys
@@ -57,10 +58,16 @@ install_engines() {
   done
 }
 
+has_vllm() {
+  "$vllm_venv/bin/python" -c "import importlib.metadata as m
+m.version('torch')
+exit(m.version('vllm') != '$vllm')" 2>/dev/null
+}
+
 # vLLM with what it requires, but for the newest certificates, which may be newer than those PyPI has.
 install_vllm() {
+  if has_vllm; then return; fi
   vllm_python=$vllm_venv/bin/python
-  if "$vllm_python" -c "import importlib.metadata as m; exit(m.version('vllm') != '$vllm')" 2>/dev/null; then return; fi
   say "engines: vLLM $vllm and what it brings along: 5 GB to download, 9.4 GB in $vllm_venv"
   test -x "$vllm_python" || "${SEALANE_ENGINES_BASE:-python3}" -m venv "$vllm_venv"
   required=build/engines-vllm/required.txt
@@ -82,13 +89,13 @@ build_operators() {
   backend=build/torch2/venv/bin/python
   test -x "$backend" || backend=$python
   pythons=$PWD/$python
-  if test -x "$vllm_venv/bin/python"; then pythons="$pythons;$PWD/$vllm_venv/bin/python"; fi
+  if has_vllm; then pythons="$pythons;$PWD/$vllm_venv/bin/python"; fi
   cmake -S . -B build -DSEALANE_ENGINES_PYTHON="$pythons" -DSEALANE_TORCH2_PYTHON="$PWD/$backend" >/dev/null
   cmake --build build -j "$(nproc)" --target sealane-aten sealane-torch2 sealane-program sealane-preload sealane-emu-all
 }
 
 run_tests() {
-  ctest --test-dir build -R '^engines\.' --output-on-failure
+  ctest --test-dir build -R "$1" --output-on-failure
 }
 
 for step in ${*:-size install build test}; do
@@ -97,9 +104,10 @@ for step in ${*:-size install build test}; do
     install) install_engines ;;
     vllm) install_vllm ;;
     build) build_operators ;;
-    test) run_tests ;;
+    core) run_tests '^engines\.(copies|compute|transformers|peft|flexgen|programs)\.sealane$' ;;
+    test) run_tests '^engines\.' ;;
     *)
-      say "engines.sh [size|install|vllm|build|test]..."
+      say "engines.sh [size|install|vllm|build|core|test]..."
       exit 2
       ;;
   esac

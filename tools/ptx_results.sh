@@ -5,9 +5,10 @@
 # Device code on the emulated GPU, as files for docs/results/:
 #   tools/ptx_results.sh bench > docs/results/ptx-NAME.txt                            half a minute
 #   tools/ptx_results.sh nvbandwidth PROGRAM > docs/results/nvbandwidth-defaults.txt   an hour
-# PROGRAM is NVIDIA's nvbandwidth as its user builds it (shared CUDA runtime, PTX); it is run without flags, once in
-# each of MODES ("off on parallel default"). With PLACE, a directory, what it printed stays there, and a mode that has
-# ended there is not run again: the modes can be run one by one.
+# PROGRAM is NVIDIA's nvbandwidth as its user builds it (shared CUDA runtime, PTX); its tests are run by name and
+# without other flags, one after the other, in each of MODES ("off on parallel default"). With PLACE, a directory, what
+# they printed stays there, and a test that has ended there is not run again: with SECONDS_MAX no test is begun later
+# than that, and the command can be given again.
 # SEALANE_BIN names the program (build/bin/sealane).
 set -eu
 # shellcheck source=tools/results_header.sh
@@ -32,23 +33,48 @@ figures_of() {
        /^SUM / { print $2, $3 }'
 }
 
-run_mode() {
+tests_of_nvbandwidth() {
+  "$bin" run --emulate --memory 3G --cc off -- "$program" --list 2>/dev/null | sed -n 's/^[0-9]*, \([a-z_]*\):$/\1/p'
+}
+
+# run_test MODE TEST
+run_test() {
   begin=$(date +%s)
   code=0
   # shellcheck disable=SC2046
-  "$bin" run --emulate --memory 3G $(flags_of "$mode") -- "$program" >"$place/$mode" 2>&1 || code=$?
-  echo "exit code $code, $(($(date +%s) - begin)) s" >"$place/$mode.end"
+  "$bin" run --emulate --memory 3G $(flags_of "$1") -- "$program" -t "$2" >"$place/$1/$2" 2>&1 || code=$?
+  echo "$code $(($(date +%s) - begin))" >"$place/$1/$2.end"
+}
+
+# summary_of MODE: of the tests that have ended, and how many have not
+summary_of() {
+  said=$(for test in $tests; do [ ! -s "$place/$1/$test.end" ] || cat "$place/$1/$test"; done)
+  ended=$(cat "$place/$1"/*.end 2>/dev/null || true)
+  count() { echo "$1" | grep -c -i "$2" || true; }
+  echo "$1: $(count "$said" '^Running') tests, $(count "$said" '^Waived') more waived (for several GPUs)," \
+    "$(count "$said" error) lines with an error, $(count "$ended" '^[1-9]') exit codes but 0," \
+    "$(echo "$ended" | awk '{ sum += $2 } END { print sum + 0 }') s$(
+      left=$(($(echo "$tests" | wc -l) - $(count "$ended" .)))
+      [ "$left" -eq 0 ] || echo "; $left NOT RUN"
+    )"
 }
 
 run_nvbandwidth() {
   program=$1
   modes=${MODES:-off on parallel default}
   place=${PLACE:-$(mktemp -d)}
+  tests=$(tests_of_nvbandwidth)
+  began=$(date +%s)
   for mode in $modes; do
-    [ -s "$place/$mode.end" ] || run_mode
-    figures_of <"$place/$mode" >"$place/$mode.figures"
-    echo "$mode: $(grep -c '^Running' "$place/$mode") tests, $(grep -c '^Waived' "$place/$mode") more waived (for several" \
-      "GPUs), $(grep -c -i error "$place/$mode") lines with an error, $(cat "$place/$mode.end")"
+    mkdir -p "$place/$mode"
+    for test in $tests; do
+      [ -s "$place/$mode/$test.end" ] || [ "$(($(date +%s) - began))" -gt "${SECONDS_MAX:-86400}" ] ||
+        run_test "$mode" "$test"
+    done
+  done
+  for mode in $modes; do
+    for test in $tests; do cat "$place/$mode/$test"; done 2>/dev/null | figures_of >"$place/$mode.figures"
+    summary_of "$mode"
   done
   echo
   echo "GB/s of the emulated GPU's own clock (latency tests: ns)"
@@ -69,9 +95,9 @@ case ${1:-} in
     "$bin" bench ptx --seconds 24 2>/dev/null
     ;;
   nvbandwidth)
-    results_header "nvbandwidth without flags, MEASURED by tools/ptx_results.sh nvbandwidth (it compares what it copied)" "$bin"
+    results_header "nvbandwidth at its defaults, MEASURED by tools/ptx_results.sh nvbandwidth (it compares what it copied)" "$bin"
     echo
-    echo "\$ sealane run --emulate --memory 3G --cc off|on [--policy parallel | --enable default] -- ./nvbandwidth"
+    echo "\$ sealane run --emulate --memory 3G --cc off|on [--policy parallel | --enable default] -- ./nvbandwidth -t TEST"
     run_nvbandwidth "${2:?a path of nvbandwidth}"
     ;;
   *)

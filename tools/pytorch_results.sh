@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PyTorch's engines on the emulated GPU, as files for docs/results/ and tests/traces/. Needs `make engines`.
-#   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy
-#   tools/pytorch_results.sh flexgen                                             FlexGen alone, three rounds
+#   tools/pytorch_results.sh         > docs/results/engines-pytorch-NAME.txt     every engine and policy, one round
+#   tools/pytorch_results.sh rounds ENGINE                                       one alone, as often as 7 minutes allow
 #   tools/pytorch_results.sh observe > docs/results/engines-pytorch-observe.txt  what --observe says; 3 minutes
 #   tools/pytorch_results.sh hits    > docs/results/engines-pytorch-hits.txt     how often the traces' copies are foreseen
 #   tools/pytorch_results.sh record                                              writes tests/traces/*.trace; 5 minutes
 # On a quiet machine; `policies --dilation 150` and the like passes flags on. SEALANE_BIN names the program
-# (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx).
+# (build/bin/sealane), PLATFORM the machine that is modelled (h100-tdx), SECONDS_EACH how long `rounds` may take (400).
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
@@ -28,6 +28,13 @@ show() {
   "$@" 2>/dev/null
 }
 
+timed() {
+  began=$(date +%s)
+  show "$@"
+  echo
+  echo "took $(($(date +%s) - began)) s"
+}
+
 # What an engine does on the emulated GPU, small.
 small() {
   command=$1
@@ -41,15 +48,14 @@ what=${1:-policies}
 if [ $# -gt 0 ]; then shift; fi
 case $what in
   policies)
-    results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh" "$bin"
-    began=$(date +%s)
-    show "$bin" bench engines --platform "$platform" --quick "$@"
-    echo
-    echo "took $(($(date +%s) - began)) s"
+    results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh${*:+ policies $*}" "$bin"
+    timed "$bin" bench engines --platform "$platform" --quick "$@"
     ;;
-  flexgen)
-    results_header "FlexGen, MEASURED by tools/pytorch_results.sh flexgen" "$bin"
-    show "$bin" bench engines --platform "$platform" --engines flexgen --rounds 3 "$@"
+  rounds)
+    results_header "PyTorch's engines, MEASURED by tools/pytorch_results.sh rounds $*" "$bin"
+    engine=$1
+    shift
+    timed "$bin" bench engines --platform "$platform" --engines "$engine" --quick --seconds "${SECONDS_EACH:-400}" "$@"
     ;;
   observe)
     results_header "PyTorch's engines, observed by tools/pytorch_results.sh observe" "$bin"
@@ -70,7 +76,7 @@ case $what in
     show "$bin" sim --hits --platform "$platform" "$traces"/*.trace
     ;;
   *)
-    echo "usage: tools/pytorch_results.sh [policies|flexgen|observe|record|hits]" >&2
+    echo "usage: tools/pytorch_results.sh [policies|rounds|observe|record|hits]" >&2
     exit 2
     ;;
 esac

@@ -7,7 +7,8 @@
 #   tools/sim_results.sh hits  > docs/results/sim-hits.txt     how often copies are foreseen; 10 s
 #   tools/sim_results.sh stock > docs/results/sim-stock.txt    the worst time against stock; a minute
 #   tools/sim_results.sh seeds > docs/results/sim-seeds.txt    0..20000 of each mode, three policies; an hour of one core
-# SEALANE_LAST_SEED=N says where `seeds` ends (20000).
+# SEALANE_LAST_SEED=N says where `seeds` ends (20000). It runs in slices of 500 seeds, kept in build/sim-seeds: with
+# SEALANE_SECONDS=N it begins no slice after so long and shows what has been run; called again, it goes on there.
 # SEALANE_BIN names the program (build/bin/sealane); predict_bench is beside it.
 set -eu
 # shellcheck source=tools/results_header.sh
@@ -32,18 +33,28 @@ worst() {
 }
 
 events='%-10s %-12s %7s %6s %12s %13s %11s %9s\n'
-# count POLICY LAST_SEED OPS MODE: one line
-count() {
+# slice POLICY MODE FIRST_SEED END OPS: unless it is kept already, or there is no time left
+slice() {
+  file=$kept/$1-$2-$3-$4
   begin=$(date +%s)
-  "$bin" sim --alone --policy "$1" --seeds "0..$2" --ops "$3" --mode "$4" 2>/dev/null |
-    awk -v row="$events" -v policy="$1" -v seeds="$(($2 + 1))" -v ops="$3" -v mode="$4" -v begin="$begin" '
+  if [ -e "$file" ] || [ "$begin" -ge "$until" ]; then return; fi
+  "$bin" sim --alone --policy "$1" --mode "$2" --seeds "$3..$4" --ops "$5" 2>/dev/null |
+    awk -v begin="$begin" -v seeds="$(($4 - $3 + 1))" '
       $1 == "operations" { operations = $2 }
       $1 == "events" { events = $2 }
       $1 == "violations" { violations = $2 }
       END {
         "date +%s" | getline now
-        printf row, policy, mode, seeds, ops, operations, events, violations, now - begin
-      }'
+        print seeds, operations, events, violations, now - begin
+      }' >"$file.part"
+  mv "$file.part" "$file"
+}
+# count POLICY MODE OPS: one line about all slices
+count() {
+  cat "$kept/$1-$2-"*[0-9] 2>/dev/null |
+    awk -v row="$events" -v policy="$1" -v ops="$3" -v mode="$2" '
+      { seeds += $1; operations += $2; events += $3; violations += $4; seconds += $5 }
+      END { printf row, policy, mode, seeds, ops, operations, events, violations, seconds }'
 }
 
 what=${1:-}
@@ -68,14 +79,21 @@ case $what in
     ;;
   seeds)
     last=${SEALANE_LAST_SEED:-20000}
+    until=$(($(date +%s) + ${SEALANE_SECONDS:-1000000}))
+    kept=build/sim-seeds/$(sha256sum "$bin" | cut -c1-16)-$last
+    mkdir -p "$kept"
+    for first in $(seq 0 500 "$last"); do
+      end=$((first + 499 < last ? first + 499 : last))
+      for policy in parallel sealane speculate; do
+        for mode in swarm serve adversarial; do slice $policy $mode "$first" "$end" 2000; done
+      done
+    done
     echo
     echo "\$ build/bin/sealane sim --alone --policy POLICY --mode MODE --seeds 0..SEEDS-1 --ops OPS"
     # shellcheck disable=SC2059
     printf "$events" policy mode seeds ops operations events violations seconds
     for policy in parallel sealane speculate; do
-      for mode in swarm serve adversarial; do
-        count $policy "$last" 2000 $mode
-      done
+      for mode in swarm serve adversarial; do count $policy $mode 2000; done
     done
     ;;
   *)

@@ -5,50 +5,98 @@
 # The suite again and again on a machine that is busy with other things: no test may depend on time.
 #   tools/suite_results.sh [RUNS [LOOPS]] >> FILE
 # Each of RUNS (1) is `ctest -j 2` beside LOOPS (4) busy loops, which end with it; a line is written when a run is over,
-# so what was stopped says how far it came. Names of tests that failed follow their run's line. The suite is that of
-# build/, with what SEALANE_CPU hides; SUITE_CORES=0 (a list for taskset) runs it and its loops on these cores.
+# so what was stopped says how far it came: its seconds, and the machine's load in its last five minutes, whoever made
+# it. Names of tests that failed follow their run's line. The suite is that of build/, with what SEALANE_CPU hides;
+# SUITE_CORES=0 (a list for taskset) runs it and its loops on these cores.
+# SUITE_BESIDE=N (1; more need root) runs N suites side by side, N of RUNS at a time, so that each is the others' load:
+# each has network, processes, /tmp, /run and /dev/shm of its own, and what it writes to build/ is gone with it.
 # Ends with 1 if any run failed.
 set -eu
+
+# A suite as the others of its machine cannot see it: everything it could share with them is its own. What it writes to
+# build/ is in memory. The page of junit goes to descriptor 3.
+if [ "${1:-}" = apart ]; then
+  ip link set lo up
+  for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+  mkdir /tmp/.above /tmp/.above/build /tmp/.above/work
+  mount -t overlay overlay -o "lowerdir=$PWD/build,upperdir=/tmp/.above/build,workdir=/tmp/.above/work" build
+  ctest --test-dir build -j 2 --output-on-failure --output-junit /tmp/.above/junit.xml || true
+  cat /tmp/.above/junit.xml >&3
+  exit
+fi
+
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/results_header.sh
 . tools/results_header.sh
 runs=${1:-1}
 loops=${2:-4}
+beside=${SUITE_BESIDE:-1}
 if [ -n "${SUITE_CORES:-}" ]; then taskset -pc "$SUITE_CORES" $$ >/dev/null; fi
 
-spinning=
-stop_loops() {
+spinning='' suites=''
+stop_all() { # a suite apart ends with the one process that is known here
   # shellcheck disable=SC2086
-  [ -z "$spinning" ] || kill $spinning 2>/dev/null || true
-  spinning=
+  [ -z "$spinning$suites" ] || kill $spinning $suites 2>/dev/null || true
+  spinning='' suites=''
 }
-trap stop_loops EXIT
+trap stop_all EXIT
 trap 'exit 1' INT TERM
 log=$(mktemp -d)
 
-results_header "The suite beside $loops busy loops, MEASURED by tools/suite_results.sh $runs $loops" build/bin/sealane
+# What ctest says of itself is in $log/RUN, its page of junit in $log/RUN.xml, written when it has ended.
+run_suite() { # RUN
+  ctest --test-dir build -j 2 --output-on-failure --output-junit "$log/$1.xml" >"$log/$1" 2>&1 || true
+}
+start_suite_apart() { # RUN
+  unshare --net --pid --ipc --mount --fork --kill-child --mount-proc tools/suite_results.sh apart \
+    >"$log/$1" 2>&1 3>"$log/$1.xml" &
+  suites="$suites $!"
+}
+
+# report_suite RUN BEGAN: the counts of its page, then the names behind "The following tests FAILED". A failure is 1.
+report_suite() {
+  counts=$(sed -n 's/.*tests="\([0-9]*\)".*/tests=\1/p; s/.*failures="\([0-9]*\)".*/failures=\1/p
+                   s/.*\(disabled\|skipped\)="\([0-9]*\)".*/\1=\2/p' "$log/$1.xml" 2>/dev/null | head -4)
+  number() { echo "$counts" | sed -n "s/^$1=//p" | head -1; }
+  if [ -z "$(number tests)" ]; then
+    echo "$1    did not come to its end"
+    return 1
+  fi
+  tests=$(number tests) failures=$(number failures) skipped=$(number skipped)
+  printf '%-4s %-9s %8d %8d %8d %8d %8s\n' "$1" "$(date -u -d "@$2" +%H:%M:%S)" \
+    "$((tests - failures - skipped))" "$failures" "$skipped" "$(($(stat -c %Y "$log/$1.xml") - $2))" \
+    "$(cut -d' ' -f2 /proc/loadavg)"
+  sed -n '/^The following tests FAILED/,/^Errors while/p' "$log/$1" |
+    grep -E '^[[:space:]]*[0-9]+ - ' | grep -v Skipped || true
+  [ "$failures" -eq 0 ]
+}
+
+load="$loops busy loops"
+[ "$beside" -eq 1 ] || load="$((beside - 1)) other suites and $load"
+results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs $loops" build/bin/sealane
 echo "hidden:  ${SEALANE_CPU:-nothing}; cores ${SUITE_CORES:-all}"
 echo
-printf '%-4s %-9s %8s %8s %8s %8s\n' run began passed failed skipped seconds
-failed_runs=0
-for run in $(seq "$runs"); do
+printf '%-4s %-9s %8s %8s %8s %8s %8s\n' run began passed failed skipped seconds load
+done=0 failed_runs=0
+while [ "$done" -lt "$runs" ]; do
   for _ in $(seq "$loops"); do
     (while :; do :; done) &
     spinning="$spinning $!"
   done
+  first=$((done + 1))
+  done=$((done + beside < runs ? done + beside : runs))
   began=$(date +%s)
-  ctest --test-dir build -j 2 --output-on-failure --output-junit "$log/$run.xml" >"$log/$run" 2>&1 || true
-  stop_loops
-  # What ctest says of itself: the counts of its junit page, then the names behind "The following tests FAILED".
-  counts=$(sed -n 's/.*tests="\([0-9]*\)".*/tests=\1/p; s/.*failures="\([0-9]*\)".*/failures=\1/p
-                   s/.*\(disabled\|skipped\)="\([0-9]*\)".*/\1=\2/p' "$log/$run.xml" | head -4)
-  number() { echo "$counts" | sed -n "s/^$1=//p" | head -1; }
-  tests=$(number tests) failures=$(number failures) skipped=$(number skipped)
-  printf '%-4s %-9s %8d %8d %8d %8d\n' "$run" "$(date -u -d "@$began" +%H:%M:%S)" \
-    "$((tests - failures - skipped))" "$failures" "$skipped" "$(($(date +%s) - began))"
-  sed -n '/^The following tests FAILED/,/^Errors while/p' "$log/$run" |
-    grep -E '^[[:space:]]*[0-9]+ - ' | grep -v Skipped || true
-  [ "$failures" -eq 0 ] || failed_runs=$((failed_runs + 1))
+  if [ "$beside" -eq 1 ]; then
+    run_suite "$first"
+  else
+    for run in $(seq "$first" "$done"); do start_suite_apart "$run"; done
+    for suite in $suites; do wait "$suite" || true; done
+    suites=
+  fi
+  stop_all
+  for run in $(seq "$first" "$done"); do
+    report_suite "$run" "$began" || failed_runs=$((failed_runs + 1))
+  done
 done
 echo
 echo "$((runs - failed_runs)) of $runs runs without a failure"

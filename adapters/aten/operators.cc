@@ -14,6 +14,7 @@
 
 #include "compute.h"
 #include "device.h"
+#include "host_cpu.h"
 
 namespace sealane::aten {
 namespace {
@@ -91,6 +92,7 @@ class Silence : public c10::WarningHandler {
 
 int64_t take_over() {
   TORCH_CHECK(device_is_emulated(), "this is not the emulated GPU");
+  avoid_matrix_unit_without_tiles();
   static Silence silence;
   const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   auto& library =

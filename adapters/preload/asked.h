@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "hooks.h"
+#include "serve/process.h"
 
 namespace sealane::preload {
 
@@ -21,6 +22,20 @@ struct Asked {
 
 // A copy whose direction only its pointers tell.
 Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+
+// What the runtime did not carry is the driver's, unless its context has failed meanwhile.
+template <typename Pass>
+CUresult pass_unless_carried(serve::Runtime& runtime, serve::Route route,
+                             serve::StreamHandle stream, uint64_t id, Pass&& pass) {
+  if (route == serve::Route::carried) return CUDA_SUCCESS;
+  if (const CUresult left = left_error(runtime, stream); left != CUDA_SUCCESS) return left;
+  const serve::Runtime::Entering entering(runtime, stream);
+  serve::this_thread().copy = id;
+  const CUresult result = pass();
+  serve::this_thread().copy = 0;
+  const CUresult left = left_error(runtime, stream);
+  return left != CUDA_SUCCESS ? left : result;
+}
 
 void tell_copy(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
                serve::Route route, CUresult code, Instant begin, Instant end);

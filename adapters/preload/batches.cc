@@ -9,7 +9,6 @@
 #include "asked.h"
 #include "attach.h"
 #include "hooks.h"
-#include "serve/process.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -133,24 +132,15 @@ template <typename Describe, typename Pass>
 CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return pass();
-  if (const CUresult left = left_error(*runtime); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   notice_attach();
   const bool timed = serve::watched();
   const Instant begin = timed ? SteadyClock().now() : Instant{};
   Batch batch = describe(*runtime);
   for (Asked& one : batch.copies) one.id = timed ? runtime->next_copy() : 0;
   const serve::Route route = carry(*runtime, stream, batch);
-  CUresult result = CUDA_SUCCESS;
-  if (route != serve::Route::carried) {  // its context may have failed meanwhile
-    result = left_error(*runtime);
-  }
-  if (route != serve::Route::carried && result == CUDA_SUCCESS) {
-    const serve::Runtime::Entering entering(*runtime, stream);
-    if (!batch.copies.empty()) serve::this_thread().copy = batch.copies.front().id;
-    result = pass();
-    serve::this_thread().copy = 0;
-    if (result == CUDA_SUCCESS) result = left_error(*runtime);
-  }
+  const uint64_t first = batch.copies.empty() ? 0 : batch.copies.front().id;
+  const CUresult result = pass_unless_carried(*runtime, route, stream, first, pass);
   if (timed) tell(*runtime, batch, stream, route, result, begin);
   return result;
 }

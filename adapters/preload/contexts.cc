@@ -72,12 +72,17 @@ CREATE(cuCtxCreate_v4,
        (context, parameters, flags, device))
 CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
 
-SEALANE_SINGLE(cuCtxDestroy_v2, (CUcontext context),
-               end_context(context, [&] { return next(context); }))
-SEALANE_SINGLE(cuDevicePrimaryCtxRelease_v2, (CUdevice device),
-               end_primary(device, [&] { return next(device); }))
-SEALANE_SINGLE(cuDevicePrimaryCtxReset_v2, (CUdevice device),
-               end_primary(device, [&] { return next(device); }))
+#define END(symbol) \
+  SEALANE_SINGLE(symbol, (CUcontext context), end_context(context, [&] { return next(context); }))
+#define END_PRIMARY(symbol) \
+  SEALANE_SINGLE(symbol, (CUdevice device), end_primary(device, [&] { return next(device); }))
+END(cuCtxDestroy)
+END(cuCtxDestroy_v2)
+END(cuCtxDetach)
+END_PRIMARY(cuDevicePrimaryCtxRelease)
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+END_PRIMARY(cuDevicePrimaryCtxReset)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2)
 
 // --- cuGetProcAddress
 

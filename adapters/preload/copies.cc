@@ -7,7 +7,6 @@
 #include "asked.h"
 #include "attach.h"
 #include "hooks.h"
-#include "serve/process.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -120,17 +119,7 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     route =
         runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
-  CUresult result = CUDA_SUCCESS;
-  if (route != serve::Route::carried) {  // its context may have failed meanwhile
-    result = left_error(*runtime, stream);
-  }
-  if (route != serve::Route::carried && result == CUDA_SUCCESS) {
-    const serve::Runtime::Entering entering(*runtime, stream);
-    serve::this_thread().copy = asked.id;
-    result = pass();
-    serve::this_thread().copy = 0;
-    if (result == CUDA_SUCCESS) result = left_error(*runtime, stream);
-  }
+  const CUresult result = pass_unless_carried(*runtime, route, stream, asked.id, pass);
   if (timed) {
     tell_copy(*runtime, asked, stream, async, route, result, begin, SteadyClock().now());
   }

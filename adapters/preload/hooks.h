@@ -115,7 +115,7 @@ CUresult plain(Call&& call, const char* name, Add&& add, serve::StreamHandle str
   return plain([&] { return told(serve::EventKind::call, name, stream, call, add); });
 }
 
-// A call that waits: an error of ours may have come up meanwhile.
+// A call that waits: an error of ours may have come up meanwhile, whatever the driver calls it.
 template <typename Call, typename Add = NothingToAdd>
 CUresult waiting(Call&& call, const char* name, Add&& add = {},
                  serve::StreamHandle stream = nullptr) {
@@ -123,7 +123,8 @@ CUresult waiting(Call&& call, const char* name, Add&& add = {},
   if (runtime == nullptr) return call();
   if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
   const CUresult result = told(serve::EventKind::wait, name, stream, call, add);
-  return result == CUDA_SUCCESS ? left_error(*runtime, stream) : result;
+  const CUresult left = left_error(*runtime, stream);
+  return left != CUDA_SUCCESS ? left : result;
 }
 
 }  // namespace sealane::preload

@@ -43,6 +43,10 @@ struct Calls {
   CUresult (*primary_state)(CUdevice, unsigned*, int*);
   CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus*);
   CUresult (*capture_mode)(CUstreamCaptureMode*);
+  CUresult (*module_load)(CUmodule*, const void*);
+  CUresult (*module_function)(CUfunction*, CUmodule, const char*);
+  CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     unsigned, CUstream, void**, void**);
 
   Calls() {
     find_in_driver(ctx_get_current, "cuCtxGetCurrent");
@@ -58,6 +62,9 @@ struct Calls {
     find_in_driver(primary_state, "cuDevicePrimaryCtxGetState");
     find_in_driver(is_capturing, "cuStreamIsCapturing");
     find_in_driver(capture_mode, "cuThreadExchangeStreamCaptureMode");
+    find_in_driver(module_load, "cuModuleLoadData");
+    find_in_driver(module_function, "cuModuleGetFunction");
+    find_in_driver(launch, "cuLaunchKernel");
   }
 };
 
@@ -126,6 +133,26 @@ class PassableStream {
   std::vector<CUstream> made_;
   CUstream found_ = nullptr;
 };
+
+// True: the stream's context has failed, by a byte that it was told is forged.
+bool refuse_byte(CUdeviceptr from, CUstream in) {
+  const serve::RefusedOpening refused;
+  const CUresult code =
+      SEALANE_REAL(cuMemcpyDtoHAsync_v2)(serve::RefusedOpening::place(), from, 1, in);
+  return code != CUDA_SUCCESS || SEALANE_REAL(cuStreamSynchronize)(in) != CUDA_SUCCESS;
+}
+
+// True: the stream's context has failed, by a kernel that does nothing else.
+bool trap(CUstream in) {
+  constexpr const char* kCode =
+      ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry sealane_trap() { trap; }\n";
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  return calls().module_load(&module, kCode) == CUDA_SUCCESS &&
+         calls().module_function(&function, module, "sealane_trap") == CUDA_SUCCESS &&
+         calls().launch(function, 1, 1, 1, 1, 1, 1, 0, in, nullptr, nullptr) == CUDA_SUCCESS &&
+         SEALANE_REAL(cuStreamSynchronize)(in) != CUDA_SUCCESS;
+}
 
 class Port final : public serve::GpuDriver {
  public:
@@ -242,18 +269,17 @@ class Port final : public serve::GpuDriver {
     return current.ok() ? SEALANE_REAL(cuCtxSynchronize)() : CUDA_ERROR_INVALID_CONTEXT;
   }
 
-  // The program's context copies a byte to the host, and is told that it was forged.
+  // The program's context copies a byte to the host, and is told that it was forged. A driver that
+  // opens it where nobody can tell whose it is (out of sight, or to a buffer and on a thread of its
+  // own) is not told: there a kernel fails the context.
   Code fail_context(ContextHandle h, uint64_t device_address) override {
     const Current current(context(h));
     PassableStream own;
     if (const CUresult code = own.find(); code != CUDA_SUCCESS) {
       return code == CUDA_ERROR_ECC_UNCORRECTABLE ? serve::kSuccess : code;
     }
-    const serve::RefusedOpening refused;
-    CUresult code = SEALANE_REAL(cuMemcpyDtoHAsync_v2)(serve::RefusedOpening::place(),
-                                                       device_address, 1, own.get());
-    if (code == CUDA_SUCCESS) code = SEALANE_REAL(cuStreamSynchronize)(own.get());
-    return code == CUDA_SUCCESS ? serve::kNotSupported : serve::kSuccess;
+    const bool failed = refuse_byte(device_address, own.get()) || trap(own.get());
+    return failed ? serve::kSuccess : serve::kNotSupported;
   }
 
   Code set_word_there(ContextHandle h, uint64_t address, uint32_t value) override {

@@ -5,6 +5,7 @@
 // what waits for them.
 
 #include <memory>
+#include <optional>
 
 #include "hooks.h"
 
@@ -56,12 +57,23 @@ struct HostCall {
   static void call_back(CUstream stream, CUresult result, void* self) {
     const std::unique_ptr<HostCall> call(static_cast<HostCall*>(self));
     serve::Runtime* const runtime = serve::Runtime::get();
-    if (result == CUDA_SUCCESS && runtime != nullptr && runtime->any_failed()) {
-      result = static_cast<CUresult>(runtime->failure_of(call->context));
-    }
+    serve::Code left = serve::kSuccess;
+    if (runtime != nullptr && runtime->any_failed()) left = runtime->failure_of(call->context);
+    if (left != serve::kSuccess) result = static_cast<CUresult>(left);
     call->callback(stream, result, call->data);
   }
 };
+
+// Memory that goes when the stream comes to it. What is in the stream by then has its gates before
+// that; what is asked for later must find it gone.
+template <typename Free>
+CUresult free_later(CUdeviceptr address, Free&& free) {
+  serve::Runtime* const runtime = serve::Runtime::get();
+  const auto gone = runtime != nullptr ? runtime->device_memory().remove(address) : std::nullopt;
+  const CUresult result = free();
+  if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
+  return result;
+}
 
 // What is captured runs as often as its graph, so that nobody could tell when to give it back.
 template <typename Plain, typename Guarded>
@@ -121,6 +133,15 @@ SEALANE_TWINS(cuGraphLaunch, _ptsz, (CUgraphExec graph, CUstream stream),
 SEALANE_TWINS(cuGraphUpload, _ptsz, (CUgraphExec graph, CUstream stream),
               ORDERED(stream, (graph, stream)))
 
+// Older ones; and one on streams of several devices: whatever stream it is, what follows waits.
+SEALANE_SINGLE(cuLaunch, (CUfunction function), LAUNCH(nullptr, (function)))
+SEALANE_SINGLE(cuLaunchGrid, (CUfunction function, int width, int height),
+               LAUNCH(nullptr, (function, width, height)))
+SEALANE_SINGLE(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
+               LAUNCH(stream, (function, width, height, stream)))
+SEALANE_SINGLE(cuLaunchCooperativeKernelMultiDevice, (void* list, unsigned count, unsigned flags),
+               ORDERED(nullptr, (list, count, flags)))
+
 // --- fills
 #define FILLS(kind, type)                                                               \
   SEALANE_TWINS(cuMemset##kind##_v2, _ptds, (CUdeviceptr to, type value, size_t count), \
@@ -172,10 +193,12 @@ SEALANE_TWINS(cuMemAllocFromPoolAsync, _ptsz,
               ordered(
                   named(stream, mode), [&] { return next(address, bytes, pool, stream); }, called,
                   made_on_device(address, [=] { return bytes; })))
+// Of plain memory too.
 SEALANE_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream stream),
               ordered(
-                  named(stream, mode), [&] { return next(address, stream); }, called,
-                  gone_from_device(address)))
+                  named(stream, mode),
+                  [&] { return free_later(address, [&] { return next(address, stream); }); },
+                  called, gone_from_device(address)))
 SEALANE_TWINS(cuStreamAttachMemAsync, _ptsz,
               (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),
               ORDERED(stream, (stream, address, bytes, flags)))
@@ -187,6 +210,38 @@ SEALANE_TWINS(cuWaitExternalSemaphoresAsync, _ptsz,
               (const void* const* semaphores, const void* parameters, unsigned count,
                CUstream stream),
               ORDERED(stream, (semaphores, parameters, count, stream)))
+SEALANE_TWINS(cuMemPrefetchAsync, _ptsz,
+              (CUdeviceptr address, size_t bytes, CUdevice to, CUstream stream),
+              ORDERED(stream, (address, bytes, to, stream)))
+SEALANE_TWINS(cuMemPrefetchAsync_v2, _ptsz,
+              (CUdeviceptr address, size_t bytes, CUmemLocation to, unsigned flags,
+               CUstream stream),
+              ORDERED(stream, (address, bytes, to, flags, stream)))
+#define PREFETCH_BATCH(symbol)                                                                    \
+  SEALANE_TWINS(symbol, _ptsz,                                                                    \
+                (CUdeviceptr * list, size_t * bytes, size_t count, CUmemLocation * places,        \
+                 size_t * starts, size_t place_count, unsigned long long flags, CUstream stream), \
+                ORDERED(stream, (list, bytes, count, places, starts, place_count, flags, stream)))
+PREFETCH_BATCH(cuMemPrefetchBatchAsync)
+PREFETCH_BATCH(cuMemDiscardAndPrefetchBatchAsync)
+SEALANE_TWINS(cuMemDiscardBatchAsync, _ptsz,
+              (CUdeviceptr * list, size_t* bytes, size_t count, unsigned long long flags,
+               CUstream stream),
+              ORDERED(stream, (list, bytes, count, flags, stream)))
+SEALANE_TWINS(cuMemBatchDecompressAsync, _ptsz,
+              (void* list, size_t count, unsigned flags, size_t* failed, CUstream stream),
+              ORDERED(stream, (list, count, flags, failed, stream)))
+SEALANE_TWINS(cuMemMapArrayAsync, _ptsz, (void* list, unsigned count, CUstream stream),
+              ORDERED(stream, (list, count, stream)))
+SEALANE_TWINS(cuGraphicsMapResources, _ptsz, (unsigned count, void** list, CUstream stream),
+              ORDERED(stream, (count, list, stream)))
+SEALANE_TWINS(cuGraphicsUnmapResources, _ptsz, (unsigned count, void** list, CUstream stream),
+              ORDERED(stream, (count, list, stream)))
+// All streams of a context wait. Behind work of the legacy stream every copy is marked anew.
+SEALANE_SINGLE(cuCtxWaitEvent, (CUcontext context, CUevent event),
+               ORDERED(nullptr, (context, event)))
+SEALANE_SINGLE(cuGreenCtxWaitEvent, (void* context, CUevent event),
+               ORDERED(nullptr, (context, event)))
 SEALANE_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
               ordered(
                   named(stream, mode), [&] { return next(stream, event, flags); }, called,
@@ -240,9 +295,12 @@ WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, e
 WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
 WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
 
-SEALANE_SINGLE(cuStreamDestroy_v2, (CUstream stream),
-               plain([&] { return destroy_stream(stream, next); }, "cuStreamDestroy",
-                     as(serve::Call::destroy_stream), handle(stream)))
+#define DESTROY(symbol)                                                                 \
+  SEALANE_SINGLE(symbol, (CUstream stream),                                             \
+                 plain([&] { return destroy_stream(stream, next); }, "cuStreamDestroy", \
+                       as(serve::Call::destroy_stream), handle(stream)))
+DESTROY(cuStreamDestroy)
+DESTROY(cuStreamDestroy_v2)
 
 // --- capture: nothing is carried while one is under way
 namespace {

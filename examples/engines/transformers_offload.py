@@ -21,7 +21,7 @@ def weights(small: bool):
     """Accelerate brings every module's weights to the device when it is used, and drops them behind it."""
     model = accelerate.cpu_offload(make_llama(2 if small else 4), execution_device=0)
     prompt = make_prompt(1, 8).cuda()
-    return ABOUT, lambda: _generate(model, prompt, 4 if small else 6)
+    return ABOUT, lambda: _generate(model, prompt, 4)
 
 
 def half_the_weights(small: bool):
@@ -31,7 +31,7 @@ def half_the_weights(small: bool):
     places.update({f"model.layers.{i}": 0 if i < layers // 2 else "cpu" for i in range(layers)})
     model = accelerate.dispatch_model(make_llama(layers), places, main_device=0)
     prompt = make_prompt(1, 8).cuda()
-    return ABOUT, lambda: _generate(model, prompt, 4 if small else 6)
+    return ABOUT, lambda: _generate(model, prompt, 4)
 
 
 def kv_cache(small: bool):

@@ -123,7 +123,8 @@ std::string compared_table(const CopyReport& report, const CopyCase& what) {
 }  // namespace
 
 std::string CopyCase::name() const {
-  return workers.empty() ? example->name : fmt::format("{}, {} workers", example->name, workers);
+  if (workers.empty()) return example->name;
+  return fmt::format("{}, {} worker{}", example->name, workers, workers == "1" ? "" : "s");
 }
 
 bool CopyRow::in_time() const {
@@ -193,6 +194,21 @@ std::string simulated_tables(const CopyReport& report) {
          overrun_lines(report);
 }
 
+nlohmann::json row_json(const CopyRow& row) {
+  const Summary total = row.summary(&CopyRun::total_s);
+  nlohmann::json out = {{"policy", row.policy->name},
+                        {"total_s", total.median},
+                        {"spread_pct", total.spread_pct},
+                        {"blocked_s", row.median(&CopyRun::blocked_s)},
+                        {"overrun", row.median(&CopyRun::overrun)},
+                        {"in_time", row.in_time()},
+                        {"copies", row.runs.front().copies},
+                        {"bytes", row.runs.front().bytes},
+                        {"tokens_per_s", row.median(&CopyRun::tokens_per_s)}};
+  if (!row.what.workers.empty()) out["workers"] = row.what.workers;
+  return out;
+}
+
 nlohmann::json copy_json(const CopyReport& report) {
   nlohmann::json out = {{"label", "MEASURED (emulated GPU)"},
                         {"time", "device time"},
@@ -200,20 +216,10 @@ nlohmann::json copy_json(const CopyReport& report) {
                         {"rounds", report.rounds},
                         {"rows", nlohmann::json::array()}};
   for (const CopyRow& row : report.rows) {
-    const Summary total = row.summary(&CopyRun::total_s);
-    out["rows"].push_back({{"example", row.what.example->name},
-                           {"policy", row.policy->name},
-                           {"total_s", total.median},
-                           {"spread_pct", total.spread_pct},
-                           {"blocked_s", row.median(&CopyRun::blocked_s)},
-                           {"hit_rate", row.median(&CopyRun::hit_rate)},
-                           {"overrun", row.median(&CopyRun::overrun)},
-                           {"in_time", row.in_time()},
-                           {"copies", row.runs.front().copies},
-                           {"bytes", row.runs.front().bytes},
-                           {"tokens_per_s", row.median(&CopyRun::tokens_per_s)}});
-    if (!row.what.workers.empty()) out["rows"].back()["workers"] = row.what.workers;
-    if (row.simulated_s) out["rows"].back()["simulated_s"] = *row.simulated_s;
+    nlohmann::json& one = out["rows"].emplace_back(row_json(row));
+    one["example"] = row.what.example->name;
+    one["hit_rate"] = row.median(&CopyRun::hit_rate);
+    if (row.simulated_s) one["simulated_s"] = *row.simulated_s;
   }
   return out;
 }

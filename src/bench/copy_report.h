@@ -61,6 +61,10 @@ std::string copy_tables(const CopyReport& report);
 // mode costs, and by how much the two differ. Of rows that have both.
 std::string simulated_tables(const CopyReport& report);
 
+// What a row has whatever was run: policy, total_s, spread_pct, blocked_s, tokens_per_s, overrun,
+// in_time, copies, bytes, and workers if they were given.
+nlohmann::json row_json(const CopyRow& row);
+
 // rows: per example and policy (and workers, if they were given) the medians of total_s, blocked_s,
 //       hit_rate and tokens_per_s; spread_pct of total_s; overrun: the share of the time by which
 //       runs did not fit, in_time: false if none fitted; copies and bytes; simulated_s if it was.

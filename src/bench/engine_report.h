@@ -55,7 +55,7 @@ std::string engine_tables(const EngineReport& report);
 
 // rows: per engine and policy the medians of total_s, blocked_s (callers in copies), waits_s
 //       (callers in synchronising calls), foreseen_rate, tokens_per_s; spread_pct; loss_left where
-//       it is known; overrun and in_time; copies and bytes of the timed part.
+//       it is known; overrun and in_time; copies and bytes of the timed part; workers if given.
 // sizes: per engine, direction and size class copies, bytes and how many were pageable.
 nlohmann::json engine_json(const EngineReport& report);
 

@@ -16,8 +16,6 @@
 #include "base/text.h"
 #include "cli/attached.h"
 #include "cli/command.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
 #include "report/output.h"
 
 namespace sealane::cli {
@@ -76,34 +74,30 @@ Status attach(const AttachFlags& flags) {
     answer = process->ask(milliseconds(flags.patience_s));
   }
   if (!answer) return answer.error();
-  if (!flags.json_path.empty()) {
-    json all = {{"pid", flags.pid}, {"presence", presence}};
-    for (const char* key : {"command", "counted_since", "page", "stats"}) {
-      if (answer->contains(key)) all[key] = (*answer)[key];
-    }
-    if (Status status = report::write_json(flags.json_path, all); !status) return status;
+  json all = {{"pid", flags.pid}, {"presence", presence}};
+  for (const char* key : {"command", "counted_since", "page", "stats"}) {
+    if (answer->contains(key)) all[key] = (*answer)[key];
   }
-  if (flags.json_path == "-") return {};
-  return report::write_file("-", text_of(flags, presence, *answer));
+  return report::write_results(text_of(flags, presence, *answer), flags.json_path, all);
 }
 
 }  // namespace
 
 void add_attach(CLI::App& root, Invocation& invocation) {
-  auto flags = std::make_shared<AttachFlags>();
-  CLI::App* command = root.add_subcommand("attach", "Ask a running process for its statistics");
-  command->add_option("pid", flags->pid, "The process, started by `sealane run`")
+  const auto [command, flags] = add_command<AttachFlags>(
+      root, invocation, "attach", "Ask a running process for its statistics", &attach);
+  command.add_option("pid", flags.pid, "The process, started by `sealane run`")
       ->required()
       ->type_name("PID")
       ->check(whole_number(1, 1 << 22));
-  add_value(*command, "--seconds", flags->seconds, "S",
+  add_value(command, "--seconds", flags.seconds, "S",
             "How long to let it count, if nobody counted yet [2]")
       ->check(real_number(0, 86400));
-  add_value(*command, "--wait", flags->patience_s, "S",
+  add_value(command, "--wait", flags.patience_s, "S",
             "How long to wait for its next call to the GPU's driver [5]")
       ->check(real_number(0.001, 86400));
-  add_output(*command, "--json", flags->json_path, "Also write it as JSON; - is stdout");
-  command->footer(
+  add_output(command, "--json", flags.json_path, "Also write it as JSON; - is stdout");
+  command.footer(
       "Examples:\n"
       "  sealane attach 4711                what callers waited for, by direction\n"
       "  sealane attach 4711 --json -       all counters, as of `sealane run --stats`\n"
@@ -111,7 +105,6 @@ void add_attach(CLI::App& root, Invocation& invocation) {
       "Only the process's own user and root can ask. It is not stopped, and answers at\n"
       "its next call to the GPU's driver. With `run --observe` the page so far is\n"
       "printed, too. Exit status: 0 answered, 1 not, 2 wrong usage.");
-  run_with(*command, invocation, flags, &attach);
 }
 
 }  // namespace sealane::cli

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/bench.h"
+#include "cli/command.h"
 
 namespace sealane::cli {
 

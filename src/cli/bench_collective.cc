@@ -19,15 +19,14 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_count.h"
 #include "base/figures.h"
 #include "bench/collective_trial.h"
 #include "bench/collective_worker.h"
 #include "bench/scratch.h"
 #include "bench/tamper.h"
-#include "cli/bench.h"
-#include "cli/cpu_words.h"
-#include "cli/output_option.h"
+#include "cli/checkup.h"
+#include "cli/command.h"
+#include "cli/message_sizes.h"
 #include "comm/key_file.h"
 #include "os/machine.h"
 #include "report/output.h"
@@ -39,11 +38,8 @@ namespace {
 constexpr uint64_t kBytesMax = 4_GiB;
 constexpr uint32_t kLocalRanksMax = 64;
 
-struct Flags {
-  std::string min_bytes = "64K";
-  std::string max_bytes = "64M";
-  uint32_t factor = 4;
-  uint32_t iterations = 20;
+struct Flags : MessageSizes {
+  std::string op;
   uint32_t warmup = 1;
   uint32_t check = 1;
   uint32_t ranks = 0;
@@ -64,20 +60,13 @@ struct Plan {
   std::vector<std::string> baselines;
 };
 
-Result<Plan> make_plan(const std::string& op, const Flags& flags) {
+Result<Plan> make_plan(const Flags& flags) {
   Plan plan;
-  plan.collective = {op,           flags.transport, flags.ranks, flags.iterations,
-                     flags.warmup, flags.check != 0};
-  const auto first = parse_byte_count(flags.min_bytes, kBytesMax);
-  if (!first) return usage_error("-b: " + first.error().message);
-  const auto last = parse_byte_count(flags.max_bytes, kBytesMax);
-  if (!last) return usage_error("-e: " + last.error().message);
-  if (flags.factor < 2) return usage_error("-f: sizes must grow by a factor of 2 or more");
-  if (flags.iterations == 0) return usage_error("-n: at least one iteration is needed");
-  for (uint64_t bytes = *first; bytes <= *last; bytes *= flags.factor) {
-    plan.sizes.push_back(bytes / sizeof(float) * sizeof(float));
-  }
-  if (plan.sizes.empty()) return usage_error("-e is smaller than -b: there is nothing to measure");
+  plan.collective = {flags.op,         flags.transport, flags.ranks,
+                     flags.iterations, flags.warmup,    flags.check != 0};
+  const auto sizes = message_sizes(flags, kBytesMax);
+  if (!sizes) return sizes.error();
+  for (const uint64_t bytes : *sizes) plan.sizes.push_back(bytes / sizeof(float) * sizeof(float));
   auto transport = parse_transport(flags.transport);
   if (!transport) return usage_error("--transport: " + transport.error().message);
   plan.transport = *transport;
@@ -312,8 +301,8 @@ nlohmann::json json_of(const Rows& rows) {
   return {{"rows", list}};
 }
 
-Status bench_collective(const std::string& op, const Flags& flags) {
-  auto plan = make_plan(op, flags);
+Status bench_collective(const Flags& flags) {
+  auto plan = make_plan(flags);
   if (!plan) return plan.error();
   if (Status status = report::check_writable(flags.json); !status) return status;
   const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
@@ -341,38 +330,35 @@ Status bench_collective(const std::string& op, const Flags& flags) {
 
 void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,
                           const std::string& what) {
-  auto* command = bench.add_subcommand(op, what);
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "-b,--minbytes", flags->min_bytes, "N[K|M|G]", "Smallest message [64K]");
-  add_value(*command, "-e,--maxbytes", flags->max_bytes, "N[K|M|G]", "Largest message [64M]");
-  add_value(*command, "-f,--stepfactor", flags->factor, "N", "Sizes grow by this factor [4]");
-  add_value(*command, "-n,--iters", flags->iterations, "N", "Iterations per size, at least [20]");
-  add_value(*command, "-w,--warmup_iters", flags->warmup, "N", "Untimed iterations [1]");
-  add_value(*command, "-c,--check", flags->check, "0|1", "Check results, 0 or 1 [1]")
+  const auto [command, flags] = add_command<Flags>(bench, invocation, op, what, &bench_collective);
+  flags.op = op;
+  add_value(command, "-b,--minbytes", flags.min_bytes, "N[K|M|G]", "Smallest message [64K]");
+  add_value(command, "-e,--maxbytes", flags.max_bytes, "N[K|M|G]", "Largest message [64M]");
+  add_value(command, "-f,--stepfactor", flags.factor, "N", "Sizes grow by this factor [4]");
+  add_value(command, "-n,--iters", flags.iterations, "N", "Iterations per size, at least [20]");
+  add_value(command, "-w,--warmup_iters", flags.warmup, "N", "Untimed iterations [1]");
+  add_value(command, "-c,--check", flags.check, "0|1", "Check results, 0 or 1 [1]")
       ->check(
           [](const std::string& word) { return word == "0" || word == "1" ? "" : "is 0 or 1"; });
-  add_value(*command, "--ranks", flags->ranks, "N", "Start this many local ranks [2]");
-  add_value(*command, "--transport", flags->transport, "NAME", "shm, tcp or auto [shm]");
-  add_value(*command, "--algorithm", flags->algorithm, "NAME",
+  add_value(command, "--ranks", flags.ranks, "N", "Start this many local ranks [2]");
+  add_value(command, "--transport", flags.transport, "NAME", "shm, tcp or auto [shm]");
+  add_value(command, "--algorithm", flags.algorithm, "NAME",
             "auto, exchange, direct, ring or hub [auto]");
-  add_value(*command, "--mode", flags->modes, "NAME[,NAME]", "sealed, plain or both [sealed,plain]")
+  add_value(command, "--mode", flags.modes, "NAME[,NAME]", "sealed, plain or both [sealed,plain]")
       ->delimiter(',');
-  add_value(*command, "--baseline", flags->baselines, "NAME[,NAME]",
+  add_value(command, "--baseline", flags.baselines, "NAME[,NAME]",
             "Also measure mpi and gloo, if installed")
       ->delimiter(',');
-  command->add_flag("--tamper", flags->tamper,
-                    "Measure nothing; change one bit of one record and show who notices");
-  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  command->footer(
+  command.add_flag("--tamper", flags.tamper,
+                   "Measure nothing; change one bit of one record and show who notices");
+  add_json(command, flags.json);
+  command.footer(
       fmt::format("Examples:\n"
                   "  sealane bench {0} --ranks 2 --baseline mpi,gloo\n"
                   "  sealane bench {0} -b 1M -e 100M -f 10 --transport tcp\n"
                   "  SEALANE_KEY_FILE=key torchrun -r 1 -t 1 --nproc_per_node 4 --no_python \\\n"
                   "    sealane bench {0} --mode sealed",
                   op));
-  command->callback([op, flags, &invocation] {
-    invocation.job = [op, flags] { return bench_collective(op, *flags); };
-  });
 }
 
 }  // namespace sealane::cli

@@ -16,16 +16,17 @@
 #include "bench/copy_report.h"
 #include "bench/copy_rounds.h"
 #include "bench/copy_trial.h"
+#include "bench/engine_report.h"
 #include "bench/scratch.h"
-#include "cli/bench.h"
-#include "cli/choose.h"
+#include "cli/command.h"
 #include "cli/copy_run.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
-#include "cli/simulated_copies.h"
+#include "core/copy/copy_threads.h"
+#include "platform/reader.h"
 #include "report/output.h"
+#include "sim/recorded.h"
+#include "workload/trace.h"
 
 namespace sealane::cli {
 namespace {
@@ -65,10 +66,66 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
   RunOptions options = copy_run(setting, example, policy, files);
-  options.set("SEALANE_WORKERS", setting.workers);
   auto environment = environment_for(options);
   if (!environment) return environment.error();
   return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
+}
+
+// ---- --simulated: each example is recorded once on the emulated GPU, without CC, and the part
+// that it times runs in the simulated machine under every policy, on the same platform, with as
+// many workers and the guards the runtime has there.
+
+constexpr uint32_t kModelledThreads = 8;  // the runtime's own choice on the emulated GPU
+
+struct RecordedExample {
+  const bench::CopyExample* example = nullptr;
+  workload::Program program;
+  sim::TimedPart part;
+};
+
+Result<RecordedExample> record(const bench::CopyExample& example,
+                               const bench::CopySetting& setting) {
+  const auto run = bench::run_copy_example(example, bench::recording(), setting);
+  if (!run) return run.error();
+  auto program = workload::load_trace(bench::files_of(example, bench::recording(), setting).trace);
+  if (!program) return program.error();
+  const auto part = sim::find_timed_part(*program);
+  if (!part) return internal_error(fmt::format("{} does not time itself", example.name));
+  return RecordedExample{&example, *std::move(program), *part};
+}
+
+// Of pinned memory the runtime takes digests, unless it was asked for memory that can be guarded.
+sim::Setup setup_for(const Platform& platform, const bench::CopyRow& row) {
+  sim::Setup setup;
+  setup.platform = platform;
+  const uint32_t threads = row.what.workers.empty()
+                               ? kModelledThreads
+                               : static_cast<uint32_t>(std::stoul(row.what.workers));
+  setup.workers = threads - 1;  // and the thread that carries
+  setup.bulk_threads = kBulkThreads;
+  setup.page_guards = false;
+  for (const sim::PolicyStep& step : sim::policy_steps()) {
+    if (step.name == row.policy->name) setup.policy = step.policy;
+  }
+  return setup;
+}
+
+// Fills in CopyRow::simulated_s.
+Status simulate_copies(std::vector<bench::CopyRow>& rows, const bench::CopySetting& setting) {
+  const auto platform = find_platform(setting.platform);
+  if (!platform) return platform.error();
+  RecordedExample recorded;
+  for (bench::CopyRow& row : rows) {
+    if (recorded.example != row.what.example) {
+      auto made = record(*row.what.example, setting);
+      if (!made) return made.error();
+      recorded = *std::move(made);
+    }
+    const Duration time =
+        sim::simulate_part(recorded.program, recorded.part, setup_for(*platform, row));
+    row.simulated_s = static_cast<double>(time.count()) / 1e9;
+  }
+  return {};
 }
 
 Status bench_copy(const Flags& flags) {
@@ -105,31 +162,30 @@ Status bench_copy(const Flags& flags) {
 }  // namespace
 
 void add_bench_copy(CLI::App& bench, Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
-  auto* command =
-      bench.add_subcommand("copy", "The examples on the emulated GPU, policy by policy");
-  add_value(*command, "--examples", flags->examples, "NAME,...", "Which, comma-separated [all]")
+  const auto [command, flags] = add_command<Flags>(
+      bench, invocation, "copy", "The examples on the emulated GPU, policy by policy", &bench_copy);
+  add_value(command, "--examples", flags.examples, "NAME,...", "Which, comma-separated [all]")
       ->delimiter(',');
-  add_policies_and_platform(*command, *flags);
-  add_value(*command, "--dilation", flags->dilation, "K",
+  add_policies_and_platform(command, flags);
+  add_value(command, "--dilation", flags.dilation, "K",
             "A modelled second takes K real ones [40 / cores; vllm 100]")
       ->check(whole_number(1, 10000));
-  add_value(*command, "--workers", flags->workers, "N,...",
+  add_value(command, "--workers", flags.workers, "N,...",
             "Threads that seal and open; several, comma-separated, to compare")
       ->delimiter(',')
       ->check(whole_number(1, 1024));
-  add_value(*command, "--rounds", flags->rounds, "N",
+  add_value(command, "--rounds", flags.rounds, "N",
             "Of all examples under all policies, 2 to 3 s each [3]")
       ->check(whole_number(1, 1000));
-  add_value(*command, "--seconds", flags->seconds, "S",
+  add_value(command, "--seconds", flags.seconds, "S",
             "More rounds, as long as they end within this [0]")
       ->check(real_number(0, 3600));
-  add_value(*command, "--examples-dir", flags->examples_dir, "DIR",
+  add_value(command, "--examples-dir", flags.examples_dir, "DIR",
             "Where the examples are [beside us]");
-  command->add_flag("--simulated", flags->simulated,
-                    "Record each example, too, and show what the simulator says of it beside");
-  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  command->footer(
+  command.add_flag("--simulated", flags.simulated,
+                   "Record each example, too, and show what the simulator says of it beside");
+  add_json(command, flags.json);
+  command.footer(
       "Examples:\n"
       "  sealane bench copy --json copy.json\n"
       "  sealane bench copy --examples layer_swap,kv_swap --policies off,stock,parallel\n"
@@ -137,7 +193,6 @@ void add_bench_copy(CLI::App& bench, Invocation& invocation) {
       "  sealane bench copy --simulated --platform h100-nvl-aesni\n"
       "\n"
       "Times are device time on the emulated GPU; docs/watching.md has the details.");
-  run_with(*command, invocation, flags, &bench_copy);
 }
 
 }  // namespace sealane::cli

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,15 +19,12 @@
 #include "bench/copy_rounds.h"
 #include "bench/engine_report.h"
 #include "bench/scratch.h"
-#include "cli/bench.h"
-#include "cli/choose.h"
+#include "cli/command.h"
 #include "cli/copy_run.h"
-#include "cli/copy_sizes.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
 #include "report/output.h"
+#include "workload/trace.h"
 
 namespace sealane::cli {
 namespace {
@@ -36,9 +34,11 @@ struct Flags {
   std::vector<std::string> policies;
   std::string platform = "h100-tdx";
   std::string dilation;
+  std::string workers;
   std::string python;
   std::string traces;
   size_t rounds = 3;
+  double seconds = 0;
   bool quick = false;
   std::string json;
 };
@@ -70,6 +70,22 @@ Result<std::string> find_python(const Flags& flags) {
   return io_error(
       "no engines here: `make engines` installs them (docs/engines.md), or name an "
       "interpreter that has them with --python");
+}
+
+// Copies of a recorded program, by size and direction.
+Result<bench::CopySizes> sizes_of_trace(const std::string& file) {
+  std::ifstream in(file);
+  workload::TraceReader reader(in, file);
+  bench::CopySizes sizes;
+  while (true) {
+    const auto operation = reader.next();
+    if (!operation) return operation.error();
+    if (!*operation) return sizes;
+    const auto* copy = std::get_if<workload::Copy>(&(*operation)->action);
+    if (copy == nullptr) continue;
+    sizes.add(copy->direction == Direction::to_device, copy->memory == MemoryKind::pageable,
+              copy->host.bytes);
+  }
 }
 
 Result<bench::CopySizes> record(const bench::CopyExample& engine, const bench::CopySetting& setting,
@@ -108,12 +124,12 @@ Result<bench::EngineReport> measure(const Flags& flags,
     if (!sizes) return sizes.error();
     report.sizes.push_back(*std::move(sizes));
     for (const bench::CopyPolicy* policy : policies) {
-      report.measured.rows.push_back({{engine, ""}, policy, {}});
+      report.measured.rows.push_back({{engine, flags.workers}, policy, {}});
     }
   }
-  const auto rounds =
-      bench::run_rounds(report.measured.rows, setting, {flags.quick ? 1 : flags.rounds, 0},
-                        [&](const std::string& text) { progress.show(text); });
+  const auto rounds = bench::run_rounds(report.measured.rows, setting,
+                                        {flags.quick ? 1 : flags.rounds, flags.seconds},
+                                        [&](const std::string& text) { progress.show(text); });
   if (!rounds) return rounds.error();
   report.measured.rounds = *rounds;
   return report;
@@ -147,32 +163,37 @@ Status bench_engines(const Flags& flags) {
 }  // namespace
 
 void add_bench_engines(CLI::App& bench, Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
-  auto* command =
-      bench.add_subcommand("engines", "PyTorch's engines on the emulated GPU, policy by policy");
-  add_value(*command, "--engines", flags->engines, "NAME,...", "Which, comma-separated [all]")
+  const auto [command, flags] =
+      add_command<Flags>(bench, invocation, "engines",
+                         "PyTorch's engines on the emulated GPU, policy by policy", &bench_engines);
+  add_value(command, "--engines", flags.engines, "NAME,...", "Which, comma-separated [all]")
       ->delimiter(',');
-  add_policies_and_platform(*command, *flags);
-  add_value(*command, "--dilation", flags->dilation, "K",
-            "A modelled second takes K real ones [120]")
+  add_policies_and_platform(command, flags);
+  add_value(command, "--dilation", flags.dilation, "K", "A modelled second takes K real ones [120]")
       ->check(whole_number(1, 10000));
+  add_value(command, "--workers", flags.workers, "N", "Threads that seal and open")
+      ->check(whole_number(1, 1024));
   auto* rounds =
-      add_value(*command, "--rounds", flags->rounds, "N", "Of all engines under all policies [3]")
+      add_value(command, "--rounds", flags.rounds, "N", "Of all engines under all policies [3]")
           ->check(whole_number(1, 1000));
-  command->add_flag("--quick", flags->quick, "One round instead of three")->excludes(rounds);
-  add_value(*command, "--python", flags->python, "FILE",
+  add_value(command, "--seconds", flags.seconds, "S",
+            "More rounds, as long as they end within this [0]")
+      ->check(real_number(0, 36000));
+  command.add_flag("--quick", flags.quick, "One round instead of three, at least")
+      ->excludes(rounds);
+  add_value(command, "--python", flags.python, "FILE",
             "The interpreter that has the engines [of `make engines`]");
-  add_value(*command, "--traces", flags->traces, "DIR", "Keep what was recorded in this directory");
-  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  command->footer(
+  add_value(command, "--traces", flags.traces, "DIR", "Keep what was recorded in this directory");
+  add_json(command, flags.json);
+  command.footer(
       "Engines: transformers (weights offloaded by Accelerate), transformers-kv (its\n"
       "offloaded KV cache), peft (LoRA, base weights offloaded), flexgen.\n"
       "Examples:\n"
       "  sealane bench engines --quick\n"
       "  sealane bench engines --engines transformers --policies off,stock,sealane\n"
+      "  sealane bench engines --engines peft --workers 1\n"
       "\n"
       "Times are device time on the emulated GPU; docs/engines.md has the details.");
-  run_with(*command, invocation, flags, &bench_engines);
 }
 
 }  // namespace sealane::cli

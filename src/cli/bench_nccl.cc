@@ -16,12 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_count.h"
 #include "base/figures.h"
+#include "bench/interleave.h"
 #include "bench/scratch.h"
-#include "cli/bench.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
+#include "cli/command.h"
+#include "cli/message_sizes.h"
 #include "cli/progress.h"
 #include "comm/key_file.h"
 #include "nccl/conformance.h"
@@ -43,13 +42,9 @@ constexpr uint64_t kBytesMax = 1_GiB;
 constexpr size_t kSliceBytes = 1 << 20;  // as NCCL's proxy cuts with its Simple protocol
 constexpr Duration kRoundPatience = std::chrono::minutes(5);
 
-struct Flags {
+struct Flags : MessageSizes {
   std::vector<std::string> plugins;
   std::string pattern = "allreduce";
-  std::string min_bytes = "64K";
-  std::string max_bytes = "16M";
-  uint32_t factor = 4;
-  uint32_t iterations = 20;
   uint32_t warmup = 2;
   uint32_t rounds = 5;
   int ranks = 2;
@@ -186,9 +181,7 @@ Status play_ping_pong(Player& player, const Flags& flags, size_t bytes) {
     const std::chrono::duration<double> took = SteadyClock().now() - begun;
     if (i >= flags.warmup) times.push_back(took.count() / 2);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2),
-                   times.end());
-  seat.put_number(0, times[times.size() / 2]);
+  seat.put_number(0, bench::summarize(times).median);
   seat.put_number(1, nccl::check_pattern(in, 1) ? 0 : 1);
   seat.reach(0);
   const Status status = seat.await(other, 0, nccl::patience());
@@ -227,19 +220,12 @@ Result<std::pair<double, uint64_t>> play_round(const Flags& flags, const Variant
 }
 
 // Of one plugin, against the first, round by round.
-Cell summarise(std::vector<double> seconds, const std::vector<double>& first, uint64_t wrong) {
+Cell summarise(const std::vector<double>& seconds, const std::vector<double>& first,
+               uint64_t wrong) {
   std::vector<double> ratios;
   for (size_t i = 0; i < seconds.size(); ++i) ratios.push_back(seconds[i] / first[i]);
-  std::sort(ratios.begin(), ratios.end());
-  std::sort(seconds.begin(), seconds.end());
-  Cell cell;
-  cell.seconds = seconds[seconds.size() / 2];
-  const double quarter = seconds[seconds.size() / 4];
-  const double three = seconds[seconds.size() * 3 / 4];
-  cell.spread = (three - quarter) / cell.seconds;
-  cell.of_first = ratios[ratios.size() / 2];
-  cell.wrong = wrong;
-  return cell;
+  const bench::Summary times = bench::summarize(seconds);
+  return {times.median, times.spread_pct / 100, bench::summarize(ratios).median, wrong};
 }
 
 // nccl-tests' factor of an all-reduce.
@@ -303,8 +289,8 @@ constexpr const char* kFoot =
     "Medians of {} rounds taken in turn; spread: of the middle half; of first: time\n"
     "over that of the first plugin in the same round.\n";
 
-Status measure(const Flags& flags, const std::vector<Variant>& variants, uint64_t first,
-               uint64_t last, const Setting& setting) {
+Status measure(const Flags& flags, const std::vector<Variant>& variants,
+               const std::vector<uint64_t>& sizes, const Setting& setting) {
   report::Table table({{"plugin", report::Align::left},
                        {"size"},
                        {"time(us)"},
@@ -316,10 +302,10 @@ Status measure(const Flags& flags, const std::vector<Variant>& variants, uint64_
   nlohmann::json rows = nlohmann::json::array();
   uint64_t wrong = 0;
   std::string words;
-  for (uint64_t bytes = first; bytes <= last; bytes *= flags.factor) {
+  for (const uint64_t bytes : sizes) {
     const auto cells = measure_size(flags, variants, bytes, setting);
     if (!cells) return cells.error();
-    if (bytes != first) table.add_rule();
+    if (bytes != sizes.front()) table.add_rule();
     for (size_t i = 0; i < variants.size(); ++i) {
       const Cell& cell = (*cells)[i];
       const double rate = static_cast<double>(bytes) / cell.seconds / 1e9;
@@ -392,13 +378,8 @@ Status skip(const Flags& flags, const std::string& why) {
 }
 
 Status run(const Flags& flags) {
-  const auto first = parse_byte_count(flags.min_bytes, kBytesMax);
-  if (!first) return usage_error("-b: " + first.error().message);
-  const auto last = parse_byte_count(flags.max_bytes, kBytesMax);
-  if (!last) return usage_error("-e: " + last.error().message);
-  if (*first > *last) return usage_error("-e is smaller than -b: there is nothing to measure");
-  if (flags.factor < 2) return usage_error("-f: sizes must grow by a factor of 2 or more");
-  if (flags.iterations == 0) return usage_error("-n: at least one iteration is needed");
+  const auto sizes = message_sizes(flags, kBytesMax);
+  if (!sizes) return sizes.error();
   if (flags.rounds == 0) return usage_error("--rounds: at least one is needed");
   if (flags.messages == 0) return usage_error("--messages: at least one is needed");
   if (flags.ranks < 2 || flags.ranks > nccl::kRanksMax) {
@@ -443,44 +424,44 @@ Status run(const Flags& flags) {
   }
   nccl::set_stop(bench::interrupted);
   return flags.check ? check(flags, variants, setting.environment)
-                     : measure(flags, variants, *first, *last, setting);
+                     : measure(flags, variants, *sizes, setting);
 }
 
 }  // namespace
 
 void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
-  auto* command = bench.add_subcommand("nccl", "NCCL network plugins, driven as NCCL drives them");
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "--plugin", flags->plugins, "PATH",
+  const auto [command, flags] = add_command<Flags>(
+      bench, invocation, "nccl", "NCCL network plugins, driven as NCCL drives them", &run);
+  flags.max_bytes = "16M";
+  add_value(command, "--plugin", flags.plugins, "PATH",
             "libnccl-net-*.so to load; may be repeated");
-  command->add_flag("--check", flags->check, "Check what NCCL relies on instead of measuring");
-  add_value(*command, "--messages", flags->messages, "N",
+  command.add_flag("--check", flags.check, "Check what NCCL relies on instead of measuring");
+  add_value(command, "--messages", flags.messages, "N",
             "With --check: of its longer checks [1000]");
-  add_value(*command, "--abi", flags->abi, "N",
+  add_value(command, "--abi", flags.abi, "N",
             "Version of NCCL's interface, 8 to 12 [newest there is]");
-  add_value(*command, "--pattern", flags->pattern, "NAME",
+  add_value(command, "--pattern", flags.pattern, "NAME",
             "allreduce (a ring), tree or latency [allreduce]");
-  command->add_flag("--hosts", flags->hosts,
-                    "A network namespace per rank instead of loopback; needs root");
-  add_value(*command, "--gbit-per-s", flags->gbit_per_s, "N",
+  command.add_flag("--hosts", flags.hosts,
+                   "A network namespace per rank instead of loopback; needs root");
+  add_value(command, "--gbit-per-s", flags.gbit_per_s, "N",
             "What a host of --hosts sends at most [10]")
       ->check(real_number(0.01, 1'000));
-  add_value(*command, "--delay-us", flags->delay_us, "N",
+  add_value(command, "--delay-us", flags.delay_us, "N",
             "How long what a host of --hosts sends is under way [0]")
       ->check(whole_number(0, 1'000'000));
-  add_value(*command, "--ranks", flags->ranks, "N", "Processes to start [2]");
-  add_value(*command, "-b", flags->min_bytes, "BYTES", "Smallest size [64K]");
-  add_value(*command, "-e", flags->max_bytes, "BYTES", "Largest size [16M]");
-  add_value(*command, "-f", flags->factor, "N", "Factor from one size to the next [4]");
-  add_value(*command, "-n", flags->iterations, "N", "Operations per round [20]");
-  add_value(*command, "-w", flags->warmup, "N", "Operations before [2]");
-  add_value(*command, "--rounds", flags->rounds, "N", "Rounds of each plugin, in turn [5]");
-  add_output(*command, "--json", flags->json, "Also write JSON; - is stdout, alone");
-  command->footer(
+  add_value(command, "--ranks", flags.ranks, "N", "Processes to start [2]");
+  add_value(command, "-b", flags.min_bytes, "BYTES", "Smallest size [64K]");
+  add_value(command, "-e", flags.max_bytes, "BYTES", "Largest size [16M]");
+  add_value(command, "-f", flags.factor, "N", "Factor from one size to the next [4]");
+  add_value(command, "-n", flags.iterations, "N", "Operations per round [20]");
+  add_value(command, "-w", flags.warmup, "N", "Operations before [2]");
+  add_value(command, "--rounds", flags.rounds, "N", "Rounds of each plugin, in turn [5]");
+  add_output(command, "--json", flags.json, "Also write JSON; - is stdout, alone");
+  command.footer(
       "Without --plugin: ours, its twin that seals nothing, and one with TLS in the\n"
       "shape of NCCL's own encrypted sockets, as far as they are built. Ranks are\n"
       "processes of this machine; interfaces as NCCL_SOCKET_IFNAME says (lo).");
-  run_with(*command, invocation, flags, &run);
 }
 
 }  // namespace sealane::cli

@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "bench/ptx_code.h"
-#include "cli/bench.h"
-#include "cli/output_option.h"
+#include "cli/command.h"
 #include "ptx/decode/decode.h"
 #include "ptx/exec/executor.h"
 #include "ptx/ops/lanes.h"
@@ -125,7 +124,7 @@ Status bench_ptx(const Flags& flags) {
     return usage_error("--seconds: more than 0 and at most 3600");
   }
   if (Status status = report::check_writable(flags.json); !status) return status;
-  const auto module = ptx::parse_module(bench::kBenchPtx);
+  const auto module = ptx::parse_module(std::string(bench::ptx_code()));
   if (!module) return module.error();
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<unsigned> counts = {1};
@@ -163,12 +162,11 @@ Status bench_ptx(const Flags& flags) {
 }  // namespace
 
 void add_bench_ptx(CLI::App& bench, Invocation& invocation) {
-  auto* command = bench.add_subcommand(
-      "ptx", "How fast the emulated GPU runs device code, by number of workers");
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "--seconds", flags->seconds, "S", "Time to measure [8]");
-  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  run_with(*command, invocation, flags, &bench_ptx);
+  const auto [command, flags] = add_command<Flags>(
+      bench, invocation, "ptx", "How fast the emulated GPU runs device code, by number of workers",
+      &bench_ptx);
+  add_value(command, "--seconds", flags.seconds, "S", "Time to measure [8]");
+  add_json(command, flags.json);
 }
 
 }  // namespace sealane::cli

@@ -18,9 +18,8 @@
 #include "base/byte_count.h"
 #include "bench/seal_report.h"
 #include "bench/seal_trial.h"
-#include "cli/bench.h"
-#include "cli/cpu_words.h"
-#include "cli/output_option.h"
+#include "cli/checkup.h"
+#include "cli/command.h"
 #include "cli/progress.h"
 #include "os/machine.h"
 #include "report/output.h"
@@ -170,26 +169,25 @@ Status bench_seal(const Flags& flags) {
 }  // namespace
 
 void add_bench_seal(CLI::App& bench, Invocation& invocation) {
-  auto* command = bench.add_subcommand(
-      "seal", "How fast records are sealed and opened, next to memcpy and OpenSSL");
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "--engine", flags->engines, "NAME",
+  const auto [command, flags] = add_command<Flags>(
+      bench, invocation, "seal",
+      "How fast records are sealed and opened, next to memcpy and OpenSSL", &bench_seal);
+  add_value(command, "--engine", flags.engines, "NAME",
             "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable")
       ->allow_extra_args(false);
-  add_value(*command, "--record-bytes", flags->record_bytes, "N[K|M|G]",
+  add_value(command, "--record-bytes", flags.record_bytes, "N[K|M|G]",
             "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]")
       ->allow_extra_args(false);
-  add_value(*command, "--where", flags->where, "l2|dram",
+  add_value(command, "--where", flags.where, "l2|dram",
             "Only records in the cache or in memory [both]");
-  auto* seconds = add_value(*command, "--seconds", flags->seconds, "S", "Time to measure [20]");
-  command->add_flag("--quick", flags->quick, "A first impression in 5 seconds")->excludes(seconds);
-  add_output(*command, "--json", flags->json, "Write results for programs; - is stdout, no table");
-  command->footer(
+  auto* seconds = add_value(command, "--seconds", flags.seconds, "S", "Time to measure [20]");
+  command.add_flag("--quick", flags.quick, "A first impression in 5 seconds")->excludes(seconds);
+  add_json(command, flags.json);
+  command.footer(
       "Examples:\n"
       "  sealane bench seal --quick\n"
       "  sealane bench seal --record-bytes 64K --where dram --seconds 60\n"
       "  sealane bench seal --json seal.json");
-  run_with(*command, invocation, flags, &bench_seal);
 }
 
 }  // namespace sealane::cli

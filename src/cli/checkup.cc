@@ -15,29 +15,11 @@ namespace {
 
 constexpr size_t kVerdictColumns = 8;  // "  warn  "
 
-const char* word_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return "ok";
-    case Verdict::warn:
-      return "warn";
-    case Verdict::fail:
-      return "fail";
-  }
-  return "fail";
-}
+constexpr const char* kWords[] = {"ok", "warn", "fail"};
+constexpr const char* kColours[] = {"32", "33", "31"};  // green, yellow, red
 
-const char* colour_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return "32";  // green
-    case Verdict::warn:
-      return "33";  // yellow
-    case Verdict::fail:
-      return "31";  // red
-  }
-  return "31";
-}
+const char* word_of(Verdict verdict) { return kWords[static_cast<size_t>(verdict)]; }
+const char* colour_of(Verdict verdict) { return kColours[static_cast<size_t>(verdict)]; }
 
 std::string painted(const std::string& text, const char* code, const TextStyle& style) {
   return style.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;

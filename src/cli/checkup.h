@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "os/machine.h"
+
 namespace sealane::cli {
 
 enum class Verdict { ok, warn, fail };
@@ -33,6 +35,14 @@ struct TextStyle {
   size_t columns = 80;
   bool colour = false;
 };
+
+// What this CPU lacks of the instructions that sealing is fast with, in words, said beside what was
+// measured, because ratios of one CPU are not another's. What SEALANE_CPU hides from the engines
+// (base/cpu.h) counts as missing. A line of at most 80 columns each; none if nothing is missing.
+std::vector<std::string> cpu_gaps(const Cpu& cpu);
+
+// Page guards, tried on memory of each kind rather than guessed from versions.
+std::vector<Finding> try_page_guards();
 
 // Lines of at most style.columns columns, except where one word is longer.
 std::string to_text(const Checkup& checkup, const TextStyle& style);

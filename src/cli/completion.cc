@@ -46,14 +46,6 @@ std::vector<Flag> flags_of(const CLI::App& app) {
   return flags;
 }
 
-std::vector<std::string> commands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
 // The flags of all commands whose value `wanted` takes, as patterns of "PATH FLAG".
 template <typename Wanted>
 std::string patterns(const CLI::App& root, Wanted wanted) {
@@ -76,7 +68,7 @@ std::string bash_script(const CLI::App& root) {
   for (const CommandPath& command : all_commands(root)) {
     if (command.app != &root)
       paths += fmt::format("{}'{}'", paths.empty() ? "" : "|", command.path);
-    std::vector<std::string> offered = commands_of(*command.app);
+    std::vector<std::string> offered = command_names(*command.app);
     if (!offered.empty()) groups += fmt::format("{}'{}'", groups.empty() ? "" : "|", command.path);
     for (const Flag& flag : flags_of(*command.app)) {
       offered.push_back(flag.name);
@@ -119,14 +111,14 @@ std::string quoted(std::string text) {
 std::string fish_script(const CLI::App& root) {
   std::string script = "complete -c sealane -f\n";
   for (const CommandPath& command : all_commands(root)) {
-    const std::vector<std::string> below = commands_of(*command.app);
+    const std::vector<std::string> below = command_names(*command.app);
     std::string when = command.app == &root
                            ? "__fish_use_subcommand"
                            : "__fish_seen_subcommand_from " + command.app->get_name();
     if (command.app != &root && !below.empty()) {
       when += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(below, " "));
     }
-    for (const CLI::App* one : command.app->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* one : commands_below(*command.app)) {
       script += fmt::format("complete -c sealane -n {} -a {} -d {}\n", quoted(when),
                             one->get_name(), quoted(one->get_description()));
     }

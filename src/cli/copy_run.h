@@ -20,6 +20,7 @@ inline RunOptions copy_run(const bench::CopySetting& setting, const bench::CopyE
   options.enable = policy.enable;
   options.policy = policy.policy;
   options.stats = files.counters;
+  options.set("SEALANE_WORKERS", setting.workers);
   if (policy.recorded) options.record = files.trace;
   options.set("SEALANE_EMU_CC", policy.cc ? "on" : "off");
   options.set("SEALANE_EMU_DILATION",

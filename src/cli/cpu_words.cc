@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/cpu_words.h"
-
 #include <algorithm>
 #include <string_view>
 
 #include "base/cpu.h"
+#include "cli/checkup.h"
 
 namespace sealane::cli {
 

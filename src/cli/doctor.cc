@@ -24,10 +24,7 @@
 #include "bench/seal_trial.h"
 #include "cli/checkup.h"
 #include "cli/command.h"
-#include "cli/cpu_words.h"
-#include "cli/guard_trial.h"
 #include "cli/nccl_checkup.h"
-#include "cli/output_option.h"
 #include "core/budget.h"
 #include "os/gpu_probe.h"
 #include "os/machine.h"
@@ -40,6 +37,12 @@
 
 namespace sealane::cli {
 namespace {
+
+struct Flags {
+  std::string json;
+  bool nccl = false;
+  std::string log;
+};
 
 constexpr char kCpuArea[] = "CPU and engine";
 constexpr char kSystemArea[] = "System";
@@ -297,38 +300,29 @@ TextStyle style_of_stdout() {
 
 // `more` is what the JSON has besides the findings.
 Status show(const Checkup& checkup, const std::string& json_path, const nlohmann::json& more) {
-  if (json_path != "-") {
-    fmt::print("{}", to_text(checkup, style_of_stdout()));
-    if (std::fflush(stdout) != 0) return io_error("cannot write to standard output");
-  }
-  if (!json_path.empty()) {
-    nlohmann::json json = to_json(checkup);
-    json.update(more);
-    if (Status status = report::write_json(json_path, json); !status) return status;
-  }
+  nlohmann::json json = to_json(checkup);
+  json.update(more);
+  const std::string text = to_text(checkup, style_of_stdout());
+  if (Status status = report::write_results(text, json_path, json); !status) return status;
   const size_t failed = checkup.count(Verdict::fail);
   if (failed == 0) return {};
   return io_error(counted(failed, "check") +
                   " failed; follow the advice beside it and run this again");
 }
 
-Status check_output(const std::string& json_path) { return report::check_writable(json_path); }
-
-Status run_doctor(const std::string& json_path) {
-  if (Status status = check_output(json_path); !status) return status;
+Status run_machine_doctor(const Flags& flags) {
   const auto chosen = chosen_engine();
   if (!chosen && chosen.error().kind == ErrorKind::usage) return chosen.error();
   nlohmann::json engine = {{"name", nullptr}, {"version", nullptr}};
   if (chosen) engine = {{"name", (*chosen)->name()}, {"version", (*chosen)->version()}};
-  return show(examine(chosen), json_path, {{"engine", engine}});
+  return show(examine(chosen), flags.json, {{"engine", engine}});
 }
 
-Status run_nccl_doctor(const std::string& json_path, const std::string& log_path) {
-  if (Status status = check_output(json_path); !status) return status;
+Status run_nccl_doctor(const Flags& flags) {
   std::optional<std::string> log;
-  if (!log_path.empty()) {
-    std::ifstream file(log_path);
-    if (!file) return usage_error("--log: cannot read " + log_path);
+  if (!flags.log.empty()) {
+    std::ifstream file(flags.log);
+    if (!file) return usage_error("--log: cannot read " + flags.log);
     log.emplace(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
   const auto variable = [](const std::string& name) -> std::optional<std::string> {
@@ -336,23 +330,25 @@ Status run_nccl_doctor(const std::string& json_path, const std::string& log_path
     if (value == nullptr || *value == '\0') return std::nullopt;
     return value;
   };
-  return show(check_nccl(variable, start_nccl_plugin, log), json_path, nlohmann::json::object());
+  return show(check_nccl(variable, start_nccl_plugin, log), flags.json, nlohmann::json::object());
+}
+
+Status run_doctor(const Flags& flags) {
+  if (Status status = report::check_writable(flags.json); !status) return status;
+  return flags.nccl ? run_nccl_doctor(flags) : run_machine_doctor(flags);
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand("doctor", "What this machine has, and what to expect");
-  const auto json_path = std::make_shared<std::string>();
-  add_output(*command, "--json", *json_path, "Also write the findings as JSON; - is stdout, alone");
-  const auto nccl = std::make_shared<bool>(false);
-  const auto log_path = std::make_shared<std::string>();
-  auto* const nccl_flag =
-      command->add_flag("--nccl", *nccl, "Instead: is what NCCL sends between machines sealed?");
-  command->add_option("--log", *log_path, "NCCL's log to look at, too (NCCL_DEBUG=INFO)")
-      ->type_name("FILE")
-      ->needs(nccl_flag);
-  command->footer(
+  const auto [command, flags] = add_command<Flags>(
+      root, invocation, "doctor", "What this machine has, and what to expect", &run_doctor);
+  add_output(command, "--json", flags.json, "Also write the findings as JSON; - is stdout, alone");
+  auto* const nccl = command.add_flag("--nccl", flags.nccl,
+                                      "Instead: is what NCCL sends between machines sealed?");
+  add_value(command, "--log", flags.log, "FILE", "NCCL's log to look at, too (NCCL_DEBUG=INFO)")
+      ->needs(nccl);
+  command.footer(
       "Examples:\n"
       "  sealane doctor                       findings, each ok, warn or fail\n"
       "  sealane doctor --json -              the same for programs\n"
@@ -360,11 +356,6 @@ void add_doctor(CLI::App& root, Invocation& invocation) {
       "\n"
       "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. Warnings do not\n"
       "count.");
-  command->callback([&invocation, json_path, nccl, log_path] {
-    invocation.job = [json_path, nccl, log_path] {
-      return *nccl ? run_nccl_doctor(*json_path, *log_path) : run_doctor(*json_path);
-    };
-  });
 }
 
 }  // namespace sealane::cli

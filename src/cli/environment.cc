@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/environment.h"
-
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "cli/suggest.h"
+#include "cli/command.h"
 
 namespace sealane::cli {
 
@@ -34,29 +32,13 @@ std::vector<std::string> unknown_environment() {
       "SEALANE_EMU_PAGEABLE", "SEALANE_EMU_MESSAGE", "SEALANE_EMU_SLOTS", "SEALANE_EMU_ROTATE",
       "SEALANE_EMU_CONTEXTS", "SEALANE_EMU_ADVERSARY", "SEALANE_EMU_PACING", "SEALANE_EMU_DILATION",
       "SEALANE_EMU_MODEL", "SEALANE_EMU_KERNELS", "SEALANE_EMU_STATS", "SEALANE_EMU_ATEN",
-      "SEALANE_ALGORITHM",       // of collectives
-      "SEALANE_ATTEST_BINDING",  // given to the attestation command
-      "SEALANE_ATTEST_CMD",      // who contributes and checks evidence
-      "SEALANE_ATTEST_RANK",     // given to the attestation command
-      "SEALANE_CA_FILE",         // whose certificates count
-      "SEALANE_CERT_FILE",       // this rank's certificate
-      "SEALANE_CERT_KEY_FILE",   // and its private key
-      "SEALANE_GROUP",           // its name (the PyTorch backend's)
-      "SEALANE_HOSTID",          // ranks that name the same share memory
-      "SEALANE_HUB",             // where the guest's confidential data hub answers
-      "SEALANE_KEY_CMD",         // a command that tells that key
-      "SEALANE_KEY_FILE",        // the pre-shared key of a group
-      "SEALANE_KEY_GROUP",       // who else may read that file
-      "SEALANE_NCCL_CUDA",       // NCCL may hand over GPU memory
-      "SEALANE_NCCL_STREAMS",    // TCP connections per NCCL connection
-      "SEALANE_NCCL_WORKERS",    // threads of the NCCL plugin
-      "SEALANE_SOCKET_IFNAME",   // its interfaces
-      "SEALANE_RANK",            // of this process in its group
-      "SEALANE_RENDEZVOUS",      // where ranks meet
-      "SEALANE_SIZE",            // of the group
-      "SEALANE_TCP_STREAMS",     // connections of a pair
-      "SEALANE_TRANSPORT",       // shm, tcp or auto
-  };
+      // Of groups, of NCCL and PyTorch; docs/collectives.md, docs/nccl.md and docs/pytorch.md.
+      "SEALANE_ALGORITHM", "SEALANE_ATTEST_BINDING", "SEALANE_ATTEST_CMD", "SEALANE_ATTEST_RANK",
+      "SEALANE_CA_FILE", "SEALANE_CERT_FILE", "SEALANE_CERT_KEY_FILE", "SEALANE_GROUP",
+      "SEALANE_HOSTID", "SEALANE_HUB", "SEALANE_KEY_CMD", "SEALANE_KEY_FILE", "SEALANE_KEY_GROUP",
+      "SEALANE_NCCL_CUDA", "SEALANE_NCCL_STREAMS", "SEALANE_NCCL_WORKERS", "SEALANE_SOCKET_IFNAME",
+      "SEALANE_RANK", "SEALANE_RENDEZVOUS", "SEALANE_SIZE", "SEALANE_TCP_STREAMS",
+      "SEALANE_TRANSPORT"};
   std::vector<std::string> warnings;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view name = *entry;

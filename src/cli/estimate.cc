@@ -15,13 +15,9 @@
 
 #include "base/byte_count.h"
 #include "cli/command.h"
-#include "cli/estimate_costs.h"
 #include "cli/estimate_flags.h"
 #include "cli/estimate_report.h"
-#include "cli/estimate_why.h"
 #include "cli/progress.h"
-#include "cli/suggest.h"
-#include "estimate/fleet.h"
 #include "estimate/timeline.h"
 #include "platform/writer.h"
 #include "report/output.h"
@@ -38,13 +34,6 @@ constexpr const char* kDdp = "ddp";
 
 const std::vector<std::string> kUsual{"off", "stock", "parallel", "pipellm", "sealane"};
 
-template <typename List>
-std::vector<std::string> names_of(const List& list) {
-  std::vector<std::string> names;
-  for (const auto& each : list) names.emplace_back(each.name);
-  return names;
-}
-
 // What is read must not be written.
 std::vector<std::string> inputs_of(const EstimateFlags& flags) {
   std::vector<std::string> inputs;
@@ -58,29 +47,50 @@ std::vector<std::string> inputs_of(const EstimateFlags& flags) {
 }
 
 Status check_outputs(const EstimateFlags& flags) {
-  std::vector<report::NamedFile> outputs;
-  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
-  if (!flags.trace.empty()) outputs.push_back({"--trace", flags.trace});
-  if (!flags.save_platform.empty()) outputs.push_back({"--save-platform", flags.save_platform});
-  return report::check_outputs(outputs, inputs_of(flags));
+  return report::check_outputs(
+      {{"--json", flags.json}, {"--trace", flags.trace}, {"--save-platform", flags.save_platform}},
+      inputs_of(flags));
 }
 
-// Nothing is written before everything is known.
-Status write(const EstimateFlags& flags, const std::string& text, const nlohmann::json& json,
-             const std::string& trace) {
-  if (flags.json != "-" && flags.trace != "-") {
-    if (Status status = report::write_file("-", text); !status) return status;
-  }
-  if (!flags.json.empty()) {
-    if (Status status = report::write_json(flags.json, json); !status) return status;
-  }
-  if (flags.trace.empty()) return {};
+// What was found, for people and for programs. Nothing is written before everything is known.
+struct Found {
+  std::string text;
+  nlohmann::json json;
+};
+
+Status write(const EstimateFlags& flags, const Found& found, const std::string& trace = {}) {
+  const std::string text = flags.trace == "-" ? "" : found.text;
+  const Status shown = report::write_results(text, flags.json, found.json);
+  if (!shown || flags.trace.empty()) return shown;
   return report::write_file(flags.trace, trace);
 }
 
 Status save_platform(const EstimateFlags& flags, const Platform& platform) {
   if (flags.save_platform.empty()) return {};
   return report::write_file(flags.save_platform, platform_text(platform));
+}
+
+// With --why: what the rows' `value` rests on.
+template <typename Row>
+Status add_why(const EstimateFlags& flags, const std::vector<Row>& rows, double Row::*value,
+               const std::string& what, const std::vector<estimate::Unknown>& unknowns,
+               Found& found) {
+  if (!flags.why) return {};
+  Why why{.policies = {}, .what = what, .leanings = {}};
+  std::vector<double> predicted;
+  for (const Row& row : rows) {
+    why.policies.push_back(row.policy);
+    predicted.push_back(row.*value);
+  }
+  const Progress progress;
+  auto leanings = rests_on(predicted, unknowns, [&](const std::string& name) {
+    progress.show("simulating with more and less of " + name);
+  });
+  if (!leanings) return leanings.error();
+  why.leanings = *std::move(leanings);
+  found.text += why_text(why);
+  found.json["rests_on"] = why_json(why);
+  return {};
 }
 
 // --- serving and traces
@@ -113,59 +123,35 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
   return plan;
 }
 
-Status report_serving(const EstimateFlags& flags, const EstimateSubject& subject,
-                      const estimate::ServingPlan& plan,
-                      const std::vector<estimate::ServingRow>& rows, const Why* why,
-                      const estimate::Fleet* fleet = nullptr) {
-  std::string text = serving_text(subject, plan.platform, rows);
-  nlohmann::json json = serving_json(subject, plan.platform, rows);
+Found found_serving(const EstimateFlags& flags, const EstimateSubject& subject,
+                    const estimate::ServingPlan& plan,
+                    const std::vector<estimate::ServingRow>& rows) {
+  Found found{serving_text(subject, plan.platform, rows),
+              serving_json(subject, plan.platform, rows)};
   if (flags.prices.given()) {
-    text += price_text(subject, flags.prices, rows);
-    json["prices"] = price_json(subject, flags.prices, rows);
+    found.text += price_text(subject, flags.prices, rows);
+    found.json["prices"] = price_json(subject, flags.prices, rows);
   }
-  if (fleet != nullptr) {
-    text += fleet_text(*fleet, plan.platform);
-    json["fleet"] = fleet_json(*fleet);
-  }
-  if (why != nullptr) {
-    text += why_text(*why);
-    json["rests_on"] = why_json(*why);
-  }
-  if (Status status = save_platform(flags, plan.platform); !status) return status;
-  return write(flags, text, json, flags.trace.empty() ? "" : estimate::chrome_trace(rows));
-}
-
-// With --why: what the rows' `value` rests on.
-template <typename Row>
-Result<std::optional<Why>> find_why(const EstimateFlags& flags, const std::vector<Row>& rows,
-                                    double Row::*value, const std::string& what,
-                                    const std::vector<estimate::Unknown>& unknowns) {
-  if (!flags.why) return std::optional<Why>{};
-  Why why{.policies = {}, .what = what, .leanings = {}};
-  std::vector<double> predicted;
-  for (const Row& row : rows) {
-    why.policies.push_back(row.policy);
-    predicted.push_back(row.*value);
-  }
-  const Progress progress;
-  auto found = rests_on(predicted, unknowns, [&](const std::string& name) {
-    progress.show("simulating with more and less of " + name);
-  });
-  if (!found) return found.error();
-  why.leanings = *std::move(found);
-  return std::optional<Why>(std::move(why));
+  return found;
 }
 
 // With --fleet.
-Result<std::optional<estimate::Fleet>> find_fleet(const EstimateFlags& flags,
-                                                  const estimate::ServingPlan& plan,
-                                                  const estimate::MakeFeed& make) {
-  if (!flags.fleet) return std::optional<estimate::Fleet>{};
+Status add_fleet(const EstimateFlags& flags, const estimate::ServingPlan& plan,
+                 const estimate::MakeFeed& make, Found& found) {
+  if (!flags.fleet) return {};
   const Progress progress;
   progress.show("simulating fewer and more cores for each GPU");
-  auto fleet = estimate_fleet(plan, make, estimate::kFleetGoalPct);
+  const auto fleet = estimate_fleet(plan, make, estimate::kFleetGoalPct);
   if (!fleet) return fleet.error();
-  return std::optional<estimate::Fleet>(*std::move(fleet));
+  found.text += fleet_text(*fleet, plan.platform);
+  found.json["fleet"] = fleet_json(*fleet);
+  return {};
+}
+
+Status write_serving(const EstimateFlags& flags, const estimate::ServingPlan& plan,
+                     const std::vector<estimate::ServingRow>& rows, const Found& found) {
+  if (Status status = save_platform(flags, plan.platform); !status) return status;
+  return write(flags, found, flags.trace.empty() ? "" : estimate::chrome_trace(rows));
 }
 
 Status estimate_workload(EstimateFlags& flags) {
@@ -173,17 +159,12 @@ Status estimate_workload(EstimateFlags& flags) {
   if (serving == nullptr) {
     std::vector<std::string> names = names_of(workload::servings());
     names.emplace_back(kDdp);
-    return usage_error(fmt::format("--workload: unknown workload '{}'{}", flags.workload,
-                                   did_you_mean(flags.workload, names)));
+    return unknown("workload", flags.workload, names);
   }
   const std::string name = flags.model.empty() ? std::string(serving->model) : flags.model;
   const workload::Model* model = workload::find_model(name);
-  if (model == nullptr) {
-    return usage_error(fmt::format("--model: unknown model '{}'{}", name,
-                                   did_you_mean(name, names_of(workload::models()))));
-  }
+  if (model == nullptr) return unknown("model", name, names_of(workload::models()));
   if (Status status = only_flags(flags, serving->name, serving->flags); !status) return status;
-  if (Status status = complete_serving(flags); !status) return status;
   auto platform = choose_platform(flags.platform);
   if (!platform) return platform.error();
   auto plan = make_plan(flags, *std::move(platform));
@@ -196,14 +177,15 @@ Status estimate_workload(EstimateFlags& flags) {
                                   drawn(flags.serving, draw));
   };
   if (auto possible = make(plan->platform, {}); !possible) return possible.error();
+  const estimate::MakeFeed feed = [&](const Platform& where, const estimate::Draw& draw) {
+    return *make(where, draw);
+  };
   Result<std::vector<estimate::ServingRow>> rows = std::vector<estimate::ServingRow>{};
   {
     const Progress progress;
     progress.show(fmt::format("simulating {} under {} policies, {} times", serving->name,
                               plan->policies.size(), 1 + plan->draws));
-    rows = estimate_serving(*plan, [&](const Platform& where, const estimate::Draw& draw) {
-      return *make(where, draw);
-    });
+    rows = estimate_serving(*plan, feed);
   }
   if (!rows) return rows.error();
   const EstimateSubject subject{std::string(serving->name),
@@ -218,14 +200,11 @@ Status estimate_workload(EstimateFlags& flags) {
       [&](const Platform& where, const workload::ServingOptions& options) {
         return *workload::make_serving(*serving, *model, estimate::roofline_of(where), options);
       });
-  const auto why = find_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns);
-  if (!why) return why.error();
-  const auto fleet = find_fleet(
-      flags, *plan,
-      [&](const Platform& where, const estimate::Draw& draw) { return *make(where, draw); });
-  if (!fleet) return fleet.error();
-  return report_serving(flags, subject, *plan, *rows, *why ? &**why : nullptr,
-                        *fleet ? &**fleet : nullptr);
+  Found found = found_serving(flags, subject, *plan, *rows);
+  if (Status status = add_fleet(flags, *plan, feed, found); !status) return status;
+  const Status known =
+      add_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns, found);
+  return known ? write_serving(flags, *plan, *rows, found) : known;
 }
 
 Result<workload::Program> load(const std::string& path) {
@@ -254,12 +233,12 @@ Status estimate_traces(const EstimateFlags& flags) {
     const auto rows = estimate_program(*plan, programs[i]);
     if (!rows) return rows.error();
     const EstimateSubject subject{flags.traces[i], "", "", plan->workers, plan->seed};
-    if (i > 0) fmt::print("\n");
-    const auto why = find_why(flags, *rows, &estimate::ServingRow::slowdown, kSlowdown,
-                              program_unknowns(*plan, programs[i]));
-    if (!why) return why.error();
-    const Why* told = *why ? &**why : nullptr;
-    if (Status status = report_serving(flags, subject, *plan, *rows, told); !status) return status;
+    Found found = found_serving(flags, subject, *plan, *rows);
+    if (i > 0) found.text.insert(0, "\n");
+    const Status known = add_why(flags, *rows, &estimate::ServingRow::slowdown, kSlowdown,
+                                 program_unknowns(*plan, programs[i]), found);
+    if (!known) return known;
+    if (Status status = write_serving(flags, *plan, *rows, found); !status) return status;
   }
   return {};
 }
@@ -269,10 +248,7 @@ Status estimate_traces(const EstimateFlags& flags) {
 Status estimate_training(EstimateFlags& flags) {
   const std::string name = flags.model.empty() ? "gpt2-xl" : flags.model;
   const workload::TrainingModel* model = workload::find_training_model(name);
-  if (model == nullptr) {
-    return usage_error(fmt::format("--model: unknown model '{}'{}", name,
-                                   did_you_mean(name, names_of(workload::training_models()))));
-  }
+  if (model == nullptr) return unknown("model", name, names_of(workload::training_models()));
   if (Status status = only_flags(flags, kDdp, ddp_flags()); !status) return status;
   if (Status status = complete_ddp(flags); !status) return status;
   if (!flags.trace.empty()) return usage_error("--trace means nothing to 'ddp'");
@@ -309,30 +285,26 @@ Status estimate_training(EstimateFlags& flags) {
                                 flags.serving.seed,
                                 given_flags(flags),
                                 model->gradient_bytes()};
-  const auto why = find_why(flags, *rows, &estimate::DdpRow::slowdown, kSlowdown,
-                            ddp_unknowns(*model, *platform, flags.ddp, *policies));
-  if (!why) return why.error();
   const uint64_t batch = flags.ddp.batch > 0 ? flags.ddp.batch : model->batch;
-  std::string text = nccl ? nccl_text(subject, *platform, flags.ddp, *rows, needs, scaling)
-                          : ddp_text(subject, *platform, flags.ddp, *rows, needs);
-  nlohmann::json json = ddp_json(subject, *platform, flags.ddp, batch, *rows, needs, scaling);
+  Found found{nccl ? nccl_text(subject, *platform, flags.ddp, *rows, needs, scaling)
+                   : ddp_text(subject, *platform, flags.ddp, *rows, needs),
+              ddp_json(subject, *platform, flags.ddp, batch, *rows, needs, scaling)};
   if (flags.prices.given()) {
-    text += ddp_price_text(flags.prices, flags.ddp, *rows);
-    json["prices"] = ddp_price_json(flags.prices, flags.ddp, *rows);
+    found.text += ddp_price_text(flags.prices, flags.ddp, *rows);
+    found.json["prices"] = ddp_price_json(flags.prices, flags.ddp, *rows);
   }
-  if (*why) {
-    text += why_text(**why);
-    json["rests_on"] = why_json(**why);
-  }
+  const Status told = add_why(flags, *rows, &estimate::DdpRow::slowdown, kSlowdown,
+                              ddp_unknowns(*model, *platform, flags.ddp, *policies), found);
+  if (!told) return told;
   if (Status status = save_platform(flags, *platform); !status) return status;
-  return write(flags, text, json, "");
+  return write(flags, found);
 }
 
 Status estimate(EstimateFlags& flags) {
   if (flags.list) {
     if (!flags.trace.empty()) return usage_error("--trace means nothing to --list");
     if (Status status = check_outputs(flags); !status) return status;
-    return write(flags, list_text(), list_json(), "");
+    return write(flags, {list_text(), list_json()});
   }
   if (!flags.workload.empty() && !flags.traces.empty()) {
     return usage_error("give a workload or traces, not both");
@@ -349,11 +321,11 @@ Status estimate(EstimateFlags& flags) {
 }  // namespace
 
 void add_estimate(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand(
-      "estimate", "What confidential mode costs a workload or a recorded run, under each policy");
-  auto flags = std::make_shared<EstimateFlags>();
-  declare(*command, *flags);
-  command->footer(
+  const auto [command, flags] = add_command<EstimateFlags>(
+      root, invocation, "estimate",
+      "What confidential mode costs a workload or a recorded run, under each policy", &estimate);
+  declare(command, flags);
+  command.footer(
       "Examples:\n"
       "  sealane estimate --list\n"
       "  sealane estimate --workload flexgen --model opt-66b --platform h100-sxm\n"
@@ -363,7 +335,6 @@ void add_estimate(CLI::App& root, Invocation& invocation) {
       "  sealane estimate --workload ddp --fabric nccl --machines 128 --why\n"
       "  sealane estimate runs/training    Nsight CSV: runs/training_cuda_*_trace.csv\n"
       "Everything here is SIMULATED; docs/estimate.md says from what.");
-  run_with(*command, invocation, flags, &estimate);
 }
 
 }  // namespace sealane::cli

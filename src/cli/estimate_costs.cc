@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/estimate_costs.h"
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/figures.h"
+#include "cli/estimate_report.h"
 #include "report/table.h"
 
 namespace sealane::cli {
@@ -80,12 +81,16 @@ std::string table_of(const std::string& per, const std::vector<Cost>& costs) {
                {"80 %"},
                {"of off"}});
   const double off = costs.empty() ? 0 : costs.front().total();
+  // Four digits of the whole price; its parts no finer.
+  const double digits = off > 0 ? std::clamp(4 - std::ceil(std::log10(off)), 0.0, 9.0) : 4;
+  const auto figure = [&](double price) {
+    return fmt::format("{:.{}f}", price, static_cast<int>(digits));
+  };
   for (const Cost& cost : costs) {
-    table.add_row(
-        {cost.policy, fmt::format("{:.4g}", cost.gpus), fmt::format("{:.4g}", cost.cores),
-         fmt::format("{:.4g}", cost.total()),
-         cost.range.known() ? fmt::format("{:.4g}-{:.4g}", cost.range.low, cost.range.high) : "-",
-         off > 0 ? fmt::format("{:.3f}x", cost.total() / off) : "-"});
+    const auto& range = cost.range;
+    table.add_row({cost.policy, figure(cost.gpus), figure(cost.cores), figure(cost.total()),
+                   range.known() ? figure(range.low) + "-" + figure(range.high) : "-",
+                   off > 0 ? fmt::format("{:.3f}x", cost.total() / off) : "-"});
   }
   return "\n" + table.text();
 }

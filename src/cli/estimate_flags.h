@@ -39,16 +39,10 @@ struct EstimateFlags {
   std::string save_platform;
 
   workload::ServingOptions serving;
-  std::string lengths;
-  std::string swap_unit;
-  std::string graphs;
 
   estimate::DdpOptions ddp;
   std::string bucket;
   std::string large_bucket;
-  std::string link;
-  std::string sealer;
-  std::string fabric;
   uint32_t machines = 0;
   bool no_overlap = false;
 
@@ -62,6 +56,11 @@ bool is_platform_file(const std::string& name);  // rather than the name of one 
 // A platform by name or file; `local` is measured first. A wrong name is answered with the nearest.
 Result<Platform> choose_platform(const std::string& name);
 
+// The platform `local`: this machine's cores, memory and its bandwidth, the rates of every engine
+// that runs here and of copies, measured now, with the GPU and link of h100-tdx, which nobody can
+// measure here (local_platform.cc).
+Result<Platform> measure_local_platform();
+
 // A usage error if a flag was given that is not among `read` (names, separated by spaces).
 Status only_flags(const EstimateFlags& flags, std::string_view workload, std::string_view read);
 
@@ -71,8 +70,7 @@ std::vector<std::pair<std::string, std::string>> given_flags(const EstimateFlags
 // The flags of `ddp`, as only_flags() wants them.
 std::string_view ddp_flags();
 
-Status complete_serving(EstimateFlags& flags);  // what was given as text
-Status complete_ddp(EstimateFlags& flags);
+Status complete_ddp(EstimateFlags& flags);  // what was given as text
 
 Result<std::vector<std::string>> choose_policies(const std::string& text,
                                                  const std::vector<std::string>& usual,

@@ -135,9 +135,11 @@ std::string parts_text(std::span<const estimate::ServingRow> rows) {
   for (const auto& row : rows) {
     if (!row.parts || row.policy == "off") continue;
     any = true;
-    table.add_row({row.policy, fmt::format("{:.1f}", row.parts->launches),
-                   fmt::format("{:.1f}", row.parts->copies),
-                   fmt::format("{:.1f}", row.parts->waiting)});
+    std::vector<std::string> cells{row.policy};
+    for (const double points : {row.parts->launches, row.parts->copies, row.parts->waiting}) {
+      cells.push_back(fmt::format("{:.1f}", std::abs(points) < 0.05 ? 0 : points));  // no "-0.0"
+    }
+    table.add_row(std::move(cells));
   }
   if (!any) return {};
   return "\n" + table.text() +

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "estimate/ddp.h"
+#include "estimate/fleet.h"
+#include "estimate/price.h"
+#include "estimate/rests_on.h"
 #include "estimate/serving.h"
 #include "platform/platform.h"
 
@@ -62,5 +65,39 @@ nlohmann::json list_json();
 
 // `sealane` is to take at most so many times as long as `off`.
 constexpr double kDdpGoal = 1.15;
+
+// What work costs when cores and GPUs have a price, and how many cores each GPU of a host needs
+// (estimate_costs.cc).
+
+// How many units of work a price is for, by the unit of throughput; rows are priced for as many.
+double priced_units(std::string_view throughput);
+
+// A core counts as long as it is busy sealing.
+std::string price_text(const EstimateSubject& subject, const estimate::Prices& prices,
+                       std::span<const estimate::ServingRow> rows);
+nlohmann::json price_json(const EstimateSubject& subject, const estimate::Prices& prices,
+                          std::span<const estimate::ServingRow> rows);
+
+// The cores of 'sealane' count all the time, in every machine.
+std::string ddp_price_text(const estimate::Prices& prices, const estimate::DdpOptions& options,
+                           std::span<const estimate::DdpRow> rows);
+nlohmann::json ddp_price_json(const estimate::Prices& prices, const estimate::DdpOptions& options,
+                              std::span<const estimate::DdpRow> rows);
+
+std::string fleet_text(const estimate::Fleet& fleet, const Platform& platform);
+nlohmann::json fleet_json(const estimate::Fleet& fleet);
+
+// What an estimate rests on (estimate/rests_on.h, estimate_why.cc).
+constexpr const char* kLoss = "loss in %";
+constexpr const char* kSlowdown = "slowdown";
+
+struct Why {
+  std::vector<std::string> policies;  // the rows, `off` first
+  std::string what;                   // kLoss or kSlowdown
+  std::vector<estimate::Leaning> leanings;
+};
+
+std::string why_text(const Why& why);
+nlohmann::json why_json(const Why& why);
 
 }  // namespace sealane::cli

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/estimate_why.h"
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "base/figures.h"
+#include "cli/estimate_report.h"
 #include "platform/spread.h"
 #include "report/table.h"
 

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/guard_trial.h"
-
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "base/bytes.h"
+#include "cli/checkup.h"
 #include "os/page_guard.h"
 
 namespace sealane::cli {

@@ -14,7 +14,6 @@
 
 #include "cli/command.h"
 #include "cli/manual.h"
-#include "cli/suggest.h"
 #include "report/output.h"
 
 namespace sealane::cli {
@@ -30,10 +29,9 @@ struct Flags {
 Result<CommandPath> find_command(const CLI::App& root, const std::vector<std::string>& words) {
   CommandPath found{&root, root.get_name()};
   for (const std::string& word : words) {
-    std::vector<std::string> known;
+    const std::vector<std::string> known = command_names(*found.app);
     const CLI::App* next = nullptr;
-    for (const CLI::App* app : found.app->get_subcommands([](const CLI::App*) { return true; })) {
-      known.push_back(app->get_name());
+    for (const CLI::App* app : commands_below(*found.app)) {
       if (app->get_name() == word) next = app;
     }
     if (next == nullptr) {
@@ -87,9 +85,7 @@ void add_help(CLI::App& root, Invocation& invocation) {
   command->add_flag("--man", flags->man, "Its man page instead, for `man -l -`");
   add_value(*command, "--completion", flags->shell, "bash|zsh|fish",
             "Completions for this shell, to be sourced")
-      ->check([](const std::string& shell) {
-        return shell == "bash" || shell == "zsh" || shell == "fish" ? "" : "is bash, zsh or fish";
-      });
+      ->check(one_of({"bash", "zsh", "fish"}));
   add_value(*command, "--write", flags->directory, "DIR",
             "Write all pages and completions below this directory, as packages do");
   command->footer(

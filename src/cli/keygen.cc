@@ -16,7 +16,6 @@
 
 #include "cli/certificates.h"
 #include "cli/command.h"
-#include "cli/number.h"
 #include "comm/key_file.h"
 #include "core/session/identity.h"
 #include "report/output.h"
@@ -86,21 +85,21 @@ Status make_key(const KeyFlags& flags) {
 }  // namespace
 
 void add_keygen(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand("keygen", "Make a key file for a training group");
-  auto flags = std::make_shared<KeyFlags>();
-  command->add_option("file", flags->path, "Where to; never overwritten")
+  const auto [command, flags] = add_command<KeyFlags>(
+      root, invocation, "keygen", "Make a key file for a training group", &make_key);
+  command.add_option("file", flags.path, "Where to; never overwritten")
       ->required()
       ->type_name("FILE");
   auto* const certificates =
-      add_value(*command, "--certificates", flags->certificates, "N",
+      add_value(command, "--certificates", flags.certificates, "N",
                 "Instead: a directory with an authority and certificates for so many ranks")
           ->check(whole_number(1, 65536));
-  add_value(*command, "--group", flags->group, "NAME", "Of these ranks [default]")
+  add_value(command, "--group", flags.group, "NAME", "Of these ranks [default]")
       ->needs(certificates);
-  add_value(*command, "--days", flags->days, "N", "They are valid for [30]")
+  add_value(command, "--days", flags.days, "N", "They are valid for [30]")
       ->check(whole_number(1, 3650))
       ->needs(certificates);
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  sealane keygen job.key                one key for all ranks\n"
       "  sealane keygen --certificates 8 pki   pki/ca.pem, pki/0.pem, pki/0.key, ...\n"
@@ -110,7 +109,6 @@ void add_keygen(CLI::App& root, Invocation& invocation) {
       "a rank: set SEALANE_CA_FILE=ca.pem, SEALANE_CERT_FILE=R.pem and\n"
       "SEALANE_CERT_KEY_FILE=R.key on rank R alone, and put ca.key away\n"
       "(docs/collectives.md).");
-  run_with(*command, invocation, flags, &make_key);
 }
 
 }  // namespace sealane::cli

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/local_platform.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 
 #include "bench/memory.h"
 #include "bench/seal_trial.h"
+#include "cli/estimate_flags.h"
 #include "cli/progress.h"
 #include "cli/utc_now.h"
 #include "os/machine.h"

@@ -86,7 +86,7 @@ std::string synopsis(const CommandPath& command) {
     }
     text += option->get_required() ? " " + type : " [" + type + "]";
   }
-  if (!command.app->get_subcommands([](const CLI::App*) { return true; }).empty()) {
+  if (!commands_below(*command.app).empty()) {
     text += " \\fICOMMAND\\fR";
   }
   return text + "\n";
@@ -147,7 +147,7 @@ std::string footer_of(const CLI::App& app) {
 }
 
 std::string commands_of(const CLI::App& app) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto commands = commands_below(app);
   if (commands.empty()) return {};
   std::string text = ".SH COMMANDS\n";
   for (const CLI::App* command : commands) {
@@ -159,11 +159,17 @@ std::string commands_of(const CLI::App& app) {
 
 }  // namespace
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_below(app)) names.push_back(command->get_name());
+  return names;
+}
+
 std::vector<CommandPath> all_commands(const CLI::App& root) {
   std::vector<CommandPath> found = {{&root, root.get_name()}};
   for (size_t i = 0; i < found.size(); ++i) {
     const CommandPath above = found[i];
-    for (const CLI::App* app : above.app->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* app : commands_below(*above.app)) {
       found.push_back({app, above.path + " " + app->get_name()});
     }
   }

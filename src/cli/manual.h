@@ -18,6 +18,12 @@ struct CommandPath {
   std::string path;
 };
 
+// Those right below it, whether they were typed or not.
+inline std::vector<const CLI::App*> commands_below(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+std::vector<std::string> command_names(const CLI::App& app);
+
 // The root first, then every command below it.
 std::vector<CommandPath> all_commands(const CLI::App& root);
 

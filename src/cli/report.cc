@@ -15,7 +15,6 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/output_option.h"
 #include "report/output.h"
 #include "report/page.h"
 #include "sealane_version.h"
@@ -47,9 +46,9 @@ Result<report::RunFile> read(const std::string& path) {
 }
 
 Status report(const Flags& flags) {
-  std::vector<report::NamedFile> outputs = {{"--output", flags.out}};
-  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
-  if (Status status = report::check_outputs(outputs, flags.runs); !status) return status;
+  const Status possible =
+      report::check_outputs({{"--output", flags.out}, {"--json", flags.json}}, flags.runs);
+  if (!possible) return possible;
   std::vector<report::RunFile> runs;
   for (const std::string& path : flags.runs) {
     auto run = read(path);
@@ -59,41 +58,37 @@ Status report(const Flags& flags) {
   const auto page = report::make_page(runs, SEALANE_VERSION);
   if (!page) return page.error();
   if (Status status = report::write_file(flags.out, page->html); !status) return status;
-  if (!flags.json.empty()) {
-    nlohmann::json lines = nlohmann::json::array();
-    for (const report::SummaryLine& one : page->summary) {
-      lines.push_back({{"evidence", one.evidence}, {"text", one.text}});
-    }
-    const nlohmann::json all = {{"kind", "report"}, {"page", flags.out}, {"lines", lines}};
-    if (Status status = report::write_json(flags.json, all); !status) return status;
+  nlohmann::json lines = nlohmann::json::array();
+  for (const report::SummaryLine& one : page->summary) {
+    lines.push_back({{"evidence", one.evidence}, {"text", one.text}});
   }
-  if (flags.out == "-" || flags.json == "-") return {};
-  return report::write_file(
-      "-", to_text(page->summary) + fmt::format("The page: {}\n", visible(flags.out)));
+  const std::string text =
+      to_text(page->summary) + fmt::format("The page: {}\n", visible(flags.out));
+  return report::write_results(flags.out == "-" ? "" : text, flags.json,
+                               {{"kind", "report"}, {"page", flags.out}, {"lines", lines}});
 }
 
 }  // namespace
 
 void add_report(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand(
-      "report", "One page with tables and plots, from results of other commands");
-  auto flags = std::make_shared<Flags>();
+  const auto [command, flags] =
+      add_command<Flags>(root, invocation, "report",
+                         "One page with tables and plots, from results of other commands", &report);
   command
-      ->add_option("runs", flags->runs,
-                   "Files that --json of estimate, validate, bench or the training study wrote")
+      .add_option("runs", flags.runs,
+                  "Files that --json of estimate, validate, bench or the training study wrote")
       ->required()
       ->type_name("RUN.json");
-  add_output(*command, "-o,--output", flags->out, "The page, - is stdout")
+  add_output(command, "-o,--output", flags.out, "The page, - is stdout")
       ->required()
       ->type_name("R.html");
-  add_output(*command, "--json", flags->json, "Also write the summary as JSON; - is stdout, alone");
-  command->footer(
+  add_output(command, "--json", flags.json, "Also write the summary as JSON; - is stdout, alone");
+  command.footer(
       "Examples:\n"
       "  sealane estimate --workload vllm --model opt-30b --json vllm.json\n"
       "  sealane validate --json validate.json\n"
       "  sealane bench copy --json copy.json\n"
       "  sealane report vllm.json validate.json copy.json -o report.html");
-  run_with(*command, invocation, flags, &report);
 }
 
 }  // namespace sealane::cli

@@ -8,16 +8,15 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/help_format.h"
+#include "cli/manual.h"
 #include "cli/program.h"
 #include "cli/run_environment.h"
-#include "cli/suggest.h"
-#include "cli/trial.h"
 #include "seal/engine.h"
 #include "sealane_commit.h"
 #include "sealane_version.h"
@@ -70,14 +69,6 @@ Typed walk(const CLI::App& root, Stop stop) {
     typed.path += ' ' + typed.app->get_name();
   }
   return typed;
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -135,14 +126,11 @@ std::string version_text() {
     if (engine->available()) engines.emplace_back(engine->name());
   }
   std::vector<std::string> parts;
-  if (directory_of("", "libsealane-preload.so", {"lib/sealane", SEALANE_LIBDIR "/sealane"})) {
-    parts.emplace_back("runtime");
-  }
-  if (directory_of("", "libcuda.so.1", {"lib/emu", SEALANE_LIBDIR "/sealane/emu"})) {
-    parts.emplace_back("emulator");
-  }
-  if (directory_of("", "libnccl-net-sealane.so", {"lib", SEALANE_LIBDIR})) {
-    parts.emplace_back("nccl");
+  for (const auto& [name, file, here, installed] :
+       {std::tuple("runtime", "libsealane-preload.so", "lib/sealane", SEALANE_LIBDIR "/sealane"),
+        {"emulator", "libcuda.so.1", "lib/emu", SEALANE_LIBDIR "/sealane/emu"},
+        {"nccl", "libnccl-net-sealane.so", "lib", SEALANE_LIBDIR}}) {
+    if (directory_of("", file, {here, installed})) parts.emplace_back(name);
   }
   return fmt::format(
       "sealane {} (commit {}; engines here: {}; installed: {})", SEALANE_VERSION, SEALANE_COMMIT,

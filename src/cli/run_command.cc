@@ -20,7 +20,6 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/output_option.h"
 #include "cli/program_file.h"
 #include "cli/run_environment.h"
 #include "report/output.h"
@@ -35,17 +34,11 @@ struct Start {
   std::vector<std::string> command;
 };
 
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string shell_lines(const Environment& environment) {
   std::string text;
   for (const auto& [name, value] : environment) {
     text += value.empty() ? fmt::format("unset {}\n", name)
-                          : fmt::format("export {}={}\n", name, quoted(value));
+                          : fmt::format("export {}={}\n", name, shell_quoted(value));
   }
   return text;
 }
@@ -98,8 +91,8 @@ Status clear_outputs(const Start& start, const std::string& program) {
                                      {"--output", options.record},
                                      {"--truth", options.truth}};
   std::vector<report::NamedFile> outputs;
-  for (const report::NamedFile& one : named) {
-    if (!one.path.empty()) outputs.push_back({one.flag, serve::output_path(one.path)});
+  for (const auto& [flag, path] : named) {
+    outputs.push_back({flag, path.empty() ? "" : serve::output_path(path)});
   }
   if (Status status = report::check_outputs(outputs, inputs_of(start, program)); !status) {
     return status;
@@ -171,12 +164,13 @@ void add_start(CLI::App& command, const std::shared_ptr<Start>& start, Invocatio
       .add_flag("--print-env{shell}", start->print_env,
                 "Print the environment instead: as shell lines, or with =file as a file for "
                 "docker --env-file and systemd EnvironmentFile")
+      ->type_name("shell|file")
       ->check([](const std::string& form) {
         return form == "shell" || form == "file" ? "" : "is shell or file";
       });
   add_emulator_options(command, start->options);
-  command.add_option(kProgramOption, start->command, "The program and its arguments, after --")
-      ->type_name("PROGRAM");
+  add_value(command, kProgramOption, start->command, "PROGRAM",
+            "The program and its arguments, after --");
   command.callback([start, &invocation] { invocation.job = [start] { return run(*start); }; });
 }
 

@@ -142,10 +142,10 @@ Status add_runtime(const RunOptions& options, Environment& out) {
     out.emplace_back("SEALANE_ENABLE", options.enable.empty() ? "none" : options.enable);
   }
   if (options.quiet) out.emplace_back("SEALANE_QUIET", "1");
-  for (const NumberSwitch& one : options.runtime) {
+  for (const Switch& one : options.runtime) {
     if (!one.value.empty()) out.emplace_back(one.variable, one.value);
   }
-  if (const NumberSwitch& one = options.metrics_seconds; !one.value.empty()) {
+  if (const Switch& one = options.metrics_seconds; !one.value.empty()) {
     out.emplace_back(one.variable, one.value);
   }
   add_file(out, "SEALANE_STATS", options.stats);
@@ -231,6 +231,12 @@ Result<Environment> environment_for(const RunOptions& options) {
     if (const auto added = add_runtime(options, out); !added) return added.error();
   }
   return out;
+}
+
+std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 void enter(const Environment& environment) {

@@ -20,6 +20,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 Result<Environment> environment_for(const RunOptions& options);
 void enter(const Environment& environment);  // for whatever this process runs next
 
+std::string shell_quoted(const std::string& text);  // one word to a shell
+
 // "build/examples" or "/usr/lib/sealane/examples": what lies beside this program. `places` are
 // below its prefix.
 Result<std::string> directory_of(const char* what, const char* file,

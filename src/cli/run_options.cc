@@ -7,14 +7,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
 
 #include "base/byte_count.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
-#include "cli/suggest.h"
+#include "cli/command.h"
 #include "core/policy.h"
 
 namespace sealane::cli {
@@ -43,8 +42,7 @@ Status check_enable(const std::string& list) {
   std::vector<std::string> words;
   std::istringstream in(list);
   for (std::string word; std::getline(in, word, ',');) words.push_back(word);
-  std::vector<std::string> known;
-  for (const Part& part : parts()) known.push_back(part.name);
+  const std::vector<std::string> known = names_of(parts());
   for (const std::string& word : words) {
     if (!contains(known, word)) {
       return usage_error(
@@ -77,7 +75,7 @@ Status check_policy(const std::string& name) {
 }
 
 // Of the emulated GPU's flags the one that was given, or nothing.
-const char* emulator_flag(const RunOptions& options) {
+std::string emulator_flag(const RunOptions& options) {
   for (const auto* list : {&options.switches, &options.unconfirmed}) {
     for (const Switch& one : *list) {
       if (!one.value.empty()) return one.flag;
@@ -85,20 +83,20 @@ const char* emulator_flag(const RunOptions& options) {
   }
   if (!options.truth.empty()) return "--truth";
   if (!options.kernels.empty()) return "--kernels";
-  return options.pacing.empty() ? nullptr : "--pacing";
+  return options.pacing.empty() ? "" : "--pacing";
 }
 
 // Says what is wrong with a value, or nothing: as src/emu/config reads it.
 std::string check_switch(const Switch& one, const std::string& value) {
   const std::string_view takes = one.takes;
-  const auto one_of = [&](const std::vector<std::string>& words) -> std::string {
+  const auto among = [&](const std::vector<std::string>& words) -> std::string {
     if (contains(words, value)) return {};
     return fmt::format("'{}' is not one of {}", value, fmt::join(words, ", "));
   };
-  if (takes == "on|off") return one_of({"on", "off", "1", "0"});
-  if (takes == "HOW") return one_of({"helper", "deepbind", "dlsym", "linked", "own"});
+  if (takes == "on|off") return among({"on", "off", "1", "0"});
+  if (takes == "HOW") return among({"helper", "deepbind", "dlsym", "linked", "own"});
   if (const size_t bar = takes.find('|'); bar != takes.npos) {
-    return one_of({std::string(takes.substr(0, bar)), std::string(takes.substr(bar + 1))});
+    return among({std::string(takes.substr(0, bar)), std::string(takes.substr(bar + 1))});
   }
   if (takes == "K") return value == "auto" ? "" : real_number(1, 10000)(value);
   if (takes == "X.Y") {
@@ -106,7 +104,7 @@ std::string check_switch(const Switch& one, const std::string& value) {
     if (std::regex_match(value, capability)) return {};
     return fmt::format("'{}' is not a number from 5.0 to 12.9", value);
   }
-  if (takes == "memory,races") return one_of({"memory", "races", "memory,races", "races,memory"});
+  if (takes == "memory,races") return among({"memory", "races", "memory,races", "races,memory"});
   if (takes == "ACTION@N") {
     static const std::regex attack(
         "(flip|drop|duplicate|swap|truncate|replay)@0*[1-9][0-9]{0,17}[KMG]?(:to_device|:to_host)"
@@ -124,7 +122,7 @@ std::string check_switch(const Switch& one, const std::string& value) {
   return fmt::format("'{}' is not a number from {} to {}", value, one.least, one.most);
 }
 
-void add_number(CLI::App& command, NumberSwitch& number) {
+void add_number(CLI::App& command, Switch& number) {
   command.add_option(number.flag, number.value, number.help)
       ->type_name("N")
       ->check(whole_number(number.least, number.most));
@@ -141,7 +139,7 @@ CLI::Option* add_switch(CLI::App& command, Switch& one) {
 Status check_switches(const RunOptions& options) {
   for (const auto* list : {&options.switches, &options.unconfirmed}) {
     for (const Switch& one : *list) {
-      const char* inherited = std::getenv(one.variable);
+      const char* inherited = std::getenv(one.variable.c_str());
       const bool used = one.value.empty() && inherited != nullptr && *inherited != '\0';
       if (!options.emulate || !used) continue;
       if (const std::string problem = check_switch(one, inherited); !problem.empty()) {
@@ -152,7 +150,23 @@ Status check_switches(const RunOptions& options) {
   return {};
 }
 
+std::string variable_of(std::string name, std::string_view flag) {
+  for (const char c : flag.substr(2)) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
 }  // namespace
+
+Switch emulated(const char* flag, const char* takes, const char* help, uint64_t least,
+                uint64_t most) {
+  return {flag, variable_of("SEALANE_EMU_", flag), takes, help, least, most};
+}
+
+Switch runtime_number(const char* flag, const char* help, uint64_t least, uint64_t most) {
+  return {flag, variable_of("SEALANE_", flag), "N", help, least, most};
+}
 
 const std::string& RunOptions::value_of(std::string_view variable) const {
   static const std::string none;
@@ -168,7 +182,7 @@ void RunOptions::set(std::string_view variable, std::string value) {
   for (Switch& one : switches) {
     if (one.variable == variable) one.value = value;
   }
-  for (NumberSwitch& one : runtime) {
+  for (Switch& one : runtime) {
     if (one.variable == variable) one.value = value;
   }
 }
@@ -204,14 +218,14 @@ Status check(const RunOptions& options) {
   if (Status status = check_enable(options.enable); !status) return status;
   if (Status status = check_policy(options.policy); !status) return status;
   if (Status status = check_switches(options); !status) return status;
-  if (const char* flag = emulator_flag(options); flag != nullptr && !options.emulate) {
+  if (const std::string flag = emulator_flag(options); !flag.empty() && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));
   }
   if (!options.platform.empty() && !options.emulate && !options.watches()) {
     return usage_error(
         "--platform does nothing without --emulate, --observe, --stats or --metrics");
   }
-  for (const NumberSwitch& one : options.runtime) {
+  for (const Switch& one : options.runtime) {
     if (one.value.empty() || options.serves()) continue;
     return usage_error(
         fmt::format("{} does nothing: no part of the runtime is on; add --enable "
@@ -227,20 +241,16 @@ Status check(const RunOptions& options) {
 void add_runtime_options(CLI::App& command, RunOptions& options) {
   command.add_flag("--observe", options.observe,
                    "Change nothing: check what Sealane assumes, and say what it would save");
-  command
-      .add_option("--enable", options.enable,
-                  "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
-                  "pinned; default (the first five, and speculate where it pays: so it is "
-                  "without --emulate); or none")
-      ->type_name("PART,...")
+  add_value(command, "--enable", options.enable, "PART,...",
+            "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
+            "pinned; default (the first five, and speculate where it pays: so it is "
+            "without --emulate); or none")
       ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
-  command
-      .add_option("--policy", options.policy,
-                  "A set of parts by its name, to compare: stock, parallel, sealane "
-                  "(the default: seals ahead where it pays), speculate (always)")
-      ->type_name("NAME")
+  add_value(command, "--policy", options.policy, "NAME",
+            "A set of parts by its name, to compare: stock, parallel, sealane "
+            "(the default: seals ahead where it pays), speculate (always)")
       ->check([](const std::string& name) { return name.empty() ? "is empty" : ""; });
-  for (NumberSwitch& one : options.runtime) add_number(command, one);
+  for (Switch& one : options.runtime) add_number(command, one);
   command.add_flag("--quiet", options.quiet,
                    "Leave out the line on stderr that says what is active");
   add_output(command, "--stats", options.stats,
@@ -260,25 +270,18 @@ void add_runtime_options(CLI::App& command, RunOptions& options) {
 void add_emulator_options(CLI::App& command, RunOptions& options) {
   constexpr const char* kGroup = "The emulated GPU (docs/emulator.md)";
   command.add_flag("--emulate", options.emulate, "On the emulated confidential GPU")->group(kGroup);
-  command
-      .add_option("--platform", options.platform,
-                  "Time (--emulate) or estimates as on this machine (see platforms/)")
-      ->type_name("P")
+  add_value(command, "--platform", options.platform, "P",
+            "Time (--emulate) or estimates as on this machine (see platforms/)")
       ->group(kGroup);
-  command
-      .add_option("--pacing", options.pacing,
-                  "none: as fast as possible; model: at modelled speed [model with --platform or "
-                  "--dilation]")
-      ->type_name("none|model")
-      ->check([](const std::string& word) {
-        return word == "none" || word == "model" ? "" : "is none or model";
-      })
+  add_value(command, "--pacing", options.pacing, "none|model",
+            "none: as fast as possible; model: at modelled speed [model with --platform or "
+            "--dilation]")
+      ->check(one_of({"none", "model"}))
       ->group(kGroup);
   for (Switch& one : options.switches) {
     add_switch(command, one)->group(kGroup);
   }
-  command.add_option("--kernels", options.kernels, "Shared objects with kernels")
-      ->type_name("FILE[:FILE]")
+  add_value(command, "--kernels", options.kernels, "FILE[:FILE]", "Shared objects with kernels")
       ->group(kGroup);
   add_output(command, "--truth", options.truth,
              "Write what really happened to this file at the end")

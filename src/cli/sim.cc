@@ -17,11 +17,9 @@
 
 #include "base/byte_count.h"
 #include "cli/command.h"
-#include "cli/output_option.h"
 #include "cli/progress.h"
 #include "cli/sim_seeds.h"
 #include "cli/sim_tables.h"
-#include "cli/suggest.h"
 #include "core/policy.h"
 #include "platform/reader.h"
 #include "report/output.h"
@@ -54,12 +52,6 @@ std::vector<std::string> mode_names() {
   for (const sim::Mode mode : {sim::Mode::swarm, sim::Mode::serve, sim::Mode::adversarial}) {
     names.emplace_back(sim::to_string(mode));
   }
-  return names;
-}
-
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const Policy& policy : policies()) names.emplace_back(policy.name);
   return names;
 }
 
@@ -102,14 +94,10 @@ Result<sim::SimOptions> plan(const Flags& flags) {
   options.ops = flags.ops;
 
   const auto mode = sim::find_mode(flags.mode);
-  if (!mode) {
-    return usage_error(fmt::format("--mode: unknown mode '{}'{}", flags.mode,
-                                   did_you_mean(flags.mode, mode_names())));
-  }
+  if (!mode) return unknown("mode", flags.mode, mode_names());
   options.mode = *mode;
   if (find_policy(flags.policy) == nullptr) {
-    return usage_error(fmt::format("--policy: unknown policy '{}'{}", flags.policy,
-                                   did_you_mean(flags.policy, policy_names())));
+    return unknown("policy", flags.policy, names_of(policies()));
   }
   options.policy = flags.policy;
 
@@ -211,11 +199,9 @@ Status simulate_traces(const Flags& flags, sim::SimOptions options) {
 }
 
 Status simulate(const Flags& flags) {
-  if (!flags.json.empty()) {
-    // What is read is not written.
-    const Status status = report::check_outputs({{"--json", flags.json}}, flags.traces);
-    if (!status) return status;
-  }
+  // What is read is not written.
+  const Status possible = report::check_outputs({{"--json", flags.json}}, flags.traces);
+  if (!possible) return possible;
   if (flags.hits && !flags.traces.empty()) {
     return show_trace_hits(flags.traces, flags.platform.empty() ? kFirstPlatform : flags.platform,
                            flags.json);
@@ -233,47 +219,47 @@ Status simulate(const Flags& flags) {
 }  // namespace
 
 void add_sim(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand(
-      "sim", "Run the core in a simulated machine, seed by seed, and look for broken promises");
-  auto flags = std::make_shared<Flags>();
-  auto* traces = command->add_option(
-      "traces", flags->traces,
+  const auto [command, flags] = add_command<Flags>(
+      root, invocation, "sim",
+      "Run the core in a simulated machine, seed by seed, and look for broken promises", &simulate);
+  auto* traces = command.add_option(
+      "traces", flags.traces,
       "Recorded programs (sealane record) instead of made ones: seed 0 is as it was recorded, all "
       "others are disturbed");
   traces->type_name("TRACE");
-  auto* seed = add_value(*command, "--seed", flags->seed, "N", "Only this seed");
-  add_value(*command, "--seeds", flags->seeds, "A..B",
+  auto* seed = add_value(command, "--seed", flags.seed, "N", "Only this seed");
+  add_value(command, "--seeds", flags.seeds, "A..B",
             "From the first to the last, included [0..100]")
       ->excludes(seed);
-  add_value(*command, "--ops", flags->ops, "N", "Operations of each seed's program [2000]");
-  add_value(*command, "--mode", flags->mode, "swarm|serve|adversarial",
+  add_value(command, "--ops", flags.ops, "N", "Operations of each seed's program [2000]");
+  add_value(command, "--mode", flags.mode, "swarm|serve|adversarial",
             "What the programs are like [swarm]");
-  add_value(*command, "--policy", flags->policy, "P",
+  add_value(command, "--policy", flags.policy, "P",
             "off, stock, parallel, pipellm, sealane, speculate [speculate]");
-  add_value(*command, "--platform", flags->platform, "P",
+  add_value(command, "--platform", flags.platform, "P",
             "Name or file of a platform [h100-nvl-tdx; tables: every one]");
-  add_value(*command, "--break", flags->broken, "RULE",
+  add_value(command, "--break", flags.broken, "RULE",
             "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
             "iv-once and others; a wrong name lists all. The simulator must notice");
-  command->add_flag("--alone", flags->alone,
-                    "Do not run each program under stock too, for comparison: a third of the time");
-  auto* hits = command->add_flag("--hits", flags->hits,
-                                 "No seeds: how often the copies of each pattern, or trace, are "
-                                 "foreseen");
-  auto* steps = command->add_flag(
-      "--steps", flags->steps, "No seeds: what each step from stock to sealane buys, per pattern");
+  command.add_flag("--alone", flags.alone,
+                   "Do not run each program under stock too, for comparison: a third of the time");
+  auto* hits = command.add_flag("--hits", flags.hits,
+                                "No seeds: how often the copies of each pattern, or trace, are "
+                                "foreseen");
+  auto* steps = command.add_flag(
+      "--steps", flags.steps, "No seeds: what each step from stock to sealane buys, per pattern");
   for (const char* name :
        {"--seed", "--seeds", "--ops", "--mode", "--policy", "--break", "--alone"}) {
-    hits->excludes(command->get_option(name));
-    steps->excludes(command->get_option(name));
+    hits->excludes(command.get_option(name));
+    steps->excludes(command.get_option(name));
   }
   steps->excludes(hits);
   for (const char* name : {"--ops", "--mode", "--steps"}) {
-    traces->excludes(command->get_option(name));
+    traces->excludes(command.get_option(name));
   }
-  add_output(*command, "--json", flags->json,
+  add_output(command, "--json", flags.json,
              "Write results for programs, of tables a list; - is stdout, no text");
-  command->footer(
+  command.footer(
       "Exit status 1 if a promise was broken. One seed is one history, everywhere.\n"
       "Examples:\n"
       "  sealane sim --seeds 0..2000 --mode swarm\n"
@@ -281,7 +267,6 @@ void add_sim(CLI::App& root, Invocation& invocation) {
       "  sealane sim --steps --platform h100-tdx\n"
       "  sealane sim --hits program.trace\n"
       "  sealane sim --seed 17 --ops 500 --policy pipellm --json -");
-  run_with(*command, invocation, flags, &simulate);
 }
 
 }  // namespace sealane::cli

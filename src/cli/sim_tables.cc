@@ -4,12 +4,17 @@
 #include "cli/sim_tables.h"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
 
 #include "base/figures.h"
 #include "platform/reader.h"
 #include "report/output.h"
 #include "report/table.h"
 #include "sim/compare.h"
+#include "sim/recorded.h"
+#include "workload/trace.h"
 
 namespace sealane::cli {
 namespace {
@@ -20,20 +25,24 @@ std::string row_name(workload::Pattern pattern, bool lockstep) {
 
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
+report::Table hits_table(const char* of) {
+  return report::Table(
+      {{of, report::Align::left}, {"copies"}, {"speculate"}, {"ready"}, {"pipellm"}, {"ready"}});
+}
+
+void add_hits(report::Table& table, const std::string& name, const sim::Foreseen& ours,
+              const sim::Foreseen& pipellm) {
+  const auto hits = [](const sim::Foreseen& foreseen) {
+    return foreseen.silent ? std::string("silent") : percent(foreseen.hit_rate);
+  };
+  table.add_row({name, fmt::format("{}", ours.copies), hits(ours), percent(ours.ready_rate),
+                 hits(pipellm), percent(pipellm.ready_rate)});
+}
+
 std::string hits_text(const std::vector<sim::HitRow>& rows) {
-  report::Table table({{"pattern", report::Align::left},
-                       {"copies"},
-                       {"speculate"},
-                       {"ready"},
-                       {"pipellm"},
-                       {"ready"}});
+  report::Table table = hits_table("pattern");
   for (const sim::HitRow& row : rows) {
-    const auto hits = [](const sim::Foreseen& foreseen) {
-      return foreseen.silent ? std::string("silent") : percent(foreseen.hit_rate);
-    };
-    table.add_row({row_name(row.pattern, row.lockstep), fmt::format("{}", row.ours.copies),
-                   hits(row.ours), percent(row.ours.ready_rate), hits(row.pipellm),
-                   percent(row.pipellm.ready_rate)});
+    add_hits(table, row_name(row.pattern, row.lockstep), row.ours, row.pipellm);
   }
   return table.text();
 }
@@ -65,8 +74,67 @@ constexpr std::string_view kStepsTitle =
     "memory can be guarded (--enable default,pinned). lockstep: the host waits for each kernel, "
     "else it runs ahead.";
 
+constexpr std::string_view kTracesTitle =
+    "SIMULATED on {}: share of bulk copies to the device a slot was claimed for, in percent, from "
+    "the first copy on; ready: share of their messages sealed by then. pipellm: the paper's rules "
+    "in our pipeline.";
+constexpr std::string_view kAloneTitle =
+    "Predictors alone: share of copies to the device that were among the next four guesses, in "
+    "percent, from the first copy on. all: the tournament, and paper: the paper's rules, of bulk "
+    "copies; the others of all copies.";
+
+struct Named {
+  std::string name;
+  sim::RecordedHits hits;
+};
+
 std::string headed(std::string_view title, const std::string& platform, const std::string& table) {
   return wrapped(fmt::format(fmt::runtime(title), platform), 0) + "\n" + table;
+}
+
+// So that all fit into a line.
+std::string short_name(std::string_view predictor) {
+  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
+      {"repetition", "rep"},     {"repetition-by-size", "size"}, {"interleaved", "inter"},
+      {"lifo-grouped", "group"}, {"sequential", "seq"},          {"markov", "mark"}};
+  for (const auto& [full, brief] : kShort) {
+    if (full == predictor) return std::string(brief);
+  }
+  return std::string(predictor);
+}
+
+std::string predictors_table(const std::vector<Named>& rows) {
+  std::vector<report::Table::Column> columns{{"trace", report::Align::left}, {"all"}, {"paper"}};
+  for (const sim::PredictorRate& one : rows.front().hits.contestants) {
+    columns.push_back({short_name(one.name)});
+  }
+  report::Table table(std::move(columns));
+  for (const Named& row : rows) {
+    std::vector<std::string> cells{row.name, percent(row.hits.tournament), percent(row.hits.paper)};
+    for (const sim::PredictorRate& one : row.hits.contestants) {
+      cells.push_back(fmt::format("{:.0f}", 100 * one.rate));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+nlohmann::json to_json(const Named& row) {
+  const auto foreseen = [](const sim::Foreseen& one) {
+    return nlohmann::json{
+        {"hit_rate", one.hit_rate}, {"ready_rate", one.ready_rate}, {"silent", one.silent}};
+  };
+  nlohmann::json out = {{"trace", row.name},
+                        {"copies", row.hits.ours.copies},
+                        {"speculate", foreseen(row.hits.ours)},
+                        {"pipellm", foreseen(row.hits.pipellm)},
+                        {"tournament", row.hits.tournament},
+                        {"paper", row.hits.paper},
+                        {"predictors", nlohmann::json::object()}};
+  for (const sim::PredictorRate& one : row.hits.contestants) {
+    out["predictors"][std::string(one.name)] = one.rate;
+  }
+  return out;
 }
 
 std::string separator(const std::string& before) { return before.empty() ? "" : ",\n "; }
@@ -93,6 +161,27 @@ Status show_sim_table(SimTable table, const std::vector<std::string>& platforms,
     }
   }
   return report::write_both(text, json, "[" + all + "]\n");
+}
+
+Status show_trace_hits(const std::vector<std::string>& traces, const std::string& platform,
+                       const std::string& json) {
+  const auto machine = find_platform(platform);
+  if (!machine) return machine.error();
+  std::vector<Named> rows;
+  for (const std::string& path : traces) {
+    const auto program = workload::load_trace(path);
+    if (!program) return program.error();
+    rows.push_back(
+        {std::filesystem::path(path).stem().string(), sim::measure_hits(*program, *machine)});
+  }
+  report::Table table = hits_table("trace");
+  for (const Named& row : rows) add_hits(table, row.name, row.hits.ours, row.hits.pipellm);
+  const std::string text = headed(kTracesTitle, platform, table.text()) + "\n" +
+                           headed(kAloneTitle, platform, predictors_table(rows));
+  nlohmann::json all = {
+      {"simulated", true}, {"platform", platform}, {"traces", nlohmann::json::array()}};
+  for (const Named& row : rows) all["traces"].push_back(to_json(row));
+  return report::write_results(text, json, all);
 }
 
 }  // namespace sealane::cli

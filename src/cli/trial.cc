@@ -6,8 +6,6 @@
 //
 // Every run is written down when it has ended, so that an interrupted trial goes on where it was.
 
-#include "cli/trial.h"
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <pwd.h>
@@ -26,8 +24,7 @@
 
 #include "base/figures.h"
 #include "bench/scratch.h"
-#include "cli/number.h"
-#include "cli/output_option.h"
+#include "cli/command.h"
 #include "cli/program_file.h"
 #include "cli/progress.h"
 #include "cli/trial_bundle.h"
@@ -330,13 +327,9 @@ Status Trial::conclude() {
   }
   if (Status status = report::write_json(directory_ + "/trial.json", all); !status) return status;
   progress_.show("");
-  if (!flags_.json_path.empty()) {
-    if (Status status = report::write_json(flags_.json_path, all); !status) return status;
-  }
-  if (flags_.json_path == "-") return {};
-  return report::write_file(
-      "-", text + fmt::format("\nThe page: {0}/report.html. Everything that was run: {0}/runs\n",
-                              flags_.directory));
+  const std::string places = fmt::format(
+      "\nThe page: {0}/report.html. Everything that was run: {0}/runs\n", flags_.directory);
+  return report::write_results(text + places, flags_.json_path, all);
 }
 
 Status check_flags(TrialFlags& flags) {
@@ -380,30 +373,28 @@ Status try_program(TrialFlags& flags) {
 }  // namespace
 
 void add_trial(CLI::App& root, Invocation& invocation) {
-  auto flags = std::make_shared<TrialFlags>();
-  CLI::App* command =
-      root.add_subcommand("trial", "Try a CUDA program under Sealane, part by part");
-  add_value(*command, "-o,--output", flags->directory, "DIR",
-            "Where all of it goes [sealane-trial]")
+  const auto [command, flags] = add_command<TrialFlags>(
+      root, invocation, "trial", "Try a CUDA program under Sealane, part by part", &try_program);
+  add_value(command, "-o,--output", flags.directory, "DIR", "Where all of it goes [sealane-trial]")
       ->check(&check_output_name);
-  add_output(*command, "--json", flags->json_path, "Also write the findings as JSON; - is stdout");
-  command->add_flag("--resume", flags->resume, "Go on with the trial in that directory");
-  add_value(*command, "--rounds", flags->rounds, "N", "How often each part is timed [3]")
+  add_output(command, "--json", flags.json_path, "Also write the findings as JSON; - is stdout");
+  command.add_flag("--resume", flags.resume, "Go on with the trial in that directory");
+  add_value(command, "--rounds", flags.rounds, "N", "How often each part is timed [3]")
       ->check(whole_number(1, 1000));
-  add_value(*command, "--limit", flags->limit_s, "SECONDS",
+  add_value(command, "--limit", flags.limit_s, "SECONDS",
             "Seconds after which a run counts as hung [an hour; then by what it took alone]")
       ->check(real_number(0.001, 1e6));
-  add_value(*command, "--mask", flags->masks, "REGEX",
+  add_value(command, "--mask", flags.masks, "REGEX",
             "What may differ in stdout, besides times, rates, dates and addresses")
       ->allow_extra_args(false);
-  command->add_flag("--no-usual-masks", flags->no_usual_masks, "Only what --mask says may differ");
-  add_value(*command, "--compare", flags->files, "FILE", "A file the program writes, compared too")
+  command.add_flag("--no-usual-masks", flags.no_usual_masks, "Only what --mask says may differ");
+  add_value(command, "--compare", flags.files, "FILE", "A file the program writes, compared too")
       ->allow_extra_args(false);
-  command->add_flag("--ignore-stdout", flags->ignore_stdout, "Compare only files and exit codes");
-  add_emulator_options(*command, flags->options);
-  command->add_option(kProgramOption, flags->command, "The program and its arguments, after --")
-      ->type_name("PROGRAM");
-  command->footer(
+  command.add_flag("--ignore-stdout", flags.ignore_stdout, "Compare only files and exit codes");
+  add_emulator_options(command, flags.options);
+  add_value(command, kProgramOption, flags.command, "PROGRAM",
+            "The program and its arguments, after --");
+  command.footer(
       "Examples:\n"
       "  sealane trial -- python3 generate.py --seed 1\n"
       "  sealane trial --compare out.safetensors -o trial-1 -- ./train\n"
@@ -411,7 +402,6 @@ void add_trial(CLI::App& root, Invocation& invocation) {
       "\n"
       "Exit status: 0 every part that can be used here works, 1 not so or nothing could\n"
       "be tried, 2 wrong usage. docs/trial.md.");
-  run_with(*command, invocation, flags, &try_program);
 }
 
 }  // namespace sealane::cli

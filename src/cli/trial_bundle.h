@@ -11,10 +11,19 @@
 #include <utility>
 #include <vector>
 
-#include "cli/tar_file.h"
 #include "cli/trial_text.h"
 
 namespace sealane::cli {
+
+struct TarMember {
+  std::string name;  // at most 100 bytes
+  std::string content;
+  std::string what{};  // for people; not in the file
+};
+
+// In the format that tar(1) reads (POSIX ustar). The same members give the same bytes: no owner, no
+// time.
+std::string tar_of(const std::vector<TarMember>& members);
 
 struct TrialRecords {
   std::string doctor;                                           // JSON

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "cli/run_environment.h"
 #include "sealane_version.h"
 
 namespace sealane::cli {
@@ -235,9 +236,7 @@ std::string shell_words(const std::vector<std::string>& words) {
         word.find_first_not_of(
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") ==
             word.npos;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += (out.empty() ? "" : " ") + (plain ? word : quoted + "'");
+    out += (out.empty() ? "" : " ") + (plain ? word : shell_quoted(word));
   }
   return out;
 }

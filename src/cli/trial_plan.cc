@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "bench/interleave.h"
 
 namespace sealane::cli {
 namespace {
@@ -22,11 +23,7 @@ constexpr double kPatience = 5;  // times as long as alone
 // Two ratios nearer than this are the same to us.
 constexpr double kNoise = 0.03;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
+double median(const std::vector<double>& values) { return bench::summarize(values).median; }
 
 TrialTimes summed_up(const std::vector<double>& seconds, const std::vector<double>& ratios) {
   if (seconds.empty() || ratios.empty()) return {};
@@ -49,51 +46,21 @@ const std::vector<TrialPart>& trial_parts() {
 }
 
 const char* to_string(TrialVerdict verdict) {
-  switch (verdict) {
-    case TrialVerdict::unfinished:
-      return "unfinished";
-    case TrialVerdict::fine:
-      return "fine";
-    case TrialVerdict::limited:
-      return "limited";
-    case TrialVerdict::part_breaks:
-      return "part_breaks";
-    case TrialVerdict::observe_breaks:
-      return "observe_breaks";
-    case TrialVerdict::not_reproducible:
-      return "not_reproducible";
-    case TrialVerdict::program_fails:
-      return "program_fails";
-    case TrialVerdict::program_hangs:
-      return "program_hangs";
-    case TrialVerdict::machine_unfit:
-      return "machine_unfit";
-    case TrialVerdict::gpu_unused:
-      return "gpu_unused";
-    case TrialVerdict::not_confidential:
-      return "not_confidential";
-  }
-  return "unknown";
+  constexpr const char* kWords[] = {
+      "unfinished",       "fine",          "limited",       "part_breaks",   "observe_breaks",
+      "not_reproducible", "program_fails", "program_hangs", "machine_unfit", "gpu_unused",
+      "not_confidential"};
+  return kWords[static_cast<size_t>(verdict)];
 }
 
 std::string name_of(const TrialStep& step) {
-  switch (step.kind) {
-    case StepKind::doctor:
-      return "doctor";
-    case StepKind::alone:
-      return fmt::format("alone-{}", step.round);
-    case StepKind::observe:
-      return "observe";
-    case StepKind::verify:
-      return "engine-verify";
-    case StepKind::plain:
-      return fmt::format("plain-{}", step.round);
-    case StepKind::part:
-      return fmt::format("{}-{}", trial_parts()[step.part].name, step.round);
-    case StepKind::control:
-      return fmt::format("control-{}", step.round);
-  }
-  return "unknown";
+  constexpr const char* kWords[] = {"doctor", "alone", "observe", "engine-verify",
+                                    "plain",  "",      "control"};
+  const bool part = step.kind == StepKind::part;
+  const char* word = part ? trial_parts()[step.part].name : kWords[static_cast<size_t>(step.kind)];
+  const bool once = step.kind == StepKind::doctor || step.kind == StepKind::observe ||
+                    step.kind == StepKind::verify;
+  return once ? word : fmt::format("{}-{}", word, step.round);
 }
 
 std::optional<TrialStep> TrialPlan::next() const {

@@ -9,10 +9,7 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/draws_option.h"
-#include "cli/output_option.h"
 #include "cli/progress.h"
-#include "cli/validate_blind.h"
 #include "cli/validate_report.h"
 #include "estimate/validation.h"
 #include "report/output.h"
@@ -48,19 +45,18 @@ Status validate(const Flags& flags) {
 }  // namespace
 
 void add_validate(CLI::App& root, Invocation& invocation) {
-  auto* command =
-      root.add_subcommand("validate", "Estimates next to what others have published and measured");
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "--data", flags->data, "DIR",
+  const auto [command, flags] =
+      add_command<Flags>(root, invocation, "validate",
+                         "Estimates next to what others have published and measured", &validate);
+  add_value(command, "--data", flags.data, "DIR",
             "Directory whose nsys/ has pairs NAME-off, NAME-on of Nsight CSV exports");
-  add_value(*command, "--blind", flags->blind, "DIR",
+  add_value(command, "--blind", flags.blind, "DIR",
             "Directory with manifest.toml and measured.csv: foretold first, then compared");
-  add_draws(*command, flags->draws);
-  add_output(*command, "--json", flags->json, "Write the result to FILE, - is stdout");
-  command->footer(
+  add_draws(command, flags.draws);
+  add_output(command, "--json", flags.json, "Write the result to FILE, - is stdout");
+  command.footer(
       "How the points are chosen, and what they rest on: docs/validation.md, which\n"
       "also says how to send us measurements (--blind).");
-  run_with(*command, invocation, flags, &validate);
 }
 
 }  // namespace sealane::cli

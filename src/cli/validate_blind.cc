@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/validate_blind.h"
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -79,11 +77,10 @@ Status validate_blind(const BlindFlags& flags) {
   const std::string verdict = (directory / "verdict.txt").string();
   const auto blind = estimate::read_blind(flags.directory);
   if (!blind) return blind.error();
-  std::vector<report::NamedFile> outputs{{"predictions", committed}, {"verdict", verdict}};
-  if (!flags.json.empty()) outputs.push_back({"--json", flags.json});
-  if (Status status = report::check_outputs(outputs, {blind->manifest, blind->measured}); !status) {
-    return status;
-  }
+  const Status possible = report::check_outputs(
+      {{"predictions", committed}, {"verdict", verdict}, {"--json", flags.json}},
+      {blind->manifest, blind->measured});
+  if (!possible) return possible;
   const auto foretold = predict(*blind, flags.draws);
   if (!foretold) return foretold.error();
   const std::string predictions = estimate::foretold_csv(*foretold);

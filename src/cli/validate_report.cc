@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "bench/interleave.h"
 #include "report/table.h"
 
 namespace sealane::cli {
@@ -131,10 +132,8 @@ std::vector<Score> scores_of(const estimate::Validation& validation) {
   return scores;
 }
 
-double median(const std::vector<double>& sorted) {
-  if (sorted.empty()) return 0;
-  const size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+double median(const std::vector<double>& values) {
+  return values.empty() ? 0 : bench::summarize(values).median;
 }
 
 size_t sources_of(const estimate::Validation& validation) {

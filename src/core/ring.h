@@ -48,6 +48,7 @@ class Ring {
     for (size_t at = size_ - 1; at > i; --at) std::swap((*this)[at], (*this)[at - 1]);
   }
   void erase(size_t i) {
+    if (i == 0) return pop();
     for (; i + 1 < size_; ++i) (*this)[i] = (*this)[i + 1];
     pop_back();
   }

@@ -9,7 +9,6 @@
 
 #include <map>
 
-#include "estimate/blind_training.h"
 #include "estimate/serving.h"
 #include "platform/spread.h"
 #include "workload/csv.h"

@@ -19,6 +19,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -81,5 +83,16 @@ std::string foretold_csv(std::span<const Foretold> foretold);
 // run must be there once, and nothing else.
 Result<Validation> compare(const Blind& blind, std::span<const Foretold> foretold,
                            std::istream& measured);
+
+// Training in a manifest (blind_training.cc).
+constexpr std::string_view kTrainingWorkload = "ddp";
+
+// What is wrong with the option, as an end of a sentence that begins with its name; nothing if it
+// was taken.
+std::optional<std::string> set_training_option(DdpOptions& options, std::string_view key,
+                                               const std::variant<double, std::string>& value);
+
+// `run` has a model of training.
+Result<Foretold> foretell_training(const BlindRun& run, const Platform& platform, uint32_t draws);
 
 }  // namespace sealane::estimate

@@ -5,17 +5,16 @@
 // file and line, and of the folder only what the manifest names as input is opened.
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <set>
 #include <variant>
 
 #include "estimate/blind.h"
-#include "estimate/blind_training.h"
 #include "estimate/serving.h"
 #include "platform/reader.h"
 #include "workload/nsys.h"
@@ -29,45 +28,6 @@ using workload::ServingOptions;
 
 constexpr size_t kRunsMost = 10'000;
 constexpr uint64_t kCopyBytesMost = uint64_t{1} << 40;
-
-struct OptionName {
-  std::string_view name;
-  std::variant<std::optional<uint64_t> ServingOptions::*, std::optional<double> ServingOptions::*>
-      to;
-};
-const std::array kOptions{
-    OptionName{"batch", &ServingOptions::batch},
-    OptionName{"gpu-batches", &ServingOptions::gpu_batches},
-    OptionName{"prompt", &ServingOptions::prompt},
-    OptionName{"generate", &ServingOptions::generate},
-    OptionName{"steps", &ServingOptions::steps},
-    OptionName{"weights-on-gpu", &ServingOptions::weights_on_gpu},
-    OptionName{"kv-on-gpu", &ServingOptions::kv_on_gpu},
-    OptionName{"rate", &ServingOptions::rate},
-    OptionName{"minutes", &ServingOptions::minutes},
-    OptionName{"samples", &ServingOptions::samples},
-    OptionName{"offload-gb", &ServingOptions::offload_gb},
-    OptionName{"step-ms", &ServingOptions::step_ms},
-    OptionName{"concurrency", &ServingOptions::concurrency},
-    OptionName{"host-us", &ServingOptions::host_us},
-    OptionName{"sequence-us", &ServingOptions::sequence_us},
-    OptionName{"front-ms", &ServingOptions::front_ms},
-    OptionName{"kernels-per-layer", &ServingOptions::kernels_per_layer},
-    OptionName{"dispatch-us", &ServingOptions::dispatch_us},
-    OptionName{"step-copies", &ServingOptions::step_copies},
-    OptionName{"steps-ahead", &ServingOptions::steps_ahead},
-    OptionName{"prefix", &ServingOptions::prefix},
-    OptionName{"read-gb-per-s", &ServingOptions::read_gb_per_s},
-};
-
-struct MetricName {
-  std::string_view name;
-  Metric metric;
-};
-constexpr std::array kMetrics{
-    MetricName{"loss", Metric::loss},           MetricName{"slowdown", Metric::slowdown},
-    MetricName{"time", Metric::time},           MetricName{"throughput", Metric::throughput},
-    MetricName{"copy-time", Metric::copy_time}, MetricName{"copy-rate", Metric::copy_rate}};
 
 // "decode" is one of "concurrency prompt steps", "con" is not.
 bool is_among(std::string_view word, std::string_view words) {
@@ -145,9 +105,12 @@ class ManifestReader {
     if (key == "model") return text(node, key, model_);
     if (key == "trace") return trace(node, run);
     if (key == "policy") return text(node, key, run.policy);
-    if (key == "measures") return metric(node, run);
-    if (key == "direction") return direction(node, run);
-    if (key == "memory") return memory(node, run);
+    if (key == "measures") {
+      return one_of(node, key, {"loss", "slowdown", "time", "throughput", "copy-time", "copy-rate"},
+                    run.metric);
+    }
+    if (key == "direction") return one_of(node, key, {"to-device", "to-host"}, run.direction);
+    if (key == "memory") return one_of(node, key, {"pinned", "pageable"}, run.memory);
     if (key == "copy-bytes") return whole(node, key, kCopyBytesMost, run.copy_bytes);
     if (key == "workers") {
       uint64_t workers = 0;
@@ -214,31 +177,17 @@ class ManifestReader {
     return error(table, fmt::format("unknown policy '{}'", run.policy));
   }
 
-  Status metric(const toml::node& node, BlindRun& run) {
+  // One of `words`, by its place among them.
+  template <typename Kind>
+  Status one_of(const toml::node& node, const std::string& key,
+                const std::vector<std::string_view>& words, Kind& to) const {
     std::string name;
-    if (Status status = text(node, "measures", name); !status) return status;
-    const auto* found = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                     [&](const MetricName& each) { return each.name == name; });
-    if (found == kMetrics.end()) return error(node, fmt::format("unknown measure '{}'", name));
-    run.metric = found->metric;
-    return {};
-  }
-
-  Status direction(const toml::node& node, BlindRun& run) {
-    std::string name;
-    if (Status status = text(node, "direction", name); !status) return status;
-    if (name != "to-device" && name != "to-host") {
-      return error(node, "direction: to-device or to-host");
+    if (Status status = text(node, key, name); !status) return status;
+    const auto found = std::find(words.begin(), words.end(), name);
+    if (found == words.end()) {
+      return error(node, fmt::format("{}: unknown '{}': {}", key, name, fmt::join(words, " or ")));
     }
-    run.direction = name == "to-device" ? Direction::to_device : Direction::to_host;
-    return {};
-  }
-
-  Status memory(const toml::node& node, BlindRun& run) {
-    std::string name;
-    if (Status status = text(node, "memory", name); !status) return status;
-    if (name != "pinned" && name != "pageable") return error(node, "memory: pinned or pageable");
-    run.memory = name == "pinned" ? HostMemory::pinned : HostMemory::pageable;
+    to = static_cast<Kind>(found - words.begin());
     return {};
   }
 
@@ -289,46 +238,29 @@ class ManifestReader {
   }
 
   Status option(ServingOptions& options, const std::string& key, const toml::node& node) const {
-    for (const OptionName& each : kOptions) {
-      if (each.name != key) continue;
-      const auto value = node.value<double>();
-      constexpr double kMost = 1e9;
-      if (!node.is_number() || !value || !std::isfinite(*value) || *value < 0 || *value > kMost) {
-        return error(node, fmt::format("{}: must be a number from 0 to {}", key, kMost));
-      }
-      if (const auto* real = std::get_if<1>(&each.to)) {
-        options.** real = *value;
-        return {};
-      }
-      const bool or_none = key == "step-copies" || key == "steps-ahead";
-      if (*value != std::floor(*value) || (*value == 0 && !or_none)) {
-        return error(node, fmt::format("{}: must be a whole number, at least 1", key));
-      }
-      options.*std::get<0>(each.to) = static_cast<uint64_t>(*value);
+    const auto all = serving_options();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const ServingOption& each) { return each.name == key; });
+    if (found == all.end() || std::holds_alternative<SetWord>(found->to)) {
+      std::string word;
+      if (Status status = text(node, key, word); !status) return status;
+      if (found != all.end() && set_serving_word(*found, word, options)) return {};
+      return error(node, fmt::format("{}: unknown '{}'", key, word));
+    }
+    const auto value = node.value<double>();
+    constexpr double kMost = 1e9;
+    if (!node.is_number() || !value || !std::isfinite(*value) || *value < 0 || *value > kMost) {
+      return error(node, fmt::format("{}: must be a number from 0 to {}", key, kMost));
+    }
+    if (const auto* real = std::get_if<std::optional<double> ServingOptions::*>(&found->to)) {
+      options.** real = *value;
       return {};
     }
-    return word(options, key, node);
-  }
-
-  Status word(ServingOptions& options, const std::string& key, const toml::node& node) const {
-    std::string value;
-    if (Status status = text(node, key, value); !status) return status;
-    using workload::Graphs;
-    using workload::Lengths;
-    using workload::SwapUnit;
-    if (key == "lengths" && value == "alpaca") options.lengths = Lengths::alpaca;
-    if (key == "lengths" && value == "sharegpt") options.lengths = Lengths::sharegpt;
-    if (key == "swap-unit" && value == "block") options.swap_unit = SwapUnit::block;
-    if (key == "swap-unit" && value == "layer") options.swap_unit = SwapUnit::layer;
-    if (key == "swap-unit" && value == "request") options.swap_unit = SwapUnit::request;
-    if (key == "graphs" && value == "none") options.graphs = Graphs::none;
-    if (key == "graphs" && value == "piecewise") options.graphs = Graphs::piecewise;
-    if (key == "graphs" && value == "full") options.graphs = Graphs::full;
-    const bool known = (key == "lengths" && options.lengths) ||
-                       (key == "swap-unit" && options.swap_unit) ||
-                       (key == "graphs" && options.graphs);
-    if (known) return {};
-    return error(node, fmt::format("{}: unknown '{}'", key, value));
+    if (*value != std::floor(*value) || *value < std::min(found->least, 1.0)) {
+      return error(node, fmt::format("{}: must be a whole number, at least 1", key));
+    }
+    options.*std::get<0>(found->to) = static_cast<uint64_t>(*value);
+    return {};
   }
 
   Status text(const toml::node& node, std::string_view key, std::string& to) const {

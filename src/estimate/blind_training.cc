@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "estimate/blind_training.h"
-
 #include <fmt/core.h>
 
 #include <array>
 #include <cmath>
+
+#include "estimate/blind.h"
 
 namespace sealane::estimate {
 namespace {

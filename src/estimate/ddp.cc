@@ -260,19 +260,16 @@ Status check(const DdpOptions& options) {
   return {};
 }
 
-struct LinkName {
-  std::string_view name;
-  Link link;
-};
-constexpr std::array<LinkName, 3> kLinks{
-    {{"pcie", Link::pcie}, {"nvlink", Link::nvlink}, {"nvlink-encrypted", Link::nvlink_encrypted}}};
-struct SealerName {
-  std::string_view name;
-  Sealer sealer;
-};
-constexpr std::array<SealerName, 3> kSealers{{{"cpu", Sealer::cpu},
-                                              {"copy-engine", Sealer::copy_engine},
-                                              {"gpu-kernel", Sealer::gpu_kernel}}};
+// As the enums have them.
+constexpr std::array<std::string_view, 3> kLinks{"pcie", "nvlink", "nvlink-encrypted"};
+constexpr std::array<std::string_view, 3> kSealers{"cpu", "copy-engine", "gpu-kernel"};
+
+template <typename Kind, size_t N>
+std::optional<Kind> find_kind(const std::array<std::string_view, N>& names, std::string_view name) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Kind>(found - names.begin());
+}
 
 std::vector<DdpRow> rows_of(const workload::TrainingModel& model, const Platform& platform,
                             const DdpOptions& options, std::span<const std::string> policies) {
@@ -302,22 +299,12 @@ double open_wire(double bytes, const DdpOptions& options) {
   return ring_share(n) * gb(bytes) / bus + hops(n) * options.constants.hop_s;
 }
 
-std::optional<Link> find_link(std::string_view name) {
-  for (const LinkName& each : kLinks) {
-    if (each.name == name) return each.link;
-  }
-  return std::nullopt;
-}
-
+std::optional<Link> find_link(std::string_view name) { return find_kind<Link>(kLinks, name); }
 std::optional<Sealer> find_sealer(std::string_view name) {
-  for (const SealerName& each : kSealers) {
-    if (each.name == name) return each.sealer;
-  }
-  return std::nullopt;
+  return find_kind<Sealer>(kSealers, name);
 }
-
-std::string_view to_string(Link link) { return kLinks[static_cast<size_t>(link)].name; }
-std::string_view to_string(Sealer sealer) { return kSealers[static_cast<size_t>(sealer)].name; }
+std::string_view to_string(Link link) { return kLinks[static_cast<size_t>(link)]; }
+std::string_view to_string(Sealer sealer) { return kSealers[static_cast<size_t>(sealer)]; }
 
 std::span<const std::string_view> ddp_policies(Fabric fabric) {
   return fabric == Fabric::nccl ? kNcclPolicies : kPolicies;

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -73,6 +74,25 @@ struct ServingPlan {
   Prices prices;
   double priced_units = 1;
 };
+
+// An option of workloads by the name that the command line and manifests have for it. One of words
+// (`takes`, separated by |) is set by its place among them.
+using SetWord = void (*)(workload::ServingOptions&, size_t);
+struct ServingOption {
+  std::string_view name;
+  std::variant<std::optional<uint64_t> workload::ServingOptions::*,
+               std::optional<double> workload::ServingOptions::*, SetWord>
+      to;
+  std::string_view takes;
+  double least;
+  double most;
+  std::string_view help;
+};
+std::span<const ServingOption> serving_options();
+std::vector<std::string> words_of(std::string_view list);  // "a|b"
+// False if it is none of the option's words.
+bool set_serving_word(const ServingOption& option, const std::string& word,
+                      workload::ServingOptions& options);
 
 // What a workload takes for granted if nobody gives it, and how far it may be off: engines need
 // from half a millisecond to several of the host for a step.

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "estimate/timeline.h"
-#include "estimate/validation_traces.h"
+#include "estimate/validation_parts.h"
 #include "platform/reader.h"
 #include "workload/serving/serving.h"
 

@@ -15,8 +15,7 @@
 #include "base/bytes.h"
 #include "estimate/ddp.h"
 #include "estimate/serving.h"
-#include "estimate/validation_copies.h"
-#include "estimate/validation_traces.h"
+#include "estimate/validation_parts.h"
 #include "platform/reader.h"
 #include "platform/spread.h"
 #include "workload/serving/serving.h"
@@ -66,7 +65,18 @@ class Validator {
     if (!draw_) return assumed;
     return assumed * drawn_factor(name, kWorkloadSpread, *draw_, options_.draws);
   }
-  void add(Check check) { result_.checks.push_back(std::move(check)); }
+  void row(const char* group, const std::string& what, const char* unit, double low, double high,
+           double predicted, const char* source, const std::string& note, bool calibrated = false) {
+    result_.checks.push_back({.group = group,
+                              .what = what,
+                              .unit = unit,
+                              .published_low = low,
+                              .published_high = high,
+                              .predicted = predicted,
+                              .calibrated = calibrated,
+                              .source = source,
+                              .note = note});
+  }
 
   Result<std::vector<Check>> recorded_runs() {
     if (options_.data.empty()) {
@@ -111,21 +121,13 @@ class Validator {
     return estimate_serving(plan, [&](const Platform&, const Draw&) { return *make(); });
   }
 
-  void loss(const std::string& what, double published_low, double published_high, double predicted,
-            const std::string& source, const std::string& note) {
-    add({.group = "PipeLLM",
-         .what = what,
-         .unit = "%",
-         .published_low = published_low,
-         .published_high = published_high,
-         .predicted = predicted,
-         .source = source,
-         .note = note});
-  }
-
   Status pipellm() {
-    const std::string paper = "PipeLLM, arXiv 2411.03357, abstract";
-    const std::string notes = "two readers' notes on PipeLLM; secondary";
+    const char* const paper = "PipeLLM, arXiv 2411.03357, abstract";
+    const char* const notes = "two readers' notes on PipeLLM; secondary";
+    const auto loss = [this](const char* what, double low, double high, double predicted,
+                             const char* source, const char* note) {
+      row("PipeLLM", what, "%", low, high, predicted, source, note);
+    };
     workload::ServingOptions flexgen_options;
     flexgen_options.steps = 1;
     const auto flexgen =
@@ -183,26 +185,16 @@ class Validator {
       options.step_ms = 1e3 * static_cast<double>(point.concurrency) / point.off;
       const auto rows = serve("h100-tdx", "decode", "llama-3-8b", options, {"stock", "async"}, 4);
       if (!rows) return rows.error();
-      add({.group = "small copies",
-           .what = fmt::format("SGLang, {} at a time, stock loss", point.concurrency),
-           .unit = "%",
-           .published_low = point.loss,
-           .published_high = point.loss,
-           .predicted = (*rows)[1].loss_pct,
-           .calibrated = point.concurrency == 256,
-           .source = "SGLang PR 15188",
-           .note = "the length of a step is theirs with CC off; machine and host work per step "
-                   "(1 ms) assumed; 256 at a time set what each sequence adds (2.8 us)"});
+      row("small copies", fmt::format("SGLang, {} at a time, stock loss", point.concurrency), "%",
+          point.loss, point.loss, (*rows)[1].loss_pct, "SGLang PR 15188",
+          "the length of a step is theirs with CC off; machine and host work per step (1 ms) "
+          "assumed; 256 at a time set what each sequence adds (2.8 us)",
+          point.concurrency == 256);
       if (point.concurrency > 1) continue;
-      add({.group = "small copies",
-           .what = "SGLang with a thread for copies, 1 at a time, loss",
-           .unit = "%",
-           .published_low = 0,
-           .published_high = 1,
-           .predicted = (*rows)[2].loss_pct,
-           .source = "SGLang PR 15188",
-           .note = "'restores full performance', read as a loss of 1 % at most; a thread for "
-                   "copies is what 'async' has"});
+      row("small copies", "SGLang with a thread for copies, 1 at a time, loss", "%", 0, 1,
+          (*rows)[2].loss_pct, "SGLang PR 15188",
+          "'restores full performance', read as a loss of 1 % at most; a thread for copies is what "
+          "'async' has");
     }
     return {};
   }
@@ -221,18 +213,6 @@ class Validator {
     return options;
   }
 
-  void rate(const char* group, const std::string& what, const char* unit, double low, double high,
-            double predicted, const char* source, const std::string& note) {
-    add({.group = group,
-         .what = what,
-         .unit = unit,
-         .published_low = low,
-         .published_high = high,
-         .predicted = predicted,
-         .source = source,
-         .note = note});
-  }
-
   // Engines that let copies block, and those that were patched so that a thread of their own waits.
   Status blackwell() {
     const auto options = some_step("b200-tdx");
@@ -244,18 +224,17 @@ class Validator {
     const char* group = "small copies";
     const std::string note = "model and concurrency assumed, host work per step too (1 ms)";
     const std::string by_thread = note + "; a thread for copies is what 'async' has";
-    rate(group, "vLLM on Blackwell, stock loss", "%", 13, 27, stock.loss_pct, kSerializedBridge,
-         note);
-    rate(group, "SGLang on B200, unpatched, stock loss", "%", 34, 39, stock.loss_pct, kB200Study,
-         note);
-    rate(group, "an engine that knows nothing of CC, time per token", "x", 1.3, 1.3, stock.slowdown,
-         "Tinfoil, June 2026", note);
-    rate(group, "SGLang on B200, patched, loss", "%", 0, 1, patched.loss_pct, kB200Study,
-         by_thread);
-    rate(group, "Qwen 3.5 on B300, patched, loss", "%", 0.9, 7.5, patched.loss_pct, "NVIDIA's blog",
-         by_thread);
-    rate(group, "an engine that knows of CC, time per token", "x", 1.01, 1.01, patched.slowdown,
-         "Tinfoil, June 2026", by_thread);
+    row(group, "vLLM on Blackwell, stock loss", "%", 13, 27, stock.loss_pct, kSerializedBridge,
+        note);
+    row(group, "SGLang on B200, unpatched, stock loss", "%", 34, 39, stock.loss_pct, kB200Study,
+        note);
+    row(group, "an engine that knows nothing of CC, time per token", "x", 1.3, 1.3, stock.slowdown,
+        "Tinfoil, June 2026", note);
+    row(group, "SGLang on B200, patched, loss", "%", 0, 1, patched.loss_pct, kB200Study, by_thread);
+    row(group, "Qwen 3.5 on B300, patched, loss", "%", 0.9, 7.5, patched.loss_pct, "NVIDIA's blog",
+        by_thread);
+    row(group, "an engine that knows of CC, time per token", "x", 1.01, 1.01, patched.slowdown,
+        "Tinfoil, June 2026", by_thread);
     if (Status status = launches(*options); !status) return status;
     return restore_and_load();
   }
@@ -273,16 +252,16 @@ class Validator {
       options.graphs = graphs;
       const auto step = serve("b200-tdx", "decode", "llama-3-8b", options, {"stock"});
       if (!step) return step.error();
-      rate("launches", fmt::format("B200, {}", what), "x", published, published,
-           (*step)[1].slowdown, kB200Study, note + more);
+      row("launches", fmt::format("B200, {}", what), "x", published, published, (*step)[1].slowdown,
+          kB200Study, note + more);
     }
     const auto where = platform("b200-tdx");
     if (!where) return where.error();
     const double kernels = 1 + where->gpu.kernel_slowdown;
-    rate("launches", "B300, 96,000 products in a graph", "x", 1.0012, 1.0012, kernels,
-         kSerializedBridge, "what CC adds to kernels is known of an H100 only");
-    rate("launches", "B300, a product of matrices", "x", 1 / 0.998, 1 / 0.998, kernels,
-         kSerializedBridge, "what CC adds to kernels is known of an H100 only");
+    row("launches", "B300, 96,000 products in a graph", "x", 1.0012, 1.0012, kernels,
+        kSerializedBridge, "what CC adds to kernels is known of an H100 only");
+    row("launches", "B300, a product of matrices", "x", 1 / 0.998, 1 / 0.998, kernels,
+        kSerializedBridge, "what CC adds to kernels is known of an H100 only");
     return {};
   }
 
@@ -293,15 +272,14 @@ class Validator {
     const auto restore = serve("b200-tdx", "kv-restore", "llama-3-8b", options, {"stock"});
     if (!restore) return restore.error();
     const char* group = "restore and load";
-    rate(group, "KV restore to first token, stock", "x", 2.31, 2.31,
-         *(*restore)[1].latency_p50_ms / *(*restore)[0].latency_p50_ms, kSerializedBridge,
-         "another GPU (B200); prefix, model and the request's way to the engine (14 ms) assumed. "
-         "Copies alone take 1 / 0.203 = 4.9 times as long there, so with CC off about a third of "
-         "the published time were copies; the rest is that way and the prompt");
+    row(group, "KV restore to first token, stock", "x", 2.31, 2.31,
+        *(*restore)[1].latency_p50_ms / *(*restore)[0].latency_p50_ms, kSerializedBridge,
+        "another GPU (B200); prefix, model and the request's way to the engine (14 ms) assumed. "
+        "Copies alone take 1 / 0.203 = 4.9 times as long there, so with CC off about a third of "
+        "the published time were copies; the rest is that way and the prompt");
     const auto load = serve("b200-tdx", "load", "llama-3-8b", {}, {"stock", "parallel"});
     if (!load) return load.error();
-    rate(
-        group, "model load, one context against a pool", "x", 34, 34,
+    row(group, "model load, one context against a pool", "x", 34, 34,
         (*load)[1].slowdown / (*load)[2].slowdown, kSerializedBridge,
         "34 is 287 s against 8.4 s for GPT-OSS-120B, both with CC on (a reader's note on the "
         "paper; secondary). Another GPU (B200), tensors of Llama-3-8B; a pool of contexts is "
@@ -340,8 +318,8 @@ class Validator {
       if (!rows) return rows.error();
       std::string note = "model, concurrency and host work per step (1 ms) assumed, as elsewhere";
       if (point.steps_ahead == 0) note += "; an engine that waits for each step assumed";
-      rate("kept apart", point.what, "%", point.low, point.high, (*rows)[1].loss_pct, point.source,
-           note);
+      row("kept apart", point.what, "%", point.low, point.high, (*rows)[1].loss_pct, point.source,
+          note);
     }
     return {};
   }
@@ -360,18 +338,10 @@ class Validator {
     tell("training");
     const auto where = platform("h100-nvl-tdx");
     if (!where) return where.error();
-    const std::string paper = "GPU-TEE DDP study, arXiv 2501.11771";
-    const auto point = [&](const std::string& what, double published, double predicted,
-                           bool calibrated, const std::string& note) {
-      add({.group = "DDP study",
-           .what = what,
-           .unit = "x",
-           .published_low = published,
-           .published_high = published,
-           .predicted = predicted,
-           .calibrated = calibrated,
-           .source = paper,
-           .note = note});
+    const char* const paper = "GPU-TEE DDP study, arXiv 2501.11771";
+    const auto point = [&](const char* what, double published, double predicted, bool calibrated,
+                           const char* note) {
+      row("DDP study", what, "x", published, published, predicted, paper, note, calibrated);
     };
     DdpOptions usual;
     if (draw_) {
@@ -419,14 +389,14 @@ class Validator {
         "GPT-2-XL in bf16 on 4 GPUs, its batch and its launches assumed. A step waits for the "
         "all-reduce, 156 instead of 185 GB/s, and before that for the host, whose launches take "
         "longer than the kernels";
-    rate(group, "a step over encrypted NVLink", "x", 1.11, 1.24, *step, kB200Study, note);
-    rate(group, "training, loss of throughput", "%", 18, 32, 100 * (1 - 1 / *step),
-         "Tinfoil, June 2026", note);
+    row(group, "a step over encrypted NVLink", "x", 1.11, 1.24, *step, kB200Study, note);
+    row(group, "training, loss of throughput", "%", 18, 32, 100 * (1 - 1 / *step),
+        "Tinfoil, June 2026", note);
     return {};
   }
 
   // What the study found, as yes (1) or no (0).
-  Status findings(const Platform& platform, const std::string& paper) {
+  Status findings(const Platform& platform, const char* paper) {
     const auto grows = [&](const std::string& what, const std::vector<DdpOptions>& options,
                            bool more) {
       double last = more ? 0 : 1e300;
@@ -436,13 +406,7 @@ class Validator {
         holds = holds && now && (more ? *now > last : *now < last);
         last = now ? *now : last;
       }
-      add({.group = "DDP study",
-           .what = what,
-           .unit = "holds",
-           .published_low = 1,
-           .published_high = 1,
-           .predicted = holds ? 1.0 : 0.0,
-           .source = paper});
+      row("DDP study", what, "holds", 1, 1, holds ? 1.0 : 0.0, paper, "");
     };
     std::vector<DdpOptions> gpus(4);
     for (size_t i = 0; i < gpus.size(); ++i) gpus[i].gpus = 2u << i;

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "estimate/validation_copies.h"
-
 #include <fmt/core.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/bytes.h"
+#include "estimate/validation_parts.h"
 #include "platform/cost.h"
 
 namespace sealane::estimate {
@@ -18,8 +20,9 @@ constexpr const char* kBlackwell = "arXiv 2608.26575";
 struct Point {
   uint64_t bytes;
   double published;
-  bool calibrated;  // it set a toll, a latency or a rate
+  bool calibrated = false;  // it set a toll, a latency or a rate
 };
+using Points = std::vector<Point>;
 
 // Points of one machine, direction and kind of memory.
 struct Series {
@@ -29,134 +32,76 @@ struct Series {
   bool cc;
   const char* source;
   bool rates;  // GB/s instead of us
-  std::vector<Point> points;
+  Points points;
 };
 
+constexpr bool kSet = true;  // a parameter
+constexpr bool kToDevice = true;
+constexpr bool kToHost = false;
+
 // Six sizes, of which the first and the last set the parameters.
-std::vector<Point> six(const std::vector<double>& values) {
+Points six(const std::vector<double>& values) {
   const std::vector<uint64_t> sizes{64_KiB, 256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB};
-  std::vector<Point> points;
+  Points points;
   for (size_t i = 0; i < values.size(); ++i) {
     points.push_back({sizes[i], values[i], i == 0 || i + 1 == values.size()});
   }
   return points;
 }
 
-std::vector<Series> pinned_series() {
-  constexpr HostMemory kPinned = HostMemory::pinned;
-  return {{"h100-nvl-tdx",
-           true,
-           kPinned,
-           true,
-           kFirst,
-           false,
-           {{64, 21.9, true},
-            {4_KiB, 24.0, false},
-            {64_KiB, 52.3, true},
-            {1_MiB, 399, false},
-            {32_MiB, 11'079, true}}},
-          {"h100-nvl-tdx",
-           false,
-           kPinned,
-           true,
-           kFirst,
-           false,
-           {{64, 21.5, true},
-            {4_KiB, 23.1, false},
-            {64_KiB, 45.8, true},
-            {1_MiB, 382, false},
-            {32_MiB, 11'255, true}}},
-          {"h100-tdx", true, kPinned, true, kSecond, true, six({2.1, 5.7, 8.0, 9.3, 10.1, 10.3})},
-          {"h100-tdx", false, kPinned, true, kSecond, true, six({2.6, 5.7, 7.8, 9.5, 10.7, 10.7})},
-          {"h100-sev", true, kPinned, true, kSecond, true, six({1.9, 3.0, 3.6, 4.0, 4.2, 4.25})},
-          {"h100-sev", false, kPinned, true, kSecond, true, six({1.9, 3.0, 3.6, 4.1, 4.2, 4.3})},
-          {"b200-tdx",
-           true,
-           kPinned,
-           true,
-           kBlackwell,
-           true,
-           {{1_MiB, 7.2, false}, {16_MiB, 9.5, true}, {64_MiB, 9.5, true}}}};
+// Times of the first study's machine.
+Series timed(bool to_device, HostMemory memory, bool cc, Points points) {
+  return {"h100-nvl-tdx", to_device, memory, cc, kFirst, false, std::move(points)};
 }
 
-std::vector<Series> pageable_series() {
+// Rates, of pinned memory.
+Series rated(const char* platform, bool to_device, bool cc, const char* source, Points points) {
+  return {platform, to_device, HostMemory::pinned, cc, source, true, std::move(points)};
+}
+
+std::vector<Series> sealed_series() {
+  constexpr HostMemory kPinned = HostMemory::pinned;
   constexpr HostMemory kPageable = HostMemory::pageable;
-  return {{"h100-nvl-tdx",
-           true,
-           kPageable,
-           true,
-           kFirst,
-           false,
-           {{4_KiB, 46.9, false},
-            {64_KiB, 95.6, false},
-            {1_MiB, 443, false},
-            {4_MiB, 1'607, false},
-            {32_MiB, 12'267, true}}},
-          {"h100-nvl-tdx",
-           false,
-           kPageable,
-           true,
-           kFirst,
-           false,
-           {{4_KiB, 50.5, false},
-            {64_KiB, 83.9, false},
-            {1_MiB, 482, false},
-            {4_MiB, 1'638, false},
-            {32_MiB, 12'650, true}}}};
+  const auto second = [](const char* platform, bool to_device, const std::vector<double>& values) {
+    return rated(platform, to_device, true, kSecond, six(values));
+  };
+  const Points pinned_in{
+      {64, 21.9, kSet}, {4_KiB, 24.0}, {64_KiB, 52.3, kSet}, {1_MiB, 399}, {32_MiB, 11'079, kSet}};
+  const Points pinned_out{
+      {64, 21.5, kSet}, {4_KiB, 23.1}, {64_KiB, 45.8, kSet}, {1_MiB, 382}, {32_MiB, 11'255, kSet}};
+  const Points pageable_in{
+      {4_KiB, 46.9}, {64_KiB, 95.6}, {1_MiB, 443}, {4_MiB, 1'607}, {32_MiB, 12'267, kSet}};
+  const Points pageable_out{
+      {4_KiB, 50.5}, {64_KiB, 83.9}, {1_MiB, 482}, {4_MiB, 1'638}, {32_MiB, 12'650, kSet}};
+  const Points blackwell{{1_MiB, 7.2}, {16_MiB, 9.5, kSet}, {64_MiB, 9.5, kSet}};
+  return {timed(kToDevice, kPinned, true, pinned_in),
+          timed(kToHost, kPinned, true, pinned_out),
+          second("h100-tdx", kToDevice, {2.1, 5.7, 8.0, 9.3, 10.1, 10.3}),
+          second("h100-tdx", kToHost, {2.6, 5.7, 7.8, 9.5, 10.7, 10.7}),
+          second("h100-sev", kToDevice, {1.9, 3.0, 3.6, 4.0, 4.2, 4.25}),
+          second("h100-sev", kToHost, {1.9, 3.0, 3.6, 4.1, 4.2, 4.3}),
+          rated("b200-tdx", kToDevice, true, kBlackwell, blackwell),
+          timed(kToDevice, kPageable, true, pageable_in),
+          timed(kToHost, kPageable, true, pageable_out)};
 }
 
 // A loss is against these.
 std::vector<Series> open_series() {
-  constexpr HostMemory kPinned = HostMemory::pinned;
-  return {{"h100-nvl-tdx",
-           true,
-           kPinned,
-           false,
-           kFirst,
-           false,
-           {{4_KiB, 2.08, false}, {64_KiB, 3.51, false}, {1_MiB, 26.3, false}}},
-          {"h100-nvl-tdx",
-           false,
-           kPinned,
-           false,
-           kFirst,
-           false,
-           {{4_KiB, 1.89, false}, {64_KiB, 3.0, false}, {1_MiB, 26.7, false}}},
-          {"h100-nvl-tdx",
-           true,
-           HostMemory::pageable,
-           false,
-           kFirst,
-           false,
-           {{64_KiB, 21.1, false}, {1_MiB, 112, false}, {4_MiB, 416, false}}},
-          {"h100-tdx",
-           true,
-           kPinned,
-           false,
-           kSecond,
-           true,
-           {{256_KiB, 25.6, false}, {1_MiB, 44.8, false}, {16_MiB, 54.6, false}}},
-          {"h100-tdx",
-           false,
-           kPinned,
-           false,
-           kSecond,
-           true,
-           {{256_KiB, 40.3, false}, {1_MiB, 49.2, false}, {16_MiB, 55.2, false}}},
-          {"h100-sev",
-           true,
-           kPinned,
-           false,
-           kSecond,
-           true,
-           {{256_KiB, 22.2, false}, {1_MiB, 21.8, false}, {16_MiB, 27.9, false}}},
-          {"h100-sev",
-           false,
-           kPinned,
-           false,
-           kSecond,
-           true,
-           {{256_KiB, 26.0, false}, {1_MiB, 27.5, false}, {4_MiB, 28.1, false}}}};
+  const auto first = [](bool to_device, HostMemory memory, Points points) {
+    return timed(to_device, memory, false, std::move(points));
+  };
+  const auto second = [](const char* platform, bool to_device, Points points) {
+    return rated(platform, to_device, false, kSecond, std::move(points));
+  };
+  return {
+      first(kToDevice, HostMemory::pinned, {{4_KiB, 2.08}, {64_KiB, 3.51}, {1_MiB, 26.3}}),
+      first(kToHost, HostMemory::pinned, {{4_KiB, 1.89}, {64_KiB, 3.0}, {1_MiB, 26.7}}),
+      first(kToDevice, HostMemory::pageable, {{64_KiB, 21.1}, {1_MiB, 112}, {4_MiB, 416}}),
+      second("h100-tdx", kToDevice, {{256_KiB, 25.6}, {1_MiB, 44.8}, {16_MiB, 54.6}}),
+      second("h100-tdx", kToHost, {{256_KiB, 40.3}, {1_MiB, 49.2}, {16_MiB, 55.2}}),
+      second("h100-sev", kToDevice, {{256_KiB, 22.2}, {1_MiB, 21.8}, {16_MiB, 27.9}}),
+      second("h100-sev", kToHost, {{256_KiB, 26.0}, {1_MiB, 27.5}, {4_MiB, 28.1}}),
+  };
 }
 
 std::string size_text(uint64_t bytes) {
@@ -212,9 +157,7 @@ Result<std::vector<Check>> check_copies(const PlatformOf& platform_of) {
     }
     return {};
   };
-  for (const auto& series : {pinned_series(), pageable_series()}) {
-    if (Status status = add(series); !status) return status.error();
-  }
+  if (Status status = add(sealed_series()); !status) return status.error();
   const auto blackwell = platform_of("b200-tdx");
   if (!blackwell) return blackwell.error();
   checks.push_back(

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "estimate/validation_traces.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <optional>
 
 #include "estimate/serving.h"
+#include "estimate/validation_parts.h"
 #include "workload/nsys.h"
 
 namespace sealane::estimate {

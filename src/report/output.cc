@@ -63,8 +63,8 @@ Status write_both(const std::string& text, const std::string& path, const std::s
   return path.empty() ? Status{} : write_file(path, content);
 }
 
-Status check_outputs(const std::vector<NamedFile>& outputs,
-                     const std::vector<std::string>& inputs) {
+Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs) {
+  std::erase_if(outputs, [](const NamedFile& one) { return one.path.empty(); });
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, path] = outputs[i];
     for (const std::string& input : inputs) {

@@ -32,8 +32,8 @@ struct NamedFile {
   std::string path;
 };
 
-// The same for all outputs of a command at once: none of them is an input, no two are one.
-Status check_outputs(const std::vector<NamedFile>& outputs,
-                     const std::vector<std::string>& inputs = {});
+// The same for all outputs of a command at once: none of them is an input, no two are one. Those
+// without a name will not be written.
+Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs = {});
 
 }  // namespace sealane::report

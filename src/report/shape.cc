@@ -25,21 +25,9 @@ struct Field {
 constexpr bool kOptional = false;
 
 const char* name_of(Want want) {
-  switch (want) {
-    case Want::text:
-      return "text";
-    case Want::number:
-      return "a number";
-    case Want::positive:
-      return "a number above 0";
-    case Want::flag:
-      return "true or false";
-    case Want::object:
-      return "an object";
-    case Want::list:
-      return "a list";
-  }
-  return "";
+  constexpr const char* kNames[] = {"text",          "a number",  "a number above 0",
+                                    "true or false", "an object", "a list"};
+  return kNames[static_cast<size_t>(want)];
 }
 
 bool is(const json& value, Want want) {
@@ -215,19 +203,8 @@ RunKind kind_of(const json& run) {
 }
 
 const char* to_string(RunKind kind) {
-  switch (kind) {
-    case RunKind::estimate:
-      return "estimate";
-    case RunKind::validation:
-      return "validation";
-    case RunKind::study:
-      return "study";
-    case RunKind::rows:
-      return "rows";
-    case RunKind::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"unknown", "estimate", "validation", "study", "rows"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 const json& rows_of(const json& run) { return run.at(has_some(run, "rows") ? "rows" : "results"); }

@@ -100,7 +100,7 @@ Result<EngineChoice> choose() {
     }
     return EngineChoice{*engine, true, {}};
   }
-  EngineChoice choice{nullptr, false, {}};
+  std::vector<const Engine*> right;
   for (const Engine* engine : all_engines()) {
     if (const Status available = engine->available(); !available) {
       SEALANE_LOG(info, "engine %s skipped: %s", std::string(engine->name()).c_str(),
@@ -110,8 +110,9 @@ Result<EngineChoice> choose() {
     if (const Status healthy = self_test(*engine, openssl_engine()); !healthy) {
       return healthy.error();
     }
-    choice.rates.push_back({engine, measure_rate(*engine)});
+    right.push_back(engine);
   }
+  EngineChoice choice{nullptr, false, measure_rates(right, SteadyClock())};
   choice.engine = fastest(choice.rates);
   if (choice.engine == nullptr) return internal_error("no AES-256-GCM engine was built in");
   return choice;

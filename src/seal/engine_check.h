@@ -6,7 +6,9 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
+#include "base/time.h"
 #include "seal/engine.h"
 
 namespace sealane {
@@ -14,8 +16,10 @@ namespace sealane {
 // The specification's case, and a message long enough for every loop: no other engine is asked.
 Status known_answers(const Engine& engine);
 
-// One record of 64 KiB from cache, three times; the best counts. In GB/s.
-double measure_rate(const Engine& engine);
+// Records of 64 KiB from cache, six behind one another, by each engine in turn; of three turns the
+// best record counts. In turns, because a process begins on a core whose clock and wide units are
+// still waking up: who was measured first, and once, would be the slowest.
+std::vector<EngineRate> measure_rates(std::span<const Engine* const> engines, const Clock& clock);
 
 // The first of `rates` that is within 5 % of the best: choices do not flicker. nullptr if empty.
 const Engine* fastest(std::span<const EngineRate> rates);

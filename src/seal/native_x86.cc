@@ -192,7 +192,7 @@ std::span<const NativeEngine* const> widths() {
 
 const NativeEngine* choose_width() {
   const char* wanted = std::getenv("SEALANE_AEAD");
-  std::vector<EngineRate> rates;
+  std::vector<const Engine*> candidates;
   for (const NativeEngine* engine : widths()) {
     if (!engine->available()) continue;
     if (const Status right = known_answers(*engine); !right) {
@@ -200,9 +200,9 @@ const NativeEngine* choose_width() {
       return nullptr;  // a machine whose AES is wrong
     }
     if (wanted != nullptr && engine->name() == wanted) return engine;
-    rates.push_back({engine, measure_rate(*engine)});
+    candidates.push_back(engine);
   }
-  const Engine* const best = fastest(rates);
+  const Engine* const best = fastest(measure_rates(candidates, SteadyClock()));
   const auto found = std::ranges::find(widths(), best);
   return found != widths().end() ? *found : nullptr;
 }

@@ -29,7 +29,9 @@
 namespace sealane {
 namespace {
 
-constexpr size_t kRecordBytes = 64_KiB;
+// Long enough for every way an engine has (a table of counters, a second private buffer), and no
+// longer: a race is for one byte, and short records are more races.
+constexpr size_t kRecordBytes = 20_KiB;
 
 Key test_key() {
   SeededRandom random(11);
@@ -149,7 +151,7 @@ Outcome race_seal_source(const Aead& aead, size_t at, bool delivers, bool stream
   });
 }
 
-constexpr size_t kPlaces[] = {0, 5000, 33'000, kRecordBytes - 1};
+constexpr size_t kPlaces[] = {0, 5000, 17'000, kRecordBytes - 1};
 
 class RacingWriterTest : public testing::TestWithParam<const Engine*> {};
 

@@ -16,13 +16,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <set>
-#include <sstream>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -37,27 +32,6 @@ namespace sealane {
 namespace {
 
 using Block = std::array<uint8_t, 100>;
-
-// What the kernel says of the mapping that holds an address: "lo" locked, "dd" not dumped, "wf"
-// wiped on fork.
-std::set<std::string> flags_of(const void* address) {
-  const auto wanted = reinterpret_cast<unsigned long long>(address);
-  std::ifstream maps("/proc/self/smaps");
-  bool here = false;
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long long begin = 0;
-    unsigned long long end = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
-      here = wanted >= begin && wanted < end;
-    }
-    if (!here || !line.starts_with("VmFlags:")) continue;
-    std::istringstream words(line.substr(8));
-    std::set<std::string> flags;
-    for (std::string word; words >> word;) flags.insert(word);
-    return flags;
-  }
-  return {};
-}
 
 // fork() with its handlers, or the bare system call without.
 template <typename Body>
@@ -129,18 +103,6 @@ TEST(SecretMemory, IsWipedWithTheLastReferenceAndUsedAgain) {
   const uint64_t mapped = SecretMemory::state().mapped_bytes;
   for (int i = 0; i < 10'000; ++i) const Secret<Block> again;
   EXPECT_EQ(SecretMemory::state().mapped_bytes, mapped);
-}
-
-// How often it is where secrets are; it should be nowhere else.
-int places_among_secrets(Needle& needle) {
-  std::istringstream places(needle.places());
-  int found = 0;
-  for (std::string line; std::getline(places, line); ++found) {
-    unsigned long long begin = 0;
-    EXPECT_EQ(std::sscanf(line.c_str(), "%llx-", &begin), 1);
-    EXPECT_TRUE(flags_of(reinterpret_cast<const void*>(begin)).contains("wf")) << line;
-  }
-  return found;
 }
 
 TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {

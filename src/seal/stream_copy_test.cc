@@ -59,6 +59,13 @@ TEST(StreamCopy, TheDefaultCopies) {
   EXPECT_EQ(copy, source);
 }
 
+TEST(StreamCopy, WhatLeavesTheCachesIsStillThere) {
+  const std::vector<uint8_t> source = random_bytes(6, 10'000);
+  std::vector<uint8_t> copy = source;
+  evict(copy);
+  EXPECT_EQ(copy, source);
+}
+
 TEST(StreamCopyDeathTest, SizesThatDifferAreABug) {
   std::vector<uint8_t> small(3);
   const std::vector<uint8_t> large(4);

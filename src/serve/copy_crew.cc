@@ -190,8 +190,16 @@ void CopyCrew::check_guards(std::span<const CopyCall> calls) {
   }
 }
 
-void CopyCrew::stop_reading(const Range& range) {
-  for (LiveSpeculator* one : speculators()) one->freed(range);
+// Those who seal ahead go last: a copy that has just arrived is what they would begin with.
+void CopyCrew::drain(const Range& range) {
+  std::unique_lock lock(under_way_.mutex);
+  do {
+    under_way_.changed.wait(lock, [&] { return !under_way_.copies.touched(range); });
+    if (speculation_.policy == nullptr) return;
+    lock.unlock();
+    for (LiveSpeculator* one : speculators()) one->freed(range);
+    lock.lock();
+  } while (under_way_.copies.busy(range));
 }
 
 void CopyCrew::abandon() {

@@ -48,8 +48,10 @@ class CopyCrew {
   // --- for those who seal ahead
   void add_host_memory(const Range& range);  // may be guessed before any copy has touched it
   void check_guards(std::span<const CopyCall> calls);  // whose snapshots were taken just now
-  void stop_reading(const Range& range);               // returns when nobody does any more
   void abandon();                                      // in the child of a fork
+
+  // Returns when no copy touches this memory, and nobody reads it ahead of any.
+  void drain(const Range& host_or_device);
 
  private:
   std::unique_ptr<CopyThread> open(CopyThreadId id, const CopyCall& call, const char*& why);

@@ -185,8 +185,8 @@ bool CopyThread::take(Lock& lock) {
 Code CopyThread::carry(Lock& lock) {
   if (handed_.dropped) {
     const HeldCopy& copy = *copies_.front();
-    const auto context = reinterpret_cast<uint64_t>(copy.stream->context);
-    tell(copy, 0, copy.bytes, under_way_.copies.failure_of(context), now(), now(), 1);
+    tell(copy, 0, copy.bytes, under_way_.copies.failure_of(key_of(copy.stream->context)), now(),
+         now(), 1);
     return kSuccess;
   }
   const bool together = handed_.copies.size() > 1 && prepare_together(lock);
@@ -222,10 +222,9 @@ bool CopyThread::prepare_together(Lock& lock) {
 }
 
 bool CopyThread::fetch_all() {
+  if (direction_ == Direction::to_host) return true;
   return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
-    const bool inward = direction_ == Direction::to_device;
-    return !inward || copy->program == nullptr ||
-           memory_.fetch(copy->program, copy->host, copy->bytes);
+    return copy->program == nullptr || memory_.fetch(copy->program, copy->host, copy->bytes);
   });
 }
 
@@ -321,7 +320,7 @@ void CopyThread::end(Lock& lock, Code code) {
     under_way_.held.erase(held);
   }
   leases_.clear();
-  take_forgotten(under_way_, leases_);
+  under_way_.take_forgotten(leases_);
   under_way_.changed.notify_all();
   lock.unlock();
   ended_.clear();

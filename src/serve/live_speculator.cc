@@ -145,6 +145,7 @@ LiveSpeculator::Taken LiveSpeculator::take(uint64_t key,
       if (!std::exchange(seen, true)) {
         speculator_.handle_seen(key, iv);
         schedule_ = schedule;
+        schedule_key_ = key;
       }
       changes = changes_;
       const Verdict made = speculator_.answer(message, now());
@@ -217,7 +218,8 @@ void LiveSpeculator::perform_all() {
 
 void LiveSpeculator::perform(const SealAction& action) {
   if (const SealSlot* seal = std::get_if<SealSlot>(&action)) {
-    if (sealer_.start(*seal, schedule_)) return;
+    // Under another key than the one its IV is of, that IV would come up there again.
+    if (seal->key == schedule_key_ && sealer_.start(*seal, schedule_)) return;
     speculator_.handle_sealed(seal->slot, Speculator::Sealed::not_at_all, now());
     speculator_.stop();
   } else if (const DropSlot* gone = std::get_if<DropSlot>(&action)) {

@@ -96,8 +96,8 @@ class LiveSpeculator final : public Speculation, private SlotSealer::Owner {
     bool ours = false;  // of the copy in flight: give() it back
     const uint8_t* record = nullptr;
     uint64_t record_bytes = 0;
-    GcmHash hash{};         // of all of the record
-    bool foreseen = false;  // sealed before it was asked for
+    std::optional<Secret<GcmHash>> hash{};  // of all of the record
+    bool foreseen = false;                  // sealed before it was asked for
     Iv iv{};
     uint64_t used = 0;  // bytes of the record that the driver got
   };
@@ -175,7 +175,8 @@ class LiveSpeculator final : public Speculation, private SlotSealer::Owner {
   std::condition_variable changed_;
   uint64_t changes_ = 0;  // workers that are done
   Speculator speculator_;
-  std::shared_ptr<const SplitGcm> schedule_;  // of the key seen last
+  std::shared_ptr<const SplitGcm> schedule_;  // of the key seen last,
+  uint64_t schedule_key_ = 0;                 // which has this number
   bool closed_ = false;
   std::string_view told_leader_;  // what those who watch know
   uint64_t told_slot_bytes_ = 0;

@@ -40,8 +40,7 @@ class RangeMap {
   // Like add(), unless it overlaps another.
   bool add_apart(Range range, What what) {
     const std::unique_lock lock(mutex_);
-    const auto after = ranges_.lower_bound(range.end());
-    if (after != ranges_.begin() && std::prev(after)->second.range.overlaps(range)) return false;
+    if (any_within(range)) return false;
     ranges_[range.address] = {range, what};
     return true;
   }
@@ -62,6 +61,10 @@ class RangeMap {
     if (address >= entry.range.end()) return std::nullopt;
     return entry;
   }
+  bool overlaps(const Range& range) const {
+    const std::shared_lock lock(mutex_);
+    return any_within(range);
+  }
   template <typename Visit>
   void each(Visit&& visit) const {
     const std::shared_lock lock(mutex_);
@@ -74,6 +77,11 @@ class RangeMap {
   }
 
  private:
+  bool any_within(const Range& range) const {
+    const auto after = ranges_.lower_bound(range.end());
+    return after != ranges_.begin() && std::prev(after)->second.range.overlaps(range);
+  }
+
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, Entry> ranges_;
 };

@@ -137,7 +137,7 @@ void Message::leave_slot() {
   if (!std::exchange(from_slot_, false)) return;
   const uint64_t whole = bytes_ / kGcmBlockBytes;
   if (bytes_ == taken_.record_bytes) {
-    hash_ = key_->join(hash_, taken_.hash, whole);
+    hash_ = key_->join(hash_, **taken_.hash, whole);
   } else {
     answer_ = Answer::engine;
     for (uint64_t i = 0; i < whole; ++i) {

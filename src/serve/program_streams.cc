@@ -18,37 +18,41 @@ bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream)
 
 }  // namespace
 
-uint64_t ProgramStreams::key_of(StreamHandle stream, ContextHandle context) const {
+// A default stream is the current context's.
+std::optional<uint64_t> ProgramStreams::key_of(StreamHandle stream) const {
   if (!is_default(stream)) return reinterpret_cast<uint64_t>(stream);
+  ContextHandle context = nullptr;
+  if (driver_.context_of(stream, context) != kSuccess) return std::nullopt;
   uint64_t key = reinterpret_cast<uint64_t>(context) ^ 0x5ea1;
   if (!is_legacy(stream)) key ^= static_cast<uint64_t>(pthread_self()) << 1 | 1;
   return key;
 }
 
-StreamPointer ProgramStreams::find(StreamHandle handle) {
-  ContextHandle context = nullptr;
-  if (is_default(handle) && driver_.context_of(handle, context) != kSuccess) return nullptr;
-  const std::shared_lock lock(mutex_);
-  const auto found = streams_.find(key_of(handle, context));
-  return found != streams_.end() ? found->second : nullptr;
-}
-
 StreamPointer ProgramStreams::get(StreamHandle handle) {
-  if (StreamPointer known = find(handle)) return known;
+  const auto key = key_of(handle);
+  if (!key) return nullptr;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto known = streams_.find(*key);
+    if (known != streams_.end()) return known->second;
+  }
   auto made = std::make_shared<Stream>();
   made->key = made_.fetch_add(1) + 1;
   made->legacy = is_legacy(handle);
   if (driver_.context_of(handle, made->context) != kSuccess) return nullptr;
   if (driver_.device_of(made->context, made->device) != kSuccess) return nullptr;
   const std::unique_lock lock(mutex_);
-  return streams_.emplace(key_of(handle, made->context), std::move(made)).first->second;
+  return streams_.emplace(*key, std::move(made)).first->second;
 }
 
+// In every call of the program that puts something into a stream.
 void ProgramStreams::touch(StreamHandle handle) {
   if (is_legacy(handle)) {
     legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-  } else if (const StreamPointer state = find(handle)) {
-    state->touched.store(true, std::memory_order_relaxed);
+  } else if (const auto key = key_of(handle)) {
+    const std::shared_lock lock(mutex_);
+    const auto known = streams_.find(*key);
+    if (known != streams_.end()) known->second->touched.store(true, std::memory_order_relaxed);
   }
 }
 
@@ -67,14 +71,13 @@ void ProgramStreams::forget_context(ContextHandle context) {
 }
 
 bool ProgramStreams::set_capturing(StreamHandle handle, bool now) {
-  ContextHandle context = nullptr;
-  if (is_default(handle)) driver_.context_of(handle, context);
+  const uint64_t key = key_of(handle).value_or(0);
   const std::lock_guard lock(captures_mutex_);
   const bool before = !capturing_.empty();
   if (now) {
-    capturing_.insert(key_of(handle, context));
+    capturing_.insert(key);
   } else {
-    capturing_.erase(key_of(handle, context));
+    capturing_.erase(key);
   }
   captures_.store(capturing_.size());
   return before == capturing_.empty();

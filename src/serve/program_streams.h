@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <shared_mutex>
 #include <unordered_map>
@@ -43,8 +44,7 @@ class ProgramStreams {
   }
 
  private:
-  StreamPointer find(StreamHandle handle);
-  uint64_t key_of(StreamHandle stream, ContextHandle context) const;
+  std::optional<uint64_t> key_of(StreamHandle stream) const;  // nothing: no such stream
 
   GpuDriver& driver_;
   std::shared_mutex mutex_;

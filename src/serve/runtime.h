@@ -6,13 +6,14 @@
 // passing is always right, only slower.
 //
 // What is carried, by whom, when, and what becomes of it is decided by the machine of
-// core/copy/copies.h. The runtime tells it what happens and does what it says: inside the program's
-// calls here, on the copy threads in copy_thread.h.
+// core/copy/copies.h. It is told what happens, and what it says is done: inside the program's calls
+// by copy_intake.h, on the copy threads by copy_thread.h. The runtime has these parts and nothing
+// else.
 //
 // Failure: if something of ours fails (no context, no memory, no thread), copies under way are
-// finished, one line says why, and from then on everything passes. If a copy that was carried fails
-// in the driver, that is the program's error: its context gets it, for every later call, as it
-// would have without us.
+// finished, and from then on everything passes. If a copy that was carried fails in the driver,
+// that is the program's error: its context gets it, for every later call, as it would have without
+// us.
 //
 // Threads: everything from any thread. Lock order: a stream's mutex, UnderWay's, a
 // LiveSpeculator's.
@@ -21,11 +22,11 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/copy.h"
 #include "os/worker_pool.h"
 #include "serve/copy_crew.h"
+#include "serve/copy_intake.h"
 #include "serve/events.h"
 #include "serve/gpu_driver.h"
 #include "serve/options.h"
@@ -36,16 +37,6 @@
 #include "serve/under_way.h"
 
 namespace sealane::serve {
-
-struct CopyAsked {
-  Direction direction = Direction::to_device;
-  uint64_t device_address = 0;
-  void* host = nullptr;
-  uint64_t bytes = 0;
-  StreamHandle stream = nullptr;  // default streams by their names
-  uint64_t id = 0;                // next_copy(), if somebody watches
-  bool read_now = false;          // nobody may look at the source after the call
-};
 
 class Runtime {
  public:
@@ -62,7 +53,7 @@ class Runtime {
   // its context has failed.
   Route copy(const CopyAsked& asked) { return copy_together({&asked, 1}); }
   // Copies of one stream among which there is no order: all are carried, or all are to be passed.
-  Route copy_together(std::span<const CopyAsked> batch);
+  Route copy_together(std::span<const CopyAsked> batch) { return intake_.take(batch); }
   uint64_t next_copy() { return copies_numbered_.fetch_add(1) + 1; }
   // Something else went into this stream.
   void touch(StreamHandle stream) { streams_.touch(stream); }
@@ -87,15 +78,14 @@ class Runtime {
 
   // The code every later call on a context must return: success, or the error of a carried copy.
   bool any_failed() const { return under_way_.any_failed.load(std::memory_order_relaxed); }
-  Code failure_of(ContextHandle context);
+  Code failure_of(ContextHandle context) { return under_way_.failure_of(context); }
   // May a host function that was put into a stream of the context run?
-  bool may_run(ContextHandle context);
+  bool may_run(ContextHandle context) { return under_way_.may_run(context); }
 
-  // Wait until nothing of ours is under way: at all, in this context, or on this memory. Of other
-  // contexts nobody is waited for: what holds their streams may be the caller's to end.
-  void drain();
-  void drain(ContextHandle context);
-  void drain(Range host_or_device);
+  // Wait until nothing of ours is under way in this context, or on this memory. Of other contexts
+  // nobody is waited for: what holds their streams may be the caller's to end.
+  void drain(ContextHandle context) { under_way_.drain(context); }
+  void drain(Range host_or_device) { crew_.drain(host_or_device); }
 
   // Gives our contexts' places back: the program wants one. True if there was something to give.
   // They may be had again when the program has given one back.
@@ -110,44 +100,17 @@ class Runtime {
   bool owns_pinned() const { return options().pinned; }
   const SpeculationChoice& speculation() const { return speculation_; }
 
-  void step_aside(const char* why);
-
  private:
-  // A call under way: what it asks for, and where its bytes are.
-  struct Call {
-    std::span<const CopyAsked> asked;
-    StreamPointer stream;
-    std::vector<CopyCall> calls;
-    std::vector<HeldCopy> held;
-    CallPlan plan;
-  };
-
   explicit Runtime(GpuDriver& driver);
 
-  Route offer(Call& call);
-  Route describe(Call& call);
-  Route describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
-  Route take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
-  void give_back_all(const Call& call);
-  void tell_touched(Stream& stream);
-  Route put(Call& call);
-  bool hold(Call& call);
-  Code perform(const Call& call, const CallStep& step);
-  Code record(const Call& call, const RecordEvent& record);
-  void refuse(Call& call);
-  void wake(const Call& call);
-
-  GpuDriver& driver_;
   WorkerPool pool_;
   const SpeculationChoice speculation_;
   UnderWay under_way_;
   ProgramMemory memory_;
   ProgramStreams streams_;
-  EventPool events_;
   CopyCrew crew_;
-  std::atomic<bool> memory_operations_{true};  // streams can wait for words
+  CopyIntake intake_;
   std::atomic<uint64_t> copies_numbered_{0};
-  std::atomic<bool> aside_{false};
 };
 
 }  // namespace sealane::serve

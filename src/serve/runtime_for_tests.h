@@ -25,7 +25,7 @@ class RuntimeTest : public testing::Test {
   // Threads of the runtime may look at the driver until everything is done.
   ~RuntimeTest() override {
     driver_.lift();
-    runtime_->drain();
+    runtime_->drain(FakeDriver::program());
     Runtime::abandon();
   }
 

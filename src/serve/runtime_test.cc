@@ -124,7 +124,7 @@ TEST_F(RuntimeTest, AFailedCopyFailsItsContextAndOpensItsGate) {
   driver_.next_copy = 214;
   EXPECT_EQ(in(0, 100), Route::carried);
   driver_.await(stream_);
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   EXPECT_TRUE(runtime_->any_failed());
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
   EXPECT_EQ(driver_.failed_contexts, std::vector{FakeDriver::program()})
@@ -144,7 +144,7 @@ TEST_F(RuntimeTest, AFailureIsKnownAndItsBytesAreGoneBeforeTheGateOpens) {
     driver_.await(stream_);
     ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214) << round;
     ASSERT_EQ(host_[50], 0) << round;
-    runtime_->drain();
+    runtime_->drain(FakeDriver::program());
     driver_.next_copy = kSuccess;
     runtime_->forget_context(FakeDriver::program());
     runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
@@ -182,7 +182,7 @@ TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
     runtime_->drain({address(host_ + at), 100});
   }
   driver_.lift();
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   EXPECT_TRUE(driver_.done(other)) << "its words were set back";
 }
 
@@ -212,7 +212,7 @@ TEST_F(RuntimeTest, GivingContextsBackDoesNotWaitForWhatTheCallerHolds) {
   EXPECT_LT(driver_.contexts(), before);
   EXPECT_GT(driver_.contexts(), 0) << "a copy still waits for one";
   driver_.lift();
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   EXPECT_EQ(std::memcmp(driver_.device.data(), host_, 64), 0);
 }
 

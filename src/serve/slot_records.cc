@@ -20,6 +20,7 @@ constexpr uint64_t kPartBytes = 64_KiB;  // sealed without a break
 
 Speculator::Sealed SlotRecords::seal(const Order& order, SlotRecord& out) {
   const uint64_t bytes = order.host.bytes;
+  Secret<GcmHash> hash;
   auto* record = static_cast<uint8_t*>(memory_.take(bytes));
   if (record == nullptr) return Speculator::Sealed::no_room;
   const uint8_t* from = order.source;
@@ -34,13 +35,15 @@ Speculator::Sealed SlotRecords::seal(const Order& order, SlotRecord& out) {
     pace().end(Pace::host_copy, bytes, began);
     from = record;
   }
-  out.hash = seal_in_parts(order, from, record);
+  seal_in_parts(order, from, record, *hash);
+  out.hash = std::move(hash);
   out.host = order.host;
   out.bytes = record;
   return Speculator::Sealed::whole;
 }
 
-GcmHash SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record) const {
+void SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record,
+                                GcmHash& hash) const {
   const SplitGcm& gcm = *order.schedule;
   const uint64_t bytes = order.host.bytes;
   const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
@@ -53,7 +56,6 @@ GcmHash SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint
     hashes[i] = gcm.seal_part(order.iv, at / kGcmBlockBytes, from + at, record + at, length(i));
     pace().end(Pace::aead_fast, length(i), began);
   });
-  GcmHash hash;
   for (size_t i = 0; i < parts; ++i) {
     hash = gcm.join(hash, hashes[i], length(i) / kGcmBlockBytes);
   }
@@ -61,7 +63,6 @@ GcmHash SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint
     gcm.seal_part(order.iv, whole / kGcmBlockBytes, from + whole, record + whole, bytes - whole);
   }
   wipe_hashes(std::span(hashes).first(parts));
-  return hash;
 }
 
 // Pinned memory cannot go while somebody reads it: freeing it waits. Other memory may.

@@ -3,7 +3,7 @@
 //
 // The records of slots: private, locked memory, and how one gets there. It is sealed in parts that
 // give way to whatever is asked for now, and that all workers share: what is needed first is ready
-// first.
+// first. A record's hash waits where keys are: with the ciphertext, it tells one.
 //
 // Threads: seal() from any; the table of records is under its owner's lock.
 #pragma once
@@ -24,7 +24,7 @@ namespace sealane::serve {
 struct SlotRecord {
   uint8_t* bytes = nullptr;
   Range host;
-  GcmHash hash{};                               // of all of it
+  std::optional<Secret<GcmHash>> hash{};        // of all of it, for as long as anybody has it
   std::optional<SourceDigest::Value> digest{};  // of what was sealed, where nothing else can tell
 };
 
@@ -58,7 +58,7 @@ class SlotRecords {
 
  private:
   bool same_source(const SlotRecord& record, bool stays) const;
-  GcmHash seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record) const;
+  void seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record, GcmHash& hash) const;
 
   WorkerPool& pool_;
   Staging memory_;

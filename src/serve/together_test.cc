@@ -26,7 +26,7 @@ class TogetherTest : public RuntimeTest {
     for (int i = 0; i < 2; ++i) ASSERT_EQ(out(0, 8), Route::carried);
     driver_.lift();
     driver_.await(stream_);
-    runtime_->drain();
+    runtime_->drain(FakeDriver::program());
     driver_.hold();
     driver_.obstruct(stream_);
     runtime_->touch(stream_);  // as any work of the program's in the stream does
@@ -37,7 +37,7 @@ class TogetherTest : public RuntimeTest {
     const size_t before = driver_.copies();
     driver_.lift();
     driver_.await(stream_);
-    runtime_->drain();
+    runtime_->drain(FakeDriver::program());
     return driver_.copies() - before;
   }
 };
@@ -68,7 +68,7 @@ TEST_F(TogetherTest, OrNotAtAll) {
   batch[1] = asked(Direction::to_host, 64, host_ + 64, 64);
   batch[1].read_now = true;
   EXPECT_EQ(runtime_->copy_together(batch), Route::passed);
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   EXPECT_EQ(driver_.device[0], 0);
 }
 
@@ -125,7 +125,7 @@ TEST_F(TogetherTest, AFailedCrossingFailsItsContextAndOpensTheGates) {
   driver_.next_copy = 214;
   driver_.lift();
   driver_.await(stream_);
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
 }
 
@@ -146,7 +146,7 @@ TEST_F(TogetherTest, ASourceThatIsGoneFailsItsOwnCopyOnly) {
   munmap(gone, 4096);
   driver_.lift();
   driver_.await(stream_);
-  runtime_->drain();
+  runtime_->drain(FakeDriver::program());
   for (size_t i = 8; i < 50; ++i) EXPECT_EQ(driver_.device[i], 7) << i;
   for (size_t i = 50; i < 100; ++i) EXPECT_EQ(driver_.device[i], 0) << i;
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), kIllegalAddress);
@@ -183,7 +183,7 @@ TEST_F(TogetherTest, RandomCopiesEndUpWhereTheyShould) {
     }
     driver_.lift();
     for (size_t area = 0; area < 2; ++area) driver_.await(FakeDriver::stream(4096 + area));
-    runtime_->drain();
+    runtime_->drain(FakeDriver::program());
     RC_ASSERT(std::equal(device.begin(), device.end(), driver_.device.begin()));
     RC_ASSERT(std::equal(host.begin(), host.end(), host_));
   });

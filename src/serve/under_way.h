@@ -53,8 +53,32 @@ inline void give_back(ProgramMemory& memory, const HeldCopy& copy) {
   if (copy.staged && copy.host != nullptr) memory.give(copy.host);
 }
 
+// What the machine calls a context.
+inline ContextKey key_of(ContextHandle context) { return reinterpret_cast<ContextKey>(context); }
+
+constexpr size_t kLeasesMax = 64;
+
+// Every copy the machine has under way is in `held`; every event it waits for is in `events`, or
+// went with its context.
 struct UnderWay {
   explicit UnderWay(const CopiesOptions& options) : copies(options) {}
+
+  // --- with the lock held
+  // What the machine cannot know of the copies it has just taken. False: there is no memory for it,
+  // and as nothing of the call is in the stream yet, the machine forgets it.
+  bool hold(CallPlan& plan, std::vector<HeldCopy>& call);
+  // A step of the plan could not be done: what is not under way any more is given back.
+  void refuse(CallPlan& plan, std::vector<HeldCopy>& out);
+  // Events nobody asks for any more; they are to be let go without the lock. As many as `out` has
+  // room for: a copy thread must not need memory.
+  void take_forgotten(std::vector<EventPool::LeasePointer>& out);
+
+  // --- without it
+  void forget_stream(StreamKey stream);
+  void forget_context(ContextHandle context);
+  void drain(ContextHandle context);  // returns when nothing is under way in it
+  Code failure_of(ContextHandle context);
+  bool may_run(ContextHandle context);
 
   std::mutex mutex;
   std::condition_variable changed;  // a copy is over
@@ -65,21 +89,10 @@ struct UnderWay {
   // The machine may know of a context that has failed: every call of the program is to ask. Without
   // the lock.
   std::atomic<bool> any_failed{false};
+
+ private:
+  template <typename Forget>
+  void forget(const Forget& tell);
 };
-
-constexpr size_t kLeasesMax = 64;
-
-// Events nobody asks for any more, with the lock held; they are to be let go without it. As many as
-// `out` has room for: a copy thread must not need memory.
-inline void take_forgotten(UnderWay& under_way, std::vector<EventPool::LeasePointer>& out) {
-  while (out.size() < out.capacity()) {
-    const auto event = under_way.copies.forgotten();
-    if (!event) return;
-    const auto lease = under_way.events.find(*event);
-    if (lease == under_way.events.end()) continue;
-    out.push_back(std::move(lease->second));
-    under_way.events.erase(lease);
-  }
-}
 
 }  // namespace sealane::serve

@@ -44,8 +44,6 @@ void Device::submit(const Item& item) {
   run_all();
 }
 
-void Device::look_again() { run_all(); }
-
 // What one queue has done may be what another waits for.
 void Device::run_all() {
   do {
@@ -76,7 +74,7 @@ void Device::run(uint32_t queue) {
                                     [&](const Behind& it) { return done(it.stream) < it.count; });
     if (behind) return;
     waiting.pop_front();
-    start(next);
+    start(item);
   }
 }
 
@@ -93,8 +91,7 @@ bool Device::may_start(const Item& item) const {
   return true;
 }
 
-bool Device::start(const Queued& queued) {
-  const Item& item = queued.item;
+void Device::start(const Item& item) {
   switch (item.kind) {
     case ItemKind::kernel:
     case ItemKind::copy:
@@ -113,7 +110,7 @@ bool Device::start(const Queued& queued) {
                        .from = events_.now(),
                        .until = events_.now() + item.run_time});
       }
-      return true;
+      return;
     case ItemKind::work:
       oracle_.starts(item.call);
       if (work_) work_(item);
@@ -131,7 +128,6 @@ bool Device::start(const Queued& queued) {
       break;
   }
   finish(item.stream);
-  return true;
 }
 
 void Device::kernel_ends(uint32_t id) {

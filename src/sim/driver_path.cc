@@ -35,13 +35,6 @@ bool DriverPath::in_cache(const Range& host) {
   return recent;
 }
 
-Duration DriverPath::call_time(ItemKind kind) const {
-  const bool cc = world_.setup.policy.confidential;
-  if (kind == ItemKind::kernel) return launch_time(platform_.gpu, cc);
-  const bool records = kind == ItemKind::record;
-  return kCallTime + (records ? call_surcharge(platform_.gpu, cc) : Duration{0});
-}
-
 // A kernel is on its way for a while after its launch has returned; the gap that a kernel always
 // leaves is part of its run time.
 Instant DriverPath::handed_over(ItemKind kind) const {
@@ -65,7 +58,7 @@ Duration DriverPath::call(const ProgramCall& call) {
     if (events_.size() <= call.event) events_.resize(call.event + 1);
     events_[call.event] = {call.stream, world_.device.submitted(call.stream)};
   }
-  return call_time(call.kind);
+  return call_time(platform_.gpu, call.kind, world_.setup.policy.confidential);
 }
 
 Duration DriverPath::copy(const ProgramCopy& copy, uint32_t context, uint32_t thread) {

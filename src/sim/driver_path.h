@@ -49,7 +49,6 @@ class DriverPath {
   };
 
   bool drains() const;  // a copy waits for all before it, and its caller for the copy
-  Duration call_time(ItemKind kind) const;
   Instant handed_over(ItemKind kind) const;
   void start(CallId call, uint32_t thread);
   bool in_cache(const Range& host);

@@ -13,7 +13,6 @@ namespace sealane::sim {
 namespace {
 
 constexpr Duration kCall{1'000};  // what interception and bookkeeping cost the caller
-constexpr Duration kStep{500};    // a word in the stream
 constexpr Duration kPoll{2'000};  // until a copy thread sees that the device is done
 constexpr uint64_t kSplitBytesMin = 96_KiB;
 constexpr Duration kFailing{2'000'000};  // until the driver has failed a context
@@ -34,6 +33,11 @@ CopiesOptions copies_options(const Setup& setup) {
     options.costs = costs;
   }
   return options;
+}
+
+bool any_overlaps(const std::vector<Range>& ranges, const Range& range) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const Range& other) { return other.overlaps(range); });
 }
 
 }  // namespace
@@ -63,10 +67,6 @@ Runtime::Runtime(World& world, Threads& threads)
 // --- 1. the program's call
 
 CopyCall Runtime::call_of(const ProgramCopy& copy) const {
-  const auto in = [&](const std::vector<Range>& ranges) {
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const Range& range) { return range.overlaps(copy.host); });
-  };
   CopyCall call;
   call.direction = copy.direction;
   call.stream = copy.stream;
@@ -74,9 +74,9 @@ CopyCall Runtime::call_of(const ProgramCopy& copy) const {
   call.device_address = copy.device;
   call.host = copy.host;
   call.legacy = world_.device.legacy(copy.stream);
-  call.unseen = in(mapped_);
+  call.unseen = mapped(copy.host);
   if (copy.memory == MemoryKind::pinned) {
-    call.memory = in(registered_) ? HostKind::registered : HostKind::pinned;
+    call.memory = any_overlaps(registered_, copy.host) ? HostKind::registered : HostKind::pinned;
   }
   return call;
 }
@@ -131,8 +131,9 @@ std::optional<Duration> Runtime::copies(std::span<const ProgramCopy> asked) {
   return cost;
 }
 
-// What it costs the caller.
+// What it costs the caller: our calls of the driver take as long as the program's own.
 Duration Runtime::perform(const CallStep& step) {
+  const Gpu& gpu = carrying_.ours.gpu;
   if (const auto* snapshot = std::get_if<TakeSnapshot>(&step)) {
     const Range& host = copies_.call_of(snapshot->copy).host;
     const Duration alone = memcpy_time(carrying_.ours.host, host.bytes);
@@ -145,14 +146,14 @@ Duration Runtime::perform(const CallStep& step) {
     const uint64_t count = world_.device.submitted(stream);
     marks_.push_back({stream, count, record->event});
     world_.device.watch(stream, count, kPoll);
-  } else {
-    const auto& gate = std::get<PutGate>(step);
-    world_.device.submit({.kind = ItemKind::word,
-                          .stream = static_cast<uint32_t>(gate.stream),
-                          .word = gate.stream * 64 + gate.thread,
-                          .value = gate.value});
+    return call_time(gpu, ItemKind::record, true);
   }
-  return kStep;
+  const auto& gate = std::get<PutGate>(step);
+  world_.device.submit({.kind = ItemKind::word,
+                        .stream = static_cast<uint32_t>(gate.stream),
+                        .word = gate.stream * 64 + gate.thread,
+                        .value = gate.value});
+  return call_time(gpu, ItemKind::word, true);
 }
 
 void Runtime::take_snapshot(CopyId id) {
@@ -206,10 +207,7 @@ void Runtime::freed(const Range& range) {
   copies_.handle_freed(range);
 }
 
-bool Runtime::mapped(const Range& range) const {
-  return std::any_of(mapped_.begin(), mapped_.end(),
-                     [&](const Range& other) { return other.overlaps(range); });
-}
+bool Runtime::mapped(const Range& range) const { return any_overlaps(mapped_, range); }
 
 // --- 2. copy threads
 

@@ -115,6 +115,34 @@ TEST(Launches, OtherCallsThatReachTheDeviceAreChargedWithCcOnly) {
   EXPECT_EQ(time_of(program, where, "stock") - off, 4 * call_surcharge(where.gpu, true));
 }
 
+// An event record takes its caller as long whoever makes it: a copy that is carried needs one,
+// those that follow it in a run do not.
+TEST(Launches, AnEventOfOursCostsWhatOneOfTheProgramsDoes) {
+  using namespace workload;
+  const Platform where = platform();
+  Platform free = where;
+  free.gpu.call_cc_us = 0;
+  constexpr uint64_t kBytes = 4096;
+  const auto copies = [&](bool apart) {
+    Program program = launches(0, {});
+    Operation operation;
+    operation.action = AllocateHost{{0x7f0000000000, 2 * kBytes}, MemoryKind::pinned};
+    program.push_back(operation);
+    for (const uint64_t at : {uint64_t{0}, kBytes}) {
+      if (at > 0 && apart) program.push_back({.action = Launch{StreamId{1}, Duration{1'000}}});
+      operation.action = Copy{StreamId{1},   Direction::to_device, {0x7f0000000000 + at, kBytes},
+                              0x100000 + at, MemoryKind::pinned,   CallKind::async};
+      program.push_back(operation);
+    }
+    return program;
+  };
+  const auto paid = [&](const Program& program) {
+    return time_of(program, where, "parallel") - time_of(program, free, "parallel");
+  };
+  EXPECT_EQ(paid(copies(false)), call_surcharge(where.gpu, true));
+  EXPECT_EQ(paid(copies(true)), 2 * call_surcharge(where.gpu, true));
+}
+
 // Cores that seal are paid for, also those that seal only when a copy is asked for.
 TEST(Sim, EveryCoreThatSealsIsCounted) {
   using namespace workload;

@@ -22,8 +22,6 @@
 
 namespace sealane::sim {
 
-inline constexpr Duration kCallTime{500};  // what a call of the driver costs its caller
-
 struct World {
   explicit World(const Setup& with)
       : setup(with),

@@ -203,6 +203,16 @@ TEST(CliEstimate, JsonHasWhatProgramsNeed) {
   EXPECT_GT(json["policies"]["stock"]["loss_pct"], json["policies"]["sealane"]["loss_pct"]);
 }
 
+// A tiny part is a nought of as many digits as the others, and not less than nothing.
+TEST(CliEstimate, FiguresThatAreNearlyNothingAreNoughts) {
+  const ProgramResult shown = sealane({"estimate", "--workload", "decode", "--draws", "0",
+                                       "--gpu-price", "3", "--core-price", "0.05"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("price of a million tokens"), std::string::npos) << shown.out;
+  EXPECT_EQ(shown.out.find(" -0.0"), std::string::npos) << shown.out;
+  EXPECT_EQ(shown.out.find("e-0"), std::string::npos) << shown.out;
+}
+
 // Cores that seal have a price, and GPU time that is won has one.
 TEST(CliEstimate, PricesSayWhetherCoresArePaidBack) {
   const std::vector<std::string> words{

@@ -124,6 +124,23 @@ TEST(Cli, EveryCommandHasHelpOfItsOwnThatFitsATerminal) {
   }
 }
 
+TEST(Cli, UsageIsWhatOneTypes) {
+  for (const auto& [command, usage] : {std::pair("run", "-- PROGRAM [ARGUMENT...]"),
+                                       {"trial", "-- PROGRAM [ARGUMENT...]"},
+                                       {"report", "RUN.json..."},
+                                       {"keygen", "FILE"},
+                                       {"sim", "[TRACE...]"},
+                                       {"bench", "COMMAND"}}) {
+    const std::string out = sealane({command, "--help"}).out;
+    const std::string line =
+        std::string("Usage: sealane ") + command + " [OPTIONS] " + usage + "\n";
+    EXPECT_NE(out.find(line), std::string::npos) << out;
+    EXPECT_EQ(out.find("\n\n\n"), std::string::npos) << out;
+  }
+  const std::string run = sealane({"run", "--help"}).out;
+  EXPECT_NE(run.find("  --print-env[=shell|file]  "), std::string::npos) << run;
+}
+
 TEST(Cli, VersionIsOneLine) {
   const ProgramResult result = sealane({"--version"});
   EXPECT_EQ(result.exit_code, 0);

@@ -179,6 +179,20 @@ TEST_F(DriverMemory, AFreeInAStreamWaitsForTheKernelsBeforeIt) {
       << "nobody may use it any more";
 }
 
+TEST_F(DriverMemory, PlainMemoryMayBeFreedInStreamOrderToo) {
+  DriverStream stream;
+  void* pinned = nullptr;
+  CU_OK(cuMemHostAlloc(&pinned, 1 << 16, 0));
+  CUdeviceptr address = 0;
+  CU_OK(cuMemAlloc(&address, 1 << 16));
+  CU_OK(cuMemcpyHtoDAsync(address, pinned, 1 << 16, stream));
+  CU_OK(cuMemFreeAsync(address, stream));
+  CU_OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(cuMemcpyHtoDAsync(address, pinned, 1 << 16, stream), CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuStreamSynchronize(stream));
+  CU_OK(cuMemFreeHost(pinned));
+}
+
 TEST_F(DriverMemory, PoolsOfOnesOwn) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -147,6 +147,25 @@ void registered() {
   OK(cuMemHostUnregister(memory.data()));
 }
 
+// A source that is pageable at both ends: what is still on its way to the part between them is in
+// it.
+void registered_within() {
+  Device device;
+  constexpr size_t kPart = kBytes / 4;
+  std::vector<unsigned char> memory(kBytes, 5);
+  OK(cuMemHostRegister(memory.data() + kPart, kPart, 0));
+  OK(cuMemsetD8Async(device.memory, 9, kBytes, device.stream));
+  OK(cuMemcpyDtoHAsync(memory.data() + kPart, device.memory, kPart, device.stream));
+  OK(cuMemcpyHtoDAsync(device.memory, memory.data(), kBytes, device.stream));
+  std::vector<unsigned char> there(kBytes);
+  OK(cuStreamSynchronize(device.stream));
+  OK(cuMemcpyDtoH(there.data(), device.memory, kBytes));
+  for (size_t i = 0; i < kBytes; ++i) {
+    if (there[i] != (i / kPart == 1 ? 9 : 5)) fail("a source of two kinds was stale");
+  }
+  OK(cuMemHostUnregister(memory.data() + kPart));
+}
+
 void load_and_close() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) fail("no driver");
@@ -176,6 +195,8 @@ int main(int argc, char** argv) {
     signals_in_flight();
   } else if (what == "registered") {
     registered();
+  } else if (what == "registered-within") {
+    registered_within();
   } else if (what == "dlclose") {
     load_and_close();
   } else {

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 // Answers as examples/engines/run.py does; copies as an example of ours does, which tells its own
-// figures. `answer` is a line of shell that sets $hash.
+// figures. `answer` is a line of shell that sets $hash and, if it likes, $total.
 std::string stand_in(const Scratch& scratch, const std::string& answer) {
   const std::string file = scratch.file("python");
   std::ofstream out(file);
@@ -26,7 +26,9 @@ std::string stand_in(const Scratch& scratch, const std::string& answer) {
          "for word in \"$@\"; do last=$word; done\n"  // --json FILE
       << answer << "\n"
       << example("decode_loop") << " --steps 8 --json \"$last.own\" || exit 1\n"
-      << "echo '{\"total_s\":0.01,\"tokens_per_s\":7,\"hash\":\"'$hash'\",\"about\":\"Engine "
+      << "echo "
+         "'{\"total_s\":'${total:-0.01}',\"tokens_per_s\":7,\"hash\":\"'$hash'\",\"about\":"
+         "\"Engine "
          "1.0\"}' "
          ">\"$last\"\n";
   out.close();
@@ -67,6 +69,38 @@ TEST(BenchEngines, FitsATerminal) {
   EXPECT_NE(run.out.find("\ncopies of "), std::string::npos) << run.out;
   std::istringstream lines(run.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(BenchEngines, SaysWhyAPolicyIsFasterThanOff) {
+  const auto tables = [](const char* ours) {
+    const Scratch scratch;
+    const std::string totals =
+        "hash=same; case $SEALANE_ENABLE/$SEALANE_EMU_CC in none/off) total=0.02;; "
+        "none/on) total=0.03;; *) total=" +
+        std::string(ours) + ";; esac";
+    return sealane({"bench", "engines"}, {"--engines", "peft", "--policies", "off,stock,sealane",
+                                          "--quick", "--python", stand_in(scratch, totals)})
+        .out;
+  };
+  const std::string faster = tables("0.01");
+  EXPECT_NE(faster.find(" -1.00 "), std::string::npos) << faster;
+  EXPECT_NE(faster.find("It is no gain of CC mode"), std::string::npos) << faster;
+  const std::string slower = tables("0.022");
+  EXPECT_NE(slower.find(" 0.20 "), std::string::npos) << slower;
+  EXPECT_EQ(slower.find("It is no gain of CC mode"), std::string::npos) << slower;
+}
+
+// The stand-in sees what the runtime will be told.
+TEST(BenchEngines, SaysWithHowManyWorkers) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"bench", "engines"},
+              {"--engines", "peft", "--policies", "sealane", "--quick", "--workers", "3", "--json",
+               "-", "--python", stand_in(scratch, "hash=${SEALANE_WORKERS:-none}")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json row = json::parse(run.out)["rows"][0];
+  EXPECT_EQ(row["workers"], "3");
+  EXPECT_EQ(row["answer"], "3");
 }
 
 TEST(BenchEngines, OtherTokensAreAnError) {

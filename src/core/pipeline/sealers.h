@@ -6,9 +6,9 @@
 // to send what was requested. Whether workers that seal requests pay is judged by how long the lane
 // waited for them.
 //
-// Events: begin_next() gives one more, take() gets one back, handle_lane_busy, handle_sent. Action,
-// into the books: Seal. Part of Pipeline; pure. It fails by giving nothing: the lane seals whatever
-// no worker has begun when its turn comes.
+// Events: begin_next() gives one more, handle_sealed() gets one back, handle_lane_busy,
+// handle_sent. Action, into the books: Seal. Part of Pipeline; pure. It fails by giving nothing:
+// the lane seals whatever no worker has begun when its turn comes.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,6 @@ class Sealers {
 
   // Gives the workers one message, if one is due.
   bool begin_next(Instant now);
-  // What the worker had. Nothing: nobody wants it any more, or it has to be sealed again.
-  Message* take(SlotId slot);
   void handle_sealed(SlotId slot);
   void handle_unsealed(SlotId slot);
 
@@ -50,6 +48,8 @@ class Sealers {
   bool begin_one(bool ahead, Instant now);
   bool may_begin(const Message& message, Instant now) const;
   bool begin(uint64_t position);
+  // What the worker had. Nothing: nobody wants it any more, or it has to be sealed again.
+  Message* take(SlotId slot);
 
   LaneBooks& lane_;
   SealPlan& plan_;

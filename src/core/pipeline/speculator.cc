@@ -19,9 +19,7 @@ Speculator::Speculator(const PipelineOptions& options, GuessSource& source)
     : pipeline_(options, source),
       only_waited_(options.policy.where_it_pays &&
                    !speculation_outlook(options.costs, !options.page_guards).pays()),
-      copies_(Pipeline::kFlightsMax),
-      slots_(SlotPool::kSlotsMax) {
-  sealing_.reserve(SlotPool::kSlotsMax);
+      copies_(Pipeline::kFlightsMax) {
   pipeline_.handle_worth(!only_waited_);
 }
 
@@ -130,7 +128,7 @@ Verdict Speculator::answer(const SeenMessage& message, Instant now) {
   const SlotId slot = publication_->slot;
   if (slot != kNone && !placed) {
     // One of the driver's own must not carry a byte of the program's.
-    const bool as_long = slots_[slot].what.host.bytes == message.piece.bytes;
+    const bool as_long = slots_[slot].host.bytes == message.piece.bytes;
     if (!as_long || !message.same.value_or(true)) {
       answering_.reset();
       return {};
@@ -140,19 +138,19 @@ Verdict Speculator::answer(const SeenMessage& message, Instant now) {
   }
   answering_ = message.iv;
   if (slot == kNone) return {Kind::seal_now};
-  if (fits(message)) return {Kind::from_slot, slot, slots_[slot].what.copy == kNoCopy};
+  if (fits(message)) return {Kind::from_slot, slot, slots_.ahead(slot)};
   // It is going to be sealed again, perhaps under the same IV.
-  if (rules.iv_once) drop(std::exchange(publication_->slot, kNone), false);
+  if (rules.iv_once) slots_.drop(std::exchange(publication_->slot, kNone), false);
   return {Kind::seal_now, slot};
 }
 
 bool Speculator::fits(const SeenMessage& message) const {
   const SafetyRules& rules = pipeline_.options().rules;
-  const Slot& slot = slots_[publication_->slot];
-  const bool same_key = slot.what.key == message.key;
+  const SealSlot& slot = slots_[publication_->slot];
+  const bool same_key = slot.key == message.key;
   if ((!same_key || counter_.lost()) && rules.rotation) return false;
-  const bool same_iv = slot.what.iv == message.iv || !rules.message_match || !same_key;
-  return slot.sealed && same_iv && message.piece.bytes <= slot.what.host.bytes;
+  const bool same_iv = slot.iv == message.iv || !rules.message_match || !same_key;
+  return slots_.sealed(publication_->slot) && same_iv && message.piece.bytes <= slot.host.bytes;
 }
 
 void Speculator::handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Instant now) {
@@ -161,7 +159,7 @@ void Speculator::handle_answered(const Iv& iv, bool exposed, uint64_t bytes, Ins
   if (stopped_) return drop_published(exposed);
   if (first_) message_size_.observe(bytes, turn_->bytes);
   if (exposed) ++stats_.answered;
-  if (exposed && slots_[publication_->slot].what.copy == kNoCopy) ++stats_.answered_ahead;
+  if (exposed && slots_.ahead(publication_->slot)) ++stats_.answered_ahead;
   pass_message(exposed, bytes, now);
 }
 
@@ -175,7 +173,7 @@ void Speculator::pass_message(bool exposed, uint64_t bytes, Instant now) {
 
 void Speculator::drop_published(bool exposed) {
   const SlotId slot = std::exchange(publication_, std::nullopt)->slot;
-  if (slot != kNone) drop(slot, exposed);
+  if (slot != kNone) slots_.drop(slot, exposed);
 }
 
 // Nothing is given to the workers yet: the thread is about to ask for the next copy if there is
@@ -219,10 +217,7 @@ void Speculator::reconcile() {
 
 std::optional<SealAction> Speculator::poll(Instant now) {
   pump(now);
-  if (actions_.empty()) return std::nullopt;
-  const SealAction action = actions_.front();
-  actions_.pop_front();
-  return action;
+  return slots_.take();
 }
 
 // Not between the last message of a crossing and its end: counters are compared first, and nothing
@@ -243,11 +238,11 @@ void Speculator::pump(Instant now) {
     } else if (const Pad* pad = std::get_if<Pad>(&*action)) {
       turns_.emplace_back(*pad);
     } else if (const Void* gone = std::get_if<Void>(&*action)) {
-      drop(gone->slot, false);
+      slots_.drop(gone->slot, false);
     } else if (const Guard* guard = std::get_if<Guard>(&*action)) {
-      actions_.emplace_back(*guard);
+      slots_.guard(*guard);
     } else if (const Unguard* unguard = std::get_if<Unguard>(&*action)) {
-      actions_.emplace_back(*unguard);
+      slots_.unguard(*unguard);
     }
   }
   if (pipeline_.failed()) stop();
@@ -264,15 +259,12 @@ void Speculator::begin_sealing(const Seal& seal) {
     const Range& whole = pipeline_.host_of(seal.flight);
     what.from.address = asked_.at(what.copy).place.address + (seal.host.address - whole.address);
   }
-  slots_[seal.slot] = {what};
-  actions_.emplace_back(what);
-  sealing_.push_back(seal.slot);
+  slots_.begin(what);
 }
 
 void Speculator::handle_sealed(SlotId id, Sealed how, Instant now) {
-  std::erase(sealing_, id);
-  slots_[id].sealed = how == Sealed::whole;
-  if (stopped_) return drop(id, false);
+  slots_.end(id, how == Sealed::whole);
+  if (stopped_) return slots_.drop(id, false);
   if (how == Sealed::whole) {
     pipeline_.handle_sealed(id);
   } else {
@@ -284,43 +276,10 @@ void Speculator::handle_sealed(SlotId id, Sealed how, Instant now) {
   short_until_ = now + kShortFor;
 }
 
-void Speculator::drop(SlotId id, bool exposed) {
-  if (slots_[id].sealed) actions_.emplace_back(DropSlot{id, exposed});
-  slots_[id] = {};
-}
-
 void Speculator::stop() {
   if (std::exchange(stopped_, true)) return;
   turns_.clear();
-  std::erase_if(actions_, [&](const SealAction& action) {  // nobody has begun with these
-    const auto* seal = std::get_if<SealSlot>(&action);
-    return seal != nullptr && std::erase(sealing_, seal->slot) > 0;
-  });
-  const SlotId sent = publication_ && answering_ ? publication_->slot : kNone;
-  for (SlotId id = 0; id < slots_.size(); ++id) {
-    if (slots_[id].sealed && id != sent) drop(id, false);
-  }
-}
-
-bool Speculator::sealing_for(CopyId copy) const {
-  return std::any_of(sealing_.begin(), sealing_.end(),
-                     [&](SlotId id) { return slots_[id].what.copy == copy; });
-}
-
-void Speculator::sealing_ahead(const Range& host, std::vector<Range>& out) const {
-  for (const SlotId id : sealing_) {
-    const SealSlot& what = slots_[id].what;
-    if (what.copy == kNoCopy && what.host.overlaps(host)) out.push_back(what.host);
-  }
-}
-
-bool Speculator::reads(const Range& host) const {
-  return std::any_of(sealing_.begin(), sealing_.end(),
-                     [&](SlotId id) { return slots_[id].what.from.overlaps(host); });
-}
-
-void Speculator::handle_freed(const Range& host) {
-  if (!stopped_) pipeline_.handle_freed(host);
+  slots_.drop_all(publication_ && answering_ ? publication_->slot : kNone);
 }
 
 }  // namespace sealane

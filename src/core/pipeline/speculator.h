@@ -43,26 +43,10 @@
 #include "core/lane/driver_counter.h"
 #include "core/lane/message_size.h"
 #include "core/pipeline/pipeline.h"
+#include "core/pipeline/sealed_slots.h"
 #include "core/pipeline/waited_copies.h"
 
 namespace sealane {
-
-// A worker seals one message into a slot: handle_sealed().
-struct SealSlot {
-  SlotId slot;
-  Range host;    // what the record carries
-  Range from;    // where those bytes are read: the same, or a snapshot
-  CopyId copy;   // kNoCopy: ahead of any
-  uint64_t key;  // known by this number
-  Iv iv;
-  bool digest;  // by its bytes alone a message may be known
-};
-// What the slot holds is wiped now, unless all of it is exposed: then anybody may have it.
-struct DropSlot {
-  SlotId slot;
-  bool exposed;
-};
-using SealAction = std::variant<SealSlot, DropSlot, Guard, Unguard>;
 
 // A message that the driver begins to seal.
 struct SeenMessage {
@@ -92,8 +76,10 @@ class Speculator final : public Speculation {
   void handle_turn(CopyId copy, Instant now) override;
   std::optional<WireTurn> next_turn(Instant now) override;
   void handle_over(CopyId copy, bool succeeded, Instant now) override;
-  void handle_freed(const Range& host) override;
-  bool reads(const Range& host) const override;
+  void handle_freed(const Range& host) override {
+    if (!stopped_) pipeline_.handle_freed(host);
+  }
+  bool reads(const Range& host) const override { return slots_.reads(host); }
   bool stopped() const override { return stopped_; }
 
   // --- the crossing that next_turn() began
@@ -119,10 +105,11 @@ class Speculator final : public Speculation {
   enum class Sealed : uint8_t { whole, not_at_all, no_room };
   void handle_sealed(SlotId slot, Sealed how, Instant now);
   bool wanted(SlotId slot) const { return !stopped_ && !pipeline_.slots()[slot].orphan; }
-  bool sealing() const { return !sealing_.empty(); }
-  bool sealing_for(CopyId copy) const;
-  // Of these ranges of the source, a worker may be reading some ahead.
-  void sealing_ahead(const Range& host, std::vector<Range>& out) const;
+  bool sealing() const { return slots_.sealing(); }
+  bool sealing_for(CopyId copy) const { return slots_.sealing_for(copy); }
+  void sealing_ahead(const Range& host, std::vector<Range>& out) const {
+    slots_.sealing_ahead(host, out);
+  }
   // These as in pipeline.h.
   void handle_allocated(const Range& range) { pipeline_.handle_allocated(range); }
   void handle_written(const Range& range) {
@@ -151,15 +138,10 @@ class Speculator final : public Speculation {
     Range place;
     bool inward = true;
   };
-  struct Slot {
-    SealSlot what{};
-    bool sealed = false;
-  };
 
   void observe_waiting(const CopyCall& call, Instant now);
   void pump(Instant now);
   void begin_sealing(const Seal& seal);
-  void drop(SlotId slot, bool exposed);
   void drop_published(bool exposed);
   bool take_publication(Instant now);
   bool fits(const SeenMessage& message) const;
@@ -171,10 +153,8 @@ class Speculator final : public Speculation {
   WaitedCopies waited_;
   std::unordered_map<CopyId, Asked> asked_;
   std::vector<CopyId> copies_;  // by flight
-  std::vector<Slot> slots_;
-  std::vector<SlotId> sealing_;
+  SealedSlots slots_{SlotPool::kSlotsMax};
   std::deque<std::variant<Publish, Pad>> turns_;
-  std::deque<SealAction> actions_;
 
   DriverCounter counter_;
   bool hides_places_ = false;  // the driver seals from somewhere else

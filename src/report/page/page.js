@@ -68,7 +68,7 @@
     data: {labels, datasets: series.map(({label, data, name}, i) => ({
       label, data, backgroundColor: colour(name ?? spare[i % spare.length]), borderRadius: 3, maxBarThickness: 34}))},
     options: {scales: {x: {grid: {display: false}, ...more.x}, y: axis(y, more.y)}, indexAxis: more.indexAxis ?? 'x',
-      plugins: {legend: {display: series.length > 1, position: 'bottom'}}},
+      plugins: {legend: {display: series.length > 1 || Boolean(series[0]?.label), position: 'bottom'}}},
   });
   const lines = (series, x, y, more = {}) => ({
     type: 'line',
@@ -94,7 +94,10 @@
     if (!priced.length) return null;
     const of = name => order(run).indexOf(name);
     priced.sort((a, b) => of(a[0]) - of(b[0]));
-    const figure = value => Number(value).toPrecision(4);
+    // Four digits of the whole price; its parts no finer.
+    const whole = Math.max(...priced.map(([, price]) => price.together), 1e-9);
+    const digits = Math.max(0, Math.min(9, 4 - Math.ceil(Math.log10(whole))));
+    const figure = value => Number(value).toFixed(digits);
     return table(['price of a ' + run.prices.per, 'GPUs', 'cores', 'together', '80 %'], priced.map(([name, price]) => [
       name, figure(price.gpus), figure(price.cores), figure(price.together),
       Array.isArray(price.together_80) ? price.together_80.map(figure).join(' to ') : '']));

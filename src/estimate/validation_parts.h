@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that were recorded twice, with CC off and with CC on: the first through the simulator, the
-// second as the truth.
+// Parts of a validation: copies that others measured one by one, with CC off and on; and runs that
+// were recorded twice, with CC off, which goes through the simulator, and with CC on as the truth.
+// Pure but for reading platforms and traces.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,11 @@
 #include "platform/platform.h"
 
 namespace sealane::estimate {
+
+// A platform by name, as it is or as it was drawn.
+using PlatformOf = std::function<Result<Platform>(const std::string& name)>;
+
+Result<std::vector<Check>> check_copies(const PlatformOf& platform_of);
 
 // Where they were recorded.
 inline constexpr const char* kTracedPlatform = "h100-nvl-tdx";
