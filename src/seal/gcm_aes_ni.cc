@@ -3,7 +3,7 @@
 //
 // The loop on vectors of one block: AES-NI and PCLMULQDQ, in AVX's form with three operands.
 
-#define SEALANE_GCM_TARGET "avx,aes,pclmul"
+#define SEALANE_GCM_TARGET "prfchw,avx,aes,pclmul"
 #include "seal/gcm_loop.h"
 #include "seal/gcm_xmm.h"
 

@@ -43,7 +43,9 @@ struct Gcm {
   static constexpr size_t kBlocks = Shape::kBlocks;
   static constexpr size_t kStride = Shape::kStride;
   static constexpr size_t kLineBytes = 64;
-  static constexpr size_t kAhead = 1024;  // the CPU's own prefetching ends with a page
+  static constexpr size_t kReadAhead = 2048;  // the CPU's own prefetching ends with a page
+  static constexpr size_t kWriteAhead = 1024;
+  using Lines = std::make_index_sequence<kStride / kLineBytes>;
   static_assert(kStride <= PiecewiseDelivery::kPieceBytesMax);
 
   // ---- What is delivered in the loop itself: copies, and sums of float32 ----
@@ -54,23 +56,24 @@ struct Gcm {
   };
 
   // A line at a time, so that what is streamed leaves the core as whole lines.
-  template <bool sums, bool streamed>
+  template <bool sums>
   struct Work {
     static constexpr bool kDelivers = true;
-    static constexpr size_t kLines = kStride / kLineBytes;
-    static constexpr size_t kSlotsOfLine = Shape::kSlots / kLines;
+    static constexpr size_t kSlotsOfLine = Shape::kSlots / Lines::size();
     const uint8_t* first;
     const uint8_t* second;
     uint8_t* to;
     uint8_t* plain;  // of sealing: where the loop finds it; else nullptr
     size_t bytes;    // whole strides of it
+    bool streamed;
 
     SEALANE_WIDE_INLINE Work(const GcmPart& part, uint8_t* plain_)
         : first(part.beside->left().first.data()),
           second(part.beside->left().second.data()),
           to(part.beside->left().to.data()),
           plain(plain_),
-          bytes(std::min(part.beside->left().to.size(), part.bytes) / kStride * kStride) {}
+          bytes(std::min(part.beside->left().to.size(), part.bytes) / kStride * kStride),
+          streamed(part.beside->left().streamed) {}
 
     template <size_t slot>
     SEALANE_WIDE_INLINE void in_slot() {
@@ -80,10 +83,10 @@ struct Gcm {
     }
     template <size_t at, size_t... i>
     SEALANE_WIDE_INLINE void line(std::index_sequence<i...>) {
-      _mm_prefetch(first + at + 2 * kAhead, _MM_HINT_T0);
-      if constexpr (sums) _mm_prefetch(second + at + 2 * kAhead, _MM_HINT_T0);
+      _mm_prefetch(first + at + kReadAhead, _MM_HINT_T0);
+      if constexpr (sums) _mm_prefetch(second + at + kReadAhead, _MM_HINT_T0);
       const Type values[] = {value(at + i * V::kBytes)...};
-      (V::template put<streamed>(to + at + i * V::kBytes, values[i]), ...);
+      (V::put(to + at + i * V::kBytes, values[i], streamed), ...);
       if (plain != nullptr) (V::store(plain + at + i * V::kBytes, values[i]), ...);
     }
     SEALANE_WIDE_INLINE Type value(size_t at) const {
@@ -100,26 +103,34 @@ struct Gcm {
   // ---- A stride's bytes ----
 
   template <size_t... i>
-  SEALANE_WIDE_INLINE static void ask_for(const uint8_t* from, std::index_sequence<i...>) {
-    (_mm_prefetch(from + kAhead + i * 64, _MM_HINT_T0), ...);
+  SEALANE_WIDE_INLINE static void ask_to_read(const uint8_t* from, std::index_sequence<i...>) {
+    (_mm_prefetch(from + kReadAhead + i * kLineBytes, _MM_HINT_T0), ...);
+  }
+  // Nothing behind the part: somebody may be reading there.
+  template <size_t... i>
+  SEALANE_WIDE_INLINE static void ask_to_write(const GcmPart& part, size_t at, bool streamed,
+                                               std::index_sequence<i...>) {
+    if (streamed || at + kWriteAhead + kStride > part.bytes) return;
+    (__builtin_prefetch(part.out + at + kWriteAhead + i * kLineBytes, 1), ...);
   }
 
-  template <bool streamed, size_t... i>
+  template <size_t... i>
   SEALANE_WIDE_INLINE static void put_opened(const Stream& stream, const uint8_t* held,
-                                             uint8_t* out, std::index_sequence<i...>) {
-    (V::template put<streamed>(out + i * V::kBytes,
-                               V::add(stream.state[i], V::load(held + i * V::kBytes))),
+                                             uint8_t* out, bool streamed,
+                                             std::index_sequence<i...>) {
+    (V::put(out + i * V::kBytes, V::add(stream.state[i], V::load(held + i * V::kBytes)), streamed),
      ...);
   }
 
   // What is hashed later is another value to the compiler than what is stored where others may
   // write: it cannot be fetched from there.
-  template <bool streamed, size_t... i>
+  template <size_t... i>
   SEALANE_WIDE_INLINE static void put_sealed(Stream& stream, const uint8_t* plain, uint8_t* held,
-                                             uint8_t* out, std::index_sequence<i...>) {
+                                             uint8_t* out, bool streamed,
+                                             std::index_sequence<i...>) {
     ((stream.state[i] = V::add(stream.state[i], V::load(plain + i * V::kBytes)),
       V::store(held + i * V::kBytes, stream.state[i]), V::keep(stream.state[i]),
-      V::template put<streamed>(out + i * V::kBytes, stream.state[i])),
+      V::put(out + i * V::kBytes, stream.state[i], streamed)),
      ...);
   }
 
@@ -143,12 +154,15 @@ struct Gcm {
     work.advance();
   }
 
+  SEALANE_WIDE_INLINE static bool streams(const GcmPart& part) {
+    return part.streamed && reinterpret_cast<uintptr_t>(part.out) % kLineBytes == 0;
+  }
   SEALANE_WIDE_INLINE static bool keeps_table(const GcmPart& part) {
     return part.bytes >= V::kTableBytesMin;
   }
 
   // Whole strides, of which there is one at least. `so_far` and what is returned: the hash.
-  template <typename Delivering, bool streamed>
+  template <typename Delivering>
   SEALANE_WIDE static __m128i open_strides(const GcmKey& key, const GcmPart& part, Area& area,
                                            __m128i so_far) {
     Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
@@ -161,26 +175,29 @@ struct Gcm {
     size_t at = 0;
     if constexpr (Delivering::kDelivers) {
       for (; at < work.bytes; at += kStride) {
-        ask_for(part.in + at, std::make_index_sequence<kStride / kLineBytes>());
+        ask_to_read(part.in + at, Lines());
+        ask_to_write(part, at, false, Lines());
         hashing.in = part.in + at;
         make_stream(key, counter, stream, hashing, work);
-        put_opened<streamed>(stream, area.held, part.out + at, Each());
+        put_opened(stream, area.held, part.out + at, false, Each());  // somebody reads it next
       }
       part.beside->skip(at);
     }
     const size_t whole = part.bytes / kStride * kStride;
+    const bool streamed = streams(part) && !Delivering::kDelivers;
     for (; at < whole; at += kStride) {
-      ask_for(part.in + at, std::make_index_sequence<kStride / kLineBytes>());
+      ask_to_read(part.in + at, Lines());
+      ask_to_write(part, at, streamed, Lines());
       hashing.in = part.in + at;
       Ctr::make_stream(key, counter, stream, hashing);
-      put_opened<streamed>(stream, area.held, part.out + at, Each());
+      put_opened(stream, area.held, part.out + at, streamed, Each());
       if (part.beside != nullptr) part.beside->carry_out(at, kStride);
     }
     return V::lane(hashing.hash);
   }
 
   // The last one's hash has no AES to go with; the message's lengths are in it.
-  template <typename Delivering, bool streamed>
+  template <typename Delivering>
   SEALANE_WIDE static __m128i seal_strides(const GcmKey& key, const GcmPart& part, Area& area,
                                            __m128i so_far) {
     Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
@@ -190,9 +207,11 @@ struct Gcm {
     Stream stream;
     Delivering work(part, area.plain);
     const size_t whole = part.bytes / kStride * kStride;
+    const bool streamed = streams(part);
     size_t at = 0;
     do {
       const uint8_t* plain = area.plain;
+      ask_to_write(part, at, streamed, Lines());
       if constexpr (Delivering::kDelivers) {
         at == 0 ? make_stream(key, counter, stream, nothing, work)
                 : make_stream(key, counter, stream, hashing, work);
@@ -201,7 +220,7 @@ struct Gcm {
         at == 0 ? Ctr::make_stream(key, counter, stream, nothing)
                 : Ctr::make_stream(key, counter, stream, hashing);
       }
-      put_sealed<streamed>(stream, plain, area.held, part.out + at, Each());
+      put_sealed(stream, plain, area.held, part.out + at, streamed, Each());
       at += kStride;
     } while (at < whole);
     if constexpr (Delivering::kDelivers) part.beside->skip(whole);
@@ -212,7 +231,7 @@ struct Gcm {
   SEALANE_WIDE_INLINE static const uint8_t* plaintext(const GcmPart& part, size_t at,
                                                       size_t bytes) {
     if (part.beside != nullptr) return part.beside->carry_out(at, bytes);
-    ask_for(part.in + at, std::make_index_sequence<kStride / 64>());
+    ask_to_read(part.in + at, Lines());
     return part.in + at;
   }
 
@@ -253,43 +272,23 @@ struct Gcm {
   // ---- Which loop ----
 
   using Loop = __m128i (*)(const GcmKey& key, const GcmPart& part, Area& area, __m128i so_far);
-  template <bool seals, typename Delivering, bool streamed>
+  template <bool seals, typename Delivering>
   static constexpr Loop loop() {
     if constexpr (seals) {
-      return seal_strides<Delivering, streamed>;
+      return seal_strides<Delivering>;
     } else {
-      return open_strides<Delivering, streamed>;
+      return open_strides<Delivering>;
     }
-  }
-
-  // NOLINTBEGIN(misc-redundant-expression): two loops of one template are not the same
-  template <bool seals, bool streamed>
-  static Loop loop_with(const Delivery& delivery) {
-    if (delivery.combines()) {
-      return delivery.streamed ? loop<seals, Work<true, true>, streamed>()
-                               : loop<seals, Work<true, false>, streamed>();
-    }
-    return delivery.streamed ? loop<seals, Work<false, true>, streamed>()
-                             : loop<seals, Work<false, false>, streamed>();
   }
 
   template <bool seals>
   static Loop loop_for(const GcmPart& part) {
-    const Delivery* const delivery = part.beside != nullptr ? &part.beside->left() : nullptr;
-    const bool copies = delivery != nullptr && !delivery->combines() &&
-                        delivery->first.data() != delivery->to.data();
-    const bool sums = delivery != nullptr && delivery->combines() &&
-                      delivery->type == ElementType::float32 && delivery->op == ReduceOperator::sum;
-    const bool streamed = part.streamed && reinterpret_cast<uintptr_t>(part.out) % kLineBytes == 0;
-    if (copies || sums) {
-      if constexpr (seals) {  // what is opened stays near: somebody reads it next
-        if (streamed) return loop_with<true, true>(*delivery);
-      }
-      return loop_with<seals, false>(*delivery);
-    }
-    return streamed ? loop<seals, NoWork, true>() : loop<seals, NoWork, false>();
+    if (part.beside == nullptr) return loop<seals, NoWork>();
+    const Delivery& left = part.beside->left();
+    if (!left.combines() && left.first.data() != left.to.data()) return loop<seals, Work<false>>();
+    const bool sums = left.type == ElementType::float32 && left.op == ReduceOperator::sum;
+    return left.combines() && sums ? loop<seals, Work<true>>() : loop<seals, NoWork>();
   }
-  // NOLINTEND(misc-redundant-expression)
 
   // ---- Parts and whole messages ----
 
@@ -408,6 +407,7 @@ constexpr GcmWidth kWidthOf = {GcmSchedule<Short>::schedule,
                                ByLength<Short, Long>::template crypt_whole<false>,
                                Gcm<Short>::tag,
                                Ghash<Short>::hash,
+                               Ghash<Short>::multiply,
                                Keystream<Short>::encrypt_block,
                                Long::kStreamedBytesMin};
 

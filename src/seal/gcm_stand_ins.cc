@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#define SEALANE_GCM_TARGET "avx,aes,pclmul"
+#define SEALANE_GCM_TARGET "prfchw,avx,aes,pclmul"
 #include <array>
 #include <utility>
 
@@ -46,10 +46,9 @@ struct Several {
       sealane::store_few(to + 16 * i, a.v[i], bytes - 16 * i);
     }
   }
-  template <bool streamed>
-  SEALANE_WIDE_INLINE static void put(void* to, const Type& a) {
+  SEALANE_WIDE_INLINE static void put(void* to, const Type& a, bool streamed) {
     for (size_t i = 0; i < lanes; ++i)
-      Xmm::put<streamed>(static_cast<uint8_t*>(to) + 16 * i, a.v[i]);
+      Xmm::put(static_cast<uint8_t*>(to) + 16 * i, a.v[i], streamed);
   }
   SEALANE_WIDE_INLINE static Type zero() { return SEALANE_EACH((void(i), Xmm::zero())); }
   SEALANE_WIDE_INLINE static Type broadcast(__m128i block) {

@@ -3,7 +3,7 @@
 //
 // The loop on vectors of two blocks: VAES and VPCLMULQDQ on 256 bits, without AVX512.
 
-#define SEALANE_GCM_TARGET "avx2,aes,pclmul,vaes,vpclmulqdq"
+#define SEALANE_GCM_TARGET "prfchw,avx2,aes,pclmul,vaes,vpclmulqdq"
 #include "seal/gcm_loop.h"
 
 namespace sealane {
@@ -13,8 +13,7 @@ struct Ymm {
   using Type = __m256i;
   static constexpr size_t kBytes = 32;
   static constexpr size_t kVectors = 8;
-  static constexpr uint64_t kStreamedBytesMin =
-      kGcmMessageBytesMax;                           // AES, not memory, is the limit
+  static constexpr uint64_t kStreamedBytesMin = 256_KiB;
   static constexpr uint64_t kTableBytesMin = 8_KiB;  // of a part: below, a table does not pay
   static constexpr bool kAddsThree = false;
 
@@ -32,8 +31,7 @@ struct Ymm {
     sealane::store_few(to, lane(value), bytes);
     if (bytes > 16) sealane::store_few(to + 16, _mm256_extracti128_si256(value, 1), bytes - 16);
   }
-  template <bool streamed>
-  SEALANE_WIDE_INLINE static void put(void* to, Type value) {
+  SEALANE_WIDE_INLINE static void put(void* to, Type value, bool streamed) {
     streamed ? _mm256_stream_si256(static_cast<__m256i*>(to), value) : store(to, value);
   }
   SEALANE_WIDE_INLINE static Type zero() { return _mm256_setzero_si256(); }

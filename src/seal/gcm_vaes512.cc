@@ -3,7 +3,8 @@
 //
 // The loop on vectors of four blocks: VAES and VPCLMULQDQ on AVX512's registers.
 
-#define SEALANE_GCM_TARGET "avx512f,avx512bw,avx512dq,avx512vl,avx2,aes,pclmul,vaes,vpclmulqdq"
+#define SEALANE_GCM_TARGET \
+  "prfchw,avx512f,avx512bw,avx512dq,avx512vl,avx2,aes,pclmul,vaes,vpclmulqdq"
 #include "seal/gcm_loop.h"
 
 // GCC 12's intrinsics name an undefined vector where a result has no lanes to keep.
@@ -35,8 +36,7 @@ struct Zmm {
   SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
     _mm512_mask_storeu_epi8(to, few(bytes), value);
   }
-  template <bool streamed>
-  SEALANE_WIDE_INLINE static void put(void* to, Type value) {
+  SEALANE_WIDE_INLINE static void put(void* to, Type value, bool streamed) {
     streamed ? _mm512_stream_si512(static_cast<__m512i*>(to), value) : store(to, value);
   }
   SEALANE_WIDE_INLINE static Type zero() { return _mm512_setzero_si512(); }

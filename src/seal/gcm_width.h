@@ -67,6 +67,7 @@ struct GcmWidth {
   Tag (*tag)(const GcmKey& key, const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
              uint64_t bytes);
   GcmHash (*hash)(const GcmKey& key, GcmHash so_far, Bytes bytes);  // padded to whole blocks
+  GcmHash (*multiply)(const GcmHash& hash, const GcmHash& power);   // as in GcmKey::powers
   GcmBlock (*encrypt)(const GcmKey& key, const GcmBlock& block);
   uint64_t streamed_bytes_min;  // parts this long are better sent past the caches
 };

@@ -28,8 +28,7 @@ struct Xmm {
   SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
     sealane::store_few(to, value, bytes);
   }
-  template <bool streamed>
-  SEALANE_WIDE_INLINE static void put(void* to, Type value) {
+  SEALANE_WIDE_INLINE static void put(void* to, Type value, bool streamed) {
     streamed ? _mm_stream_si128(static_cast<__m128i*>(to), value) : store_block(to, value);
   }
   SEALANE_WIDE_INLINE static Type zero() { return _mm_setzero_si128(); }

@@ -325,6 +325,12 @@ TEST(SecretMemory, NothingIsLeftInVectorRegisters) {
     width->hash(all, {}, additional);
     (left.*read)();
     expect_nothing("hash");
+    const SplitGcm split(*width, secret);
+    (left.*read)();
+    expect_nothing("split");
+    split.join({1, 2}, {3, 4}, 5);
+    (left.*read)();
+    expect_nothing("join");
     for (const size_t bytes : {size_t{0}, size_t{5}, size_t{512}, size_t{700}, data.size()}) {
       GcmPart part = {.iv = iv};
       part.in = data.data();

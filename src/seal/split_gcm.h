@@ -51,7 +51,7 @@ class SplitGcm {
   Tag tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes, uint64_t bytes) const;
 
  private:
-  static constexpr size_t kPowers = 32;  // H^(2^k): enough for GCM's longest message
+  static constexpr size_t kPowers = 32;  // H^(2^k), times x: enough for GCM's longest message
 
   const GcmWidth& width_;
   Secret<GcmKey> key_;

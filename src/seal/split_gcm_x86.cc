@@ -1,22 +1,22 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "seal/gcm_field.h"
+#include <cstring>
+
+#include "base/registers.h"
 #include "seal/native.h"
 #include "seal/split_gcm.h"
 
 namespace sealane {
 
-using namespace gcm_field;
-
 SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> key)
     : width_(width) {
   width_.schedule(*key_, key);
   std::array<GcmHash, kPowers>& powers = *powers_;
-  GcmBlock subkey = width_.encrypt(*key_, {});
-  powers[0] = load(subkey.data());
-  wipe(subkey);
-  for (size_t k = 1; k < kPowers; ++k) powers[k] = multiply(powers[k - 1], powers[k - 1]);
+  const GcmBlock& first = key_->powers[GcmKey::kPowers - 1];
+  std::memcpy(&powers[0].low, first.data(), sizeof powers[0].low);
+  std::memcpy(&powers[0].high, first.data() + sizeof powers[0].low, sizeof powers[0].high);
+  for (size_t k = 1; k < kPowers; ++k) powers[k] = width_.multiply(powers[k - 1], powers[k - 1]);
 }
 
 std::unique_ptr<SplitGcm> SplitGcm::make(std::span<const uint8_t, Key::kBytes> key) {
@@ -42,9 +42,12 @@ GcmBlock SplitGcm::keystream(const Iv& iv, uint64_t block) const {
 GcmHash SplitGcm::join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const {
   GcmHash moved = before;
   for (size_t k = 0; blocks != 0; ++k, blocks >>= 1) {
-    if ((blocks & 1) != 0) moved = multiply(moved, (*powers_)[k]);
+    if ((blocks & 1) != 0) moved = width_.multiply(moved, (*powers_)[k]);
   }
-  return add(moved, part);
+  GcmHash sum = {moved.high ^ part.high, moved.low ^ part.low};
+  asm volatile("" : "+r"(sum.high), "+r"(sum.low));  // GCC adds them in a vector register
+  clear_vector_registers();
+  return sum;
 }
 
 GcmHash SplitGcm::join(const GcmHash& before, const GcmBlock& block) const {
