@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -155,8 +156,17 @@ void registered_within() {
   std::vector<unsigned char> memory(kBytes, 5);
   OK(cuMemHostRegister(memory.data() + kPart, kPart, 0));
   OK(cuMemsetD8Async(device.memory, 9, kBytes, device.stream));
+  std::atomic<bool> lifted{false};
+  const auto wait = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); };
+  OK(cuLaunchHostFunc(device.stream, wait, &lifted));
   OK(cuMemcpyDtoHAsync(memory.data() + kPart, device.memory, kPart, device.stream));
+  std::thread lifts([&] {  // a call that does not wait has read by then
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    lifted = true;
+    lifted.notify_all();
+  });
   OK(cuMemcpyHtoDAsync(device.memory, memory.data(), kBytes, device.stream));
+  lifts.join();
   std::vector<unsigned char> there(kBytes);
   OK(cuStreamSynchronize(device.stream));
   OK(cuMemcpyDtoH(there.data(), device.memory, kBytes));
