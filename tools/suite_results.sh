@@ -76,6 +76,7 @@ load="$loops busy loops"
 results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs $loops" build/bin/sealane
 echo "hidden:  ${SEALANE_CPU:-nothing}; cores ${SUITE_CORES:-all}"
 echo
+echo "\$ tools/suite_results.sh $runs $loops"
 printf '%-4s %-9s %8s %8s %8s %8s %8s\n' run began passed failed skipped seconds load
 done=0 failed_runs=0
 while [ "$done" -lt "$runs" ]; do

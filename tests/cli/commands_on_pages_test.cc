@@ -120,7 +120,7 @@ TEST(CommandsOnPages, AreThoseThereAre) {
         const std::string option = option_in(words[i]);
         if (option.empty()) continue;
         ++options;
-        const std::regex known("(^|[\\s,])" + option + "([\\s,{]|$)");
+        const std::regex known("(^|[\\s,])" + option + "([\\s,{\\[]|$)");
         EXPECT_TRUE(std::regex_search(help_of(command), known))
             << page.string() << ": " << code << ": no " << option;
       }
