@@ -17,6 +17,7 @@ SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> 
   std::memcpy(&powers[0].low, first.data(), sizeof powers[0].low);
   std::memcpy(&powers[0].high, first.data() + sizeof powers[0].low, sizeof powers[0].high);
   for (size_t k = 1; k < kPowers; ++k) powers[k] = width_.multiply(powers[k - 1], powers[k - 1]);
+  clear_vector_registers();  // a compiler may move a power through one
 }
 
 std::unique_ptr<SplitGcm> SplitGcm::make(std::span<const uint8_t, Key::kBytes> key) {
