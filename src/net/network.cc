@@ -132,6 +132,11 @@ Result<std::shared_ptr<Network::Crew>> Network::Crew::start(uint32_t count) {
   return crew;
 }
 
+// All threads first: what one serves may kick what another one does.
+Network::Crew::~Crew() {
+  for (const auto& worker : workers_) worker->end();
+}
+
 Result<std::shared_ptr<Network::Crew>> Network::crew() {
   const std::lock_guard lock(mutex_);
   if (forked_) return of_the_parent();

@@ -95,6 +95,7 @@ class Network final : public std::enable_shared_from_this<Network>, private Fork
   class Crew {
    public:
     static Result<std::shared_ptr<Crew>> start(uint32_t count);
+    ~Crew();
     Worker& greeter() { return *workers_[0]; }
     Worker& next() { return *workers_[turn_.fetch_add(1) % workers_.size()]; }
     const std::vector<std::unique_ptr<Worker>>& all() const { return workers_; }

@@ -46,7 +46,9 @@ Result<std::unique_ptr<Worker>> Worker::start(const char* name) {
   return worker;
 }
 
-Worker::~Worker() {
+Worker::~Worker() { end(); }
+
+void Worker::end() {
   if (!thread_.joinable()) return;
   post({Order::stop, nullptr});
   thread_.join();

@@ -49,7 +49,8 @@ class Served {
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> start(const char* name);
-  ~Worker();  // ends the thread; what it still serves is dropped
+  ~Worker();   // what it still serves is dropped
+  void end();  // the thread; orders that come later are not carried out
 
   void add(std::shared_ptr<Served> served);          // and serves it at once
   void kick(const std::shared_ptr<Served>& served);  // serve() soon
