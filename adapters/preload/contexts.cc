@@ -9,14 +9,14 @@
 using namespace sealane::preload;
 namespace serve = sealane::serve;
 
-SEALANE_HOOKED cuInit(unsigned flags) try {
+SEALANE_HOOKED(cuInit)(unsigned flags) try {
   const auto next = SEALANE_REAL(cuInit);
   if (next == nullptr) return CUDA_ERROR_NO_DEVICE;
   const CUresult result = next(flags);
   if (result == CUDA_SUCCESS) driver_is_up();
   return result;
 }
-SEALANE_UNTHROWN
+SEALANE_UNTHROWN(cuInit)
 
 namespace {
 
@@ -91,7 +91,7 @@ namespace {
 // The hook in front of what the driver answered. It is the same function that the driver exports,
 // or else the variant of a CUDA version we know.
 void* in_front(const char* name, int version, cuuint64_t flags, void* found) {
-  if (found == nullptr || name == nullptr || disabled()) return found;
+  if (found == nullptr || name == nullptr || stands_aside()) return found;
   constexpr cuuint64_t kPerThread = 2;
   Slot slot = Slot::count;
   if ((flags & kPerThread) != 0) slot = find_hook(name, version, true);

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a hook looks: the driver's own signature, then one of the shapes below around a call of the
-// real function. With no runtime (CC off, switched off, not yet started) a hook is one load and a
-// call. Declares the hooked calls that others of this folder need the real function of.
+// real function. With no runtime (not yet started, stepped aside, the child of a fork) a hook is
+// two loads and a call; where there never will be one it is not even called (table.h). Declares the
+// hooks that others of this folder need the real function of.
 #pragma once
 
 #include <cxxabi.h>
@@ -16,23 +17,23 @@
 
 // Every hook is a function-try-block that ends so: nothing is thrown through the driver's frames,
 // or the program's, which may be C's. A thread that is cancelled goes on being cancelled.
-#define SEALANE_UNTHROWN                                   \
-  catch (abi::__forced_unwind&) {                          \
-    throw;                                                 \
-  }                                                        \
-  catch (...) {                                            \
-    return ::sealane::preload::result_of_thrown(__func__); \
+#define SEALANE_UNTHROWN(symbol)                          \
+  catch (abi::__forced_unwind&) {                         \
+    throw;                                                \
+  }                                                       \
+  catch (...) {                                           \
+    return ::sealane::preload::result_of_thrown(#symbol); \
   }
 
 // A hook: what it answers, around the driver's own function `next`; `called` names the call.
 #define SEALANE_ANSWER(symbol, name, parameters, default_stream, ...)                         \
-  SEALANE_HOOKED symbol parameters try {                                                      \
+  SEALANE_HOOKED(symbol) parameters try {                                                     \
     [[maybe_unused]] constexpr auto mode = ::sealane::preload::DefaultStream::default_stream; \
     [[maybe_unused]] constexpr const char* called = #name;                                    \
     const auto next = SEALANE_REAL(symbol);                                                   \
     return next == nullptr ? CUDA_ERROR_NOT_INITIALIZED : __VA_ARGS__;                        \
   }                                                                                           \
-  SEALANE_UNTHROWN
+  SEALANE_UNTHROWN(symbol)
 #define SEALANE_SINGLE(name, parameters, ...) \
   SEALANE_ANSWER(name, name, parameters, legacy, __VA_ARGS__)
 // With its per-thread-default-stream twin; `mode` says which it is.
@@ -41,26 +42,28 @@
   SEALANE_ANSWER(name##suffix, name, parameters, per_thread, __VA_ARGS__)
 
 extern "C" {
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
-CUresult cuCtxDestroy_v2(CUcontext context);
-CUresult cuCtxSynchronize();
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
-CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
-CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
-CUresult cuMemFreeHost(void* memory);
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
-CUresult cuStreamSynchronize(CUstream stream);
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
-                                unsigned flags);
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
-CUresult cuEventRecord(CUevent event, CUstream stream);
-CUresult cuEventQuery(CUevent event);
-CUresult cuEventDestroy_v2(CUevent event);
+CUresult hooked_cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
+CUresult hooked_cuCtxDestroy_v2(CUcontext context);
+CUresult hooked_cuCtxSynchronize();
+CUresult hooked_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult hooked_cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult hooked_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
+CUresult hooked_cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
+CUresult hooked_cuMemFreeHost(void* memory);
+CUresult hooked_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream);
+CUresult hooked_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
+                                     CUstream stream);
+CUresult hooked_cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult hooked_cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
+CUresult hooked_cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
+CUresult hooked_cuStreamSynchronize(CUstream stream);
+CUresult hooked_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                       unsigned flags);
+CUresult hooked_cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
+CUresult hooked_cuEventRecord(CUevent event, CUstream stream);
+CUresult hooked_cuEventQuery(CUevent event);
+CUresult hooked_cuEventDestroy_v2(CUevent event);
 }
 
 namespace sealane::preload {

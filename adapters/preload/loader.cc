@@ -104,6 +104,13 @@ void* hook_for_driver(void* handle, const char* name) {
   return hook(slot).function;
 }
 
+// The driver's own, where everybody would find what we export.
+void* behind_hook(const char* name) {
+  const Slot slot = find_hook(name);
+  if (slot == Slot::count || real_dlsym(RTLD_DEFAULT, name) != hook(slot).function) return nullptr;
+  return find_real(slot);
+}
+
 // Where no driver is loaded nobody has its functions: not we either.
 void hide_without_driver(void** handle, const char* name) {
   const Slot slot = find_hook(name);
@@ -152,13 +159,14 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
   // Nothing of ours is looked at for other names: an allocator asks before it can allocate.
   if (!drivers && !libcryptos) return nullptr;
   if (libcryptos) {
-    const bool ours = *handle != RTLD_NEXT && !disabled() && in_driver(caller);
+    const bool ours = *handle != RTLD_NEXT && !stands_aside() && in_driver(caller);
     return ours ? hook_for_libcrypto(caller, name, real_dlsym(*handle, name)) : nullptr;
   }
   // Our exports are in the global scope, whether there is a driver or not.
   const bool special = *handle == RTLD_NEXT || *handle == RTLD_DEFAULT;
   if (special) hide_without_driver(handle, name);
-  return special || disabled() ? nullptr : hook_for_driver(*handle, name);
+  if (stands_aside()) return *handle == RTLD_DEFAULT ? behind_hook(name) : nullptr;
+  return special ? nullptr : hook_for_driver(*handle, name);
 }
 
 // The flags dlopen is called with. A driver that binds its helper to the helper's own libraries
@@ -166,7 +174,7 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
 __attribute__((visibility("hidden"))) int sealane_dlopen_flags(const char* file, int flags,
                                                                const void* caller) {
   if (sealane_real_dlopen == nullptr) sealane_real_dlopen = versioned("dlopen");
-  if ((flags & RTLD_DEEPBIND) == 0 || disabled()) return flags;
+  if ((flags & RTLD_DEEPBIND) == 0 || stands_aside()) return flags;
   const bool drivers = in_driver(caller) || (file != nullptr && names_driver(file));
   return drivers ? flags & ~RTLD_DEEPBIND : flags;
 }

@@ -59,7 +59,7 @@ void start() {
     const serve::Presence off{.confidential = false};
     serve::say_presence(variable, serve::options(), off);
     open_to_attach(variable, serve::describe(serve::options(), off));
-    return;
+    return stand_aside();
   }
   if (!on) serve::only_watch();
   take_pace();
@@ -96,6 +96,7 @@ void start_or_not() {
     start();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "sealane: does nothing, it could not start: %s\n", problem.what());
+    if (serve::Runtime::get() == nullptr) stand_aside();
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declares every hook without its parameters: only their addresses matter here.
+// Declares what we export without its parameters: only the addresses matter here.
 
 #include "table.h"
 
@@ -10,13 +10,21 @@
 #include <cstring>
 
 #include "loader.h"
+#include "start.h"
 
-#define SEALANE_HOOK(symbol, name, version, per_thread) SEALANE_HOOKED symbol();
+#define SEALANE_HOOK(symbol, name, version, per_thread) \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol();
 #include "hooks.def"
 #undef SEALANE_HOOK
 
+extern "C" __attribute__((visibility("hidden"))) std::atomic<void*>
+    sealane_entries[static_cast<size_t>(sealane::preload::Slot::count)];
+static_assert(std::atomic<void*>::is_always_lock_free && sizeof(std::atomic<void*>) == 8);
+
 namespace sealane::preload {
 namespace {
+
+std::atomic<bool> aside{false};
 
 constexpr int kNewestVersion = 13000;  // CUDA versions whose variants of calls we know
 
@@ -26,6 +34,12 @@ const Hook kTable[] = {
 #include "hooks.def"
 };
 #undef SEALANE_HOOK
+
+// What is asked of the slot is asked of the driver, if it has the function.
+void let_through(Slot slot) {
+  void* const own = real_functions[static_cast<size_t>(slot)].load();
+  if (own != nullptr) sealane_entries[static_cast<size_t>(slot)].store(own);
+}
 
 }  // namespace
 
@@ -67,6 +81,17 @@ void* find_real(Slot slot) {
 void remember_real(Slot slot, void* function) {
   void* none = nullptr;
   real_functions[static_cast<size_t>(slot)].compare_exchange_strong(none, function);
+  if (stands_aside()) let_through(slot);
 }
+
+void stand_aside() {
+  aside.store(true);
+  for (size_t i = 0; i < kHooks; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    if (find_real(slot) != nullptr) let_through(slot);
+  }
+}
+
+bool stands_aside() { return aside.load(std::memory_order_acquire) || disabled(); }
 
 }  // namespace sealane::preload

@@ -3,6 +3,10 @@
 //
 // The table of hooks (hooks.def) and of the driver's functions behind them. A slot's real function
 // is found when it is first needed and never changes. Thread-safe; looking one up is one load.
+//
+// What we export under a function's name is a jump through the slot's entry (entries_x86_64.S): to
+// our hook, or, where there is nothing to do in this process, to the driver's own function. Then
+// whoever is linked to the driver pays one jump, and whoever asks for an address gets the driver's.
 #pragma once
 
 #include <atomic>
@@ -10,7 +14,9 @@
 
 #include "cuda_abi/cuda_types.h"
 
-#define SEALANE_HOOKED extern "C" __attribute__((visibility("default"))) CUresult
+// The hook of a symbol; hidden: what is exported is the jump to it.
+#define SEALANE_HOOKED(symbol) \
+  extern "C" __attribute__((visibility("hidden"))) CUresult hooked_##symbol
 
 namespace sealane::preload {
 
@@ -26,7 +32,7 @@ struct Hook {
   const char* name;  // as cuGetProcAddress knows it
   int version;
   bool per_thread;
-  void* function;  // ours
+  void* function;  // ours, as we export it
 };
 
 const Hook& hook(Slot slot);
@@ -40,6 +46,11 @@ Slot find_hook(const char* name, int version, bool per_thread);
 extern std::atomic<void*> real_functions[kHooks];
 void* find_real(Slot slot);  // nullptr: the driver has no such function, or is not loaded
 void remember_real(Slot slot, void* function);
+
+// Nothing of ours has anything to do in this process, now or later. Calls that come in meanwhile
+// may still go through a hook, which passes them on.
+void stand_aside();
+bool stands_aside();  // or is disabled()
 
 // A function of the driver that we do not hook.
 void* find_in_driver(const char* symbol);
@@ -56,6 +67,7 @@ Function* real(Slot slot, Function*) {
 }
 
 // The real function behind a hook, typed as the hook is.
-#define SEALANE_REAL(symbol) ::sealane::preload::real(::sealane::preload::Slot::symbol, &::symbol)
+#define SEALANE_REAL(symbol) \
+  ::sealane::preload::real(::sealane::preload::Slot::symbol, &::hooked_##symbol)
 
 }  // namespace sealane::preload
