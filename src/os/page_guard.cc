@@ -8,11 +8,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "base/text.h"
 
@@ -64,21 +64,45 @@ int scan_pages(const Descriptor& pagemap, const Range& range, PagemapScan& scan)
   return ioctl(pagemap.get(), kPagemapScan, &scan);
 }
 
-// Every page has memory now.
-bool is_resident(const Range& whole_pages) {
-  std::array<unsigned char, 1024> resident;
-  const uint64_t most = resident.size() * page_bytes();
-  for (uint64_t done = 0; done < whole_pages.bytes; done += most) {
-    const uint64_t bytes = std::min(most, whole_pages.bytes - done);
-    if (mincore(reinterpret_cast<void*>(whole_pages.address + done), bytes, resident.data()) != 0) {
-      return false;
-    }
-    const auto end = resident.begin() + static_cast<ptrdiff_t>(bytes / page_bytes());
-    if (!std::all_of(resident.begin(), end, [](unsigned char page) { return (page & 1) != 0; })) {
-      return false;
-    }
+// Are there mappings everywhere? Asked of the kernel by a call that does nothing else.
+bool is_mapped(const Range& whole_pages) {
+  return syscall(SYS_msync, whole_pages.address, whole_pages.bytes, MS_ASYNC) == 0;
+}
+
+// Stops at the first written page, or at a mapping without a guard.
+Result<bool> has_written_pages(const Descriptor& pagemap, const Range& whole_pages) {
+  PageRegion dirty{};
+  PagemapScan scan{};
+  scan.flags = kGuardedOnly;
+  scan.regions = reinterpret_cast<uint64_t>(&dirty);
+  scan.regions_max = scan.pages_max = 1;
+  scan.all_of = scan.returned = kWritten;  // this and nothing else: the kernel's quick way
+  const int found = scan_pages(pagemap, whole_pages, scan);
+  if (found < 0 && errno != EPERM) return io_error("cannot scan for written pages", errno);
+  return found != 0;
+}
+
+bool register_pages(const Descriptor& faults, const Range& whole_pages) {
+  uffdio_register registration{};
+  registration.range = {whole_pages.address, whole_pages.bytes};
+  registration.mode = UFFDIO_REGISTER_MODE_WP;
+  return ioctl(faults.get(), UFFDIO_REGISTER, &registration) == 0;
+}
+
+// Does the quick way tell of memory whose page table is gone? Tried where there never was one.
+bool tells_of_lost_tables(const Descriptor& faults, const Descriptor& pagemap) {
+  const uint64_t bytes = page_bytes() / sizeof(uint64_t) * page_bytes();  // of one table
+  void* const made = mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) return false;
+  const uint64_t first = (reinterpret_cast<uint64_t>(made) + bytes - 1) / bytes * bytes;
+  bool told = false;
+  if (register_pages(faults, {first, bytes})) {
+    const auto written = has_written_pages(pagemap, {first, bytes});
+    told = written.ok() && *written;
   }
-  return true;
+  munmap(made, 2 * bytes);
+  return told;
 }
 
 Error explain_refused_userfaultfd(int error_number) {
@@ -97,10 +121,28 @@ Range pages(const Range& range) {
   return {start, end - start};
 }
 
-PageGuards::PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings)
-    : faults_(std::move(faults)), pagemap_(std::move(pagemap)), mappings_(std::move(mappings)) {}
+bool scans_quickly(std::string_view kernel_release) {
+  unsigned version = 0;
+  unsigned patch = 0;
+  const char* const end = kernel_release.data() + kernel_release.size();
+  const auto major = std::from_chars(kernel_release.data(), end, version);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return false;
+  const auto minor = std::from_chars(major.ptr + 1, end, patch);
+  return minor.ec == std::errc{} && (version > 6 || (version == 6 && patch >= 15));
+}
+
+PageGuards::PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings, bool quick)
+    : faults_(std::move(faults)),
+      pagemap_(std::move(pagemap)),
+      mappings_(std::move(mappings)),
+      quick_(quick) {}
 
 Result<PageGuards> PageGuards::open() {
+  utsname kernel{};
+  return open(uname(&kernel) == 0 ? kernel.release : "");
+}
+
+Result<PageGuards> PageGuards::open(std::string_view kernel_release) {
   // User mode only is what needs no privilege. It speaks of faults delivered to a handler; in
   // asynchronous mode there are none, so writes by the kernel (read(2)) work and are noticed.
   Descriptor faults(
@@ -116,7 +158,8 @@ Result<PageGuards> PageGuards::open() {
   if (!pagemap.valid()) return io_error("cannot open /proc/self/pagemap", errno);
   auto mappings = Mappings::open();
   if (!mappings) return mappings.error();
-  return PageGuards(std::move(faults), std::move(pagemap), *std::move(mappings));
+  const bool quick = scans_quickly(kernel_release) && tells_of_lost_tables(faults, pagemap);
+  return PageGuards(std::move(faults), std::move(pagemap), *std::move(mappings), quick);
 }
 
 // The kernel would take any mapping in this mode, also those whose writes it cannot see.
@@ -140,10 +183,7 @@ Status PageGuards::arm(const Range& range) const {
   const Range whole = pages(range);
   if (whole.bytes == 0) return {};
   if (Status status = check_guardable(whole); !status) return status;
-  uffdio_register registration{};
-  registration.range = {whole.address, whole.bytes};
-  registration.mode = UFFDIO_REGISTER_MODE_WP;
-  if (ioctl(faults_.get(), UFFDIO_REGISTER, &registration) != 0) {
+  if (!register_pages(faults_, whole)) {
     return io_error(concat("cannot guard ", whole.bytes, " bytes"), errno);
   }
   uffdio_writeprotect protection{};
@@ -155,28 +195,14 @@ Status PageGuards::arm(const Range& range) const {
   return {};
 }
 
-// To look for writes is quick, but says nothing of memory that is no longer mapped, or of which
-// even the page tables are gone: those the kernel passes over in silence. So it is asked first
-// whether all of it is there. What is not (it was swapped out, or never touched) needs the slow
-// proof.
+// To look for writes is quick, but says nothing of memory that is no longer mapped: the kernel
+// passes over it in silence. So it is asked first whether all of it is. A kernel that cannot be
+// asked so (scans_quickly, tells_of_lost_tables) has to prove every page clean.
 Result<bool> PageGuards::written(const Range& range) const {
   const Range whole = pages(range);
   if (whole.bytes == 0) return false;
-  if (is_resident(whole)) return has_written_pages(whole);
-  return !is_proved_clean(whole);
-}
-
-// Stops at the first such page, or at a mapping without a guard.
-Result<bool> PageGuards::has_written_pages(const Range& whole_pages) const {
-  PageRegion dirty{};
-  PagemapScan scan{};
-  scan.flags = kGuardedOnly;
-  scan.regions = reinterpret_cast<uint64_t>(&dirty);
-  scan.regions_max = scan.pages_max = 1;
-  scan.all_of = scan.returned = kWritten;  // this and nothing else: the kernel's quick way
-  const int found = scan_pages(pagemap_, whole_pages, scan);
-  if (found < 0 && errno != EPERM) return io_error("cannot scan for written pages", errno);
-  return found != 0;
+  if (!quick_) return !is_proved_clean(whole);
+  return is_mapped(whole) ? has_written_pages(pagemap_, whole) : true;
 }
 
 // Regions of guarded, unwritten pages cover the range without a hole.

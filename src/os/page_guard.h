@@ -18,6 +18,8 @@
 // Concurrency: any thread may call anything. A child process opens its own.
 #pragma once
 
+#include <string_view>
+
 #include "base/range.h"
 #include "base/result.h"
 #include "os/descriptor.h"
@@ -28,10 +30,15 @@ namespace sealane {
 // The whole pages that hold `range`.
 Range pages(const Range& range);
 
+// May a kernel be asked the quick way which pages were written? Before Linux 6.15 that misreads the
+// entry of a page that is swapped out, or moved at that moment, and may call a written page clean.
+bool scans_quickly(std::string_view kernel_release);  // as `uname -r` has it
+
 class PageGuards {
  public:
   // One per process. Needs no privilege.
   static Result<PageGuards> open();
+  static Result<PageGuards> open(std::string_view kernel_release);  // trusted as far as that one
 
   // From now on writes are noticed. Read the source after this, not before.
   Status arm(const Range& range) const;
@@ -43,15 +50,15 @@ class PageGuards {
   Status disarm(const Range& range) const;
 
  private:
-  PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings);
+  PageGuards(Descriptor faults, Descriptor pagemap, Mappings mappings, bool quick);
 
   Status check_guardable(const Range& whole_pages) const;
-  Result<bool> has_written_pages(const Range& whole_pages) const;
   bool is_proved_clean(const Range& whole_pages) const;
 
   Descriptor faults_;   // userfaultfd
   Descriptor pagemap_;  // /proc/self/pagemap
   Mappings mappings_;
+  bool quick_;
 };
 
 }  // namespace sealane

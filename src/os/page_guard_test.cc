@@ -51,10 +51,11 @@ class Memory {
   uint8_t* data_;
 };
 
-class PageGuardTest : public testing::Test {
+// With the quick scan, and with the proof that older kernels need.
+class PageGuardTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto opened = PageGuards::open();
+    auto opened = PageGuards::open(GetParam());
     if (!opened) GTEST_SKIP() << "no page guards here: " << opened.error().message;
     guards_ = std::make_unique<PageGuards>(*std::move(opened));
   }
@@ -85,7 +86,17 @@ TEST(Pages, CoverTheRangeAndNoMore) {
   EXPECT_EQ(pages({kPage + 5, 0}).bytes, 0u);
 }
 
-TEST_F(PageGuardTest, NotWrittenStaysClean) {
+TEST(Pages, AreScannedQuicklyByKernelsThatReadEveryEntry) {
+  for (const char* release : {"6.15.0", "6.18.44-fc-v490", "6.100", "7.0.0-rc1", "10.2.1"}) {
+    EXPECT_TRUE(scans_quickly(release)) << release;
+  }
+  for (const char* release :
+       {"6.14.11", "6.8.0-60-generic", "5.15.0", "6", "6.", "", "new", "-6.20"}) {
+    EXPECT_FALSE(scans_quickly(release)) << release;
+  }
+}
+
+TEST_P(PageGuardTest, NotWrittenStaysClean) {
   Memory memory(16 * kPage);
   memory.populate();
   arm(memory.range());
@@ -94,7 +105,7 @@ TEST_F(PageGuardTest, NotWrittenStaysClean) {
   EXPECT_FALSE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, AWriteIsSeenOnItsPageOnlyAndAskingDoesNotForgetIt) {
+TEST_P(PageGuardTest, AWriteIsSeenOnItsPageOnlyAndAskingDoesNotForgetIt) {
   Memory memory(16 * kPage);
   memory.populate();
   arm(memory.range());
@@ -106,7 +117,7 @@ TEST_F(PageGuardTest, AWriteIsSeenOnItsPageOnlyAndAskingDoesNotForgetIt) {
   EXPECT_FALSE(written(memory.range(8 * kPage, 8 * kPage)));
 }
 
-TEST_F(PageGuardTest, WritesOfTheSameValueCount) {
+TEST_P(PageGuardTest, WritesOfTheSameValueCount) {
   Memory memory(kPage);
   memory.write(0);
   arm(memory.range());
@@ -114,7 +125,7 @@ TEST_F(PageGuardTest, WritesOfTheSameValueCount) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, AWriteByAnotherThreadIsSeen) {
+TEST_P(PageGuardTest, AWriteByAnotherThreadIsSeen) {
   Memory memory(4 * kPage);
   memory.populate();
   arm(memory.range());
@@ -122,7 +133,7 @@ TEST_F(PageGuardTest, AWriteByAnotherThreadIsSeen) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, AReadFromAPipeIntoTheMemoryWorksAndIsSeen) {
+TEST_P(PageGuardTest, AReadFromAPipeIntoTheMemoryWorksAndIsSeen) {
   Memory memory(4 * kPage);
   memory.populate();
   arm(memory.range());
@@ -137,7 +148,7 @@ TEST_F(PageGuardTest, AReadFromAPipeIntoTheMemoryWorksAndIsSeen) {
   EXPECT_FALSE(written(memory.range(0, 2 * kPage)));
 }
 
-TEST_F(PageGuardTest, AWriteByAnotherProcessIsSeen) {
+TEST_P(PageGuardTest, AWriteByAnotherProcessIsSeen) {
   Memory memory(2 * kPage);
   memory.populate();
   arm(memory.range());
@@ -148,7 +159,7 @@ TEST_F(PageGuardTest, AWriteByAnotherProcessIsSeen) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, PagesNeverTouchedAreGuardedToo) {
+TEST_P(PageGuardTest, PagesNeverTouchedAreGuardedToo) {
   Memory memory(8 * kPage);
   arm(memory.range());
   EXPECT_FALSE(written(memory.range()));
@@ -161,7 +172,7 @@ TEST_F(PageGuardTest, PagesNeverTouchedAreGuardedToo) {
   EXPECT_FALSE(written(memory.range(6 * kPage, 2 * kPage)));
 }
 
-TEST_F(PageGuardTest, UnalignedRangesCoverTheirEdges) {
+TEST_P(PageGuardTest, UnalignedRangesCoverTheirEdges) {
   Memory memory(4 * kPage);
   memory.populate();
   const Range inner = memory.range(kPage + 100, kPage + 1);  // pages 1 and 2
@@ -177,7 +188,7 @@ TEST_F(PageGuardTest, UnalignedRangesCoverTheirEdges) {
   EXPECT_TRUE(written(inner));
 }
 
-TEST_F(PageGuardTest, ArmingAgainForgets) {
+TEST_P(PageGuardTest, ArmingAgainForgets) {
   Memory memory(4 * kPage);
   memory.populate();
   for (int round = 0; round < 3; ++round) {
@@ -188,7 +199,7 @@ TEST_F(PageGuardTest, ArmingAgainForgets) {
   }
 }
 
-TEST_F(PageGuardTest, UnguardedMemoryCountsAsWritten) {
+TEST_P(PageGuardTest, UnguardedMemoryCountsAsWritten) {
   Memory memory(4 * kPage);
   memory.populate();
   EXPECT_TRUE(written(memory.range()));
@@ -198,13 +209,13 @@ TEST_F(PageGuardTest, UnguardedMemoryCountsAsWritten) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, AnEmptyRangeIsNeverWritten) {
+TEST_P(PageGuardTest, AnEmptyRangeIsNeverWritten) {
   arm({});
   EXPECT_FALSE(written({}));
   EXPECT_TRUE(guards_->disarm({}));
 }
 
-TEST_F(PageGuardTest, UnmappedMemoryCountsAsWritten) {
+TEST_P(PageGuardTest, UnmappedMemoryCountsAsWritten) {
   Memory memory(4 * kPage);
   memory.populate();
   arm(memory.range());
@@ -213,7 +224,7 @@ TEST_F(PageGuardTest, UnmappedMemoryCountsAsWritten) {
   EXPECT_TRUE(written(memory.range(kPage, kPage)));
 }
 
-TEST_F(PageGuardTest, MemoryMappedAnewCountsAsWritten) {
+TEST_P(PageGuardTest, MemoryMappedAnewCountsAsWritten) {
   Memory memory(4 * kPage);
   memory.populate();
   arm(memory.range());
@@ -223,7 +234,7 @@ TEST_F(PageGuardTest, MemoryMappedAnewCountsAsWritten) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, DiscardedMemoryCountsAsWritten) {
+TEST_P(PageGuardTest, DiscardedMemoryCountsAsWritten) {
   Memory memory(8_MiB);  // holds whole page tables, which the kernel frees as one
   memory.populate();
   arm(memory.range());
@@ -235,7 +246,33 @@ TEST_F(PageGuardTest, DiscardedMemoryCountsAsWritten) {
   EXPECT_FALSE(written(memory.range(0, kPage)));
 }
 
-TEST_F(PageGuardTest, MovedMemoryIsWrittenAtBothEnds) {
+// Each page table on its own, and what reaches into two of them.
+TEST_P(PageGuardTest, ALostPageTableIsNoticedWhereverItIs) {
+  constexpr uint64_t kTable = 2_MiB;
+  for (const uint64_t lost : {0, 1, 2}) {
+    Memory memory(4 * kTable);
+    memory.populate();
+    const uint64_t first = kTable - memory.range().address % kTable;  // begins a table
+    const Range all = memory.range(first, 3 * kTable);
+    arm(all);
+    EXPECT_FALSE(written(all));
+    ASSERT_EQ(madvise(memory.at(first + lost * kTable), kTable, MADV_DONTNEED), 0);
+    for (const uint64_t table : {0, 1, 2}) {
+      EXPECT_EQ(written(memory.range(first + table * kTable, kTable)), table == lost);
+    }
+    EXPECT_TRUE(written(all));
+    Memory edges(4 * kTable);
+    edges.populate();
+    const uint64_t edge = 2 * kTable - edges.range().address % kTable;
+    const Range both = edges.range(edge - kPage, 2 * kPage);
+    arm(edges.range());
+    ASSERT_EQ(madvise(edges.at(edge), kTable, MADV_DONTNEED), 0);
+    EXPECT_TRUE(written(both));
+    EXPECT_FALSE(written(edges.range(edge - kPage, kPage)));
+  }
+}
+
+TEST_P(PageGuardTest, MovedMemoryIsWrittenAtBothEnds) {
   Memory memory(4 * kPage);
   Memory target(4 * kPage);
   memory.populate();
@@ -248,7 +285,7 @@ TEST_F(PageGuardTest, MovedMemoryIsWrittenAtBothEnds) {
   EXPECT_TRUE(written(target.range()));
 }
 
-TEST_F(PageGuardTest, AForkDoesNotDisturb) {
+TEST_P(PageGuardTest, AForkDoesNotDisturb) {
   Memory memory(4 * kPage);
   memory.populate();
   arm(memory.range());
@@ -263,7 +300,7 @@ TEST_F(PageGuardTest, AForkDoesNotDisturb) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, HugePagesAreGuardedPageByPage) {
+TEST_P(PageGuardTest, HugePagesAreGuardedPageByPage) {
   Memory memory(8_MiB);
   madvise(memory.at(0), 8_MiB, MADV_HUGEPAGE);  // a wish; the test holds either way
   memory.populate();
@@ -276,7 +313,7 @@ TEST_F(PageGuardTest, HugePagesAreGuardedPageByPage) {
   EXPECT_FALSE(written(memory.range(5_MiB + kPage, 1_MiB)));
 }
 
-TEST_F(PageGuardTest, LockedMemoryIsGuarded) {
+TEST_P(PageGuardTest, LockedMemoryIsGuarded) {
   Memory memory(4 * kPage);
   if (mlock(memory.at(0), 4 * kPage) != 0) GTEST_SKIP() << "cannot lock four pages here";
   arm(memory.range());
@@ -285,7 +322,7 @@ TEST_F(PageGuardTest, LockedMemoryIsGuarded) {
   EXPECT_TRUE(written(memory.range()));
 }
 
-TEST_F(PageGuardTest, RefusesWhatCanBeWrittenThroughAnotherView) {
+TEST_P(PageGuardTest, RefusesWhatCanBeWrittenThroughAnotherView) {
   Memory shared(2 * kPage, MAP_SHARED | MAP_ANONYMOUS);
   expect_refused(shared.range());
 
@@ -307,14 +344,14 @@ TEST_F(PageGuardTest, RefusesWhatCanBeWrittenThroughAnotherView) {
   expect_refused(memfd.range());
 }
 
-TEST_F(PageGuardTest, RefusesARangeWithAHole) {
+TEST_P(PageGuardTest, RefusesARangeWithAHole) {
   Memory memory(4 * kPage);
   munmap(memory.at(2 * kPage), kPage);
   expect_refused(memory.range());
 }
 
 // Any set of written pages against any range: the answer is whether they meet.
-TEST_F(PageGuardTest, AnswersForEverySetOfPages) {
+TEST_P(PageGuardTest, AnswersForEverySetOfPages) {
   constexpr uint64_t kCount = 64;
   const auto some_pages =
       rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, kCount));
@@ -348,6 +385,11 @@ TEST_F(PageGuardTest, AnswersForEverySetOfPages) {
   });
   EXPECT_TRUE(holds);
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernel, PageGuardTest, testing::Values("6.15", "6.7"),
+                         [](const auto& release) {
+                           return scans_quickly(release.param) ? "Quick" : "Proving";
+                         });
 
 }  // namespace
 }  // namespace sealane
