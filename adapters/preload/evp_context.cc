@@ -108,6 +108,11 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
   if (!state_.sealing() && unknown_tag) hand_over_tag();
 }
 
+// It may have refused halfway, and where it did nothing it would go on.
+void EvpContext::after_unseen_key(bool new_message) {
+  state_.key_set_elsewhere(new_message, facts(false).sealing);
+}
+
 // libcrypto would compare with the tag it made last, as far as it is not given another.
 void EvpContext::hand_over_tag() {
   Tag tag = state_.tag();
