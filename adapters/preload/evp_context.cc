@@ -138,6 +138,7 @@ int EvpContext::update(Codes codes, const Byte* in, Byte* out, size_t bytes, con
                        WorkerPool* pool) {
   if (out == nullptr) return additional(codes, in, bytes, forward);
   const bool first = !state_.answering();
+  if (!first && !message_.has_room(bytes)) return refuse(codes, in, out, forward);
   switch (state_.data(able())) {
     case Answer::refused:
       return refuse(codes, in, out, forward);
