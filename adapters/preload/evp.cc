@@ -105,13 +105,24 @@ int init(Context* context, const EvpContext::InitCall& wanted, const void* calle
   return result;
 }
 
-// A key or an IV that we do not see.
+// A key or an IV that we do not see. A cipher empties the context first. Without one it goes on,
+// and so do we: what libcrypto has not seen of a message of ours it must not go on with.
+struct Unseen {
+  bool cipher = false;
+  bool key = false;
+  bool iv = false;
+};
+
 template <typename Real>
-int init_unseen(Context* context, const void* caller, Real&& real) {
+int init_unseen(Context* context, const Unseen& set, const void* caller, Real&& real) {
   Call call(context, caller);
   if (!call.followed) return real(*call.libcrypto);
-  const int result = guarded(call, 0, [&] { return real(*call.libcrypto); });
-  forget(context);
+  const int result = guarded(call, 0, [&] {
+    const int made = real(*call.libcrypto);
+    if (set.key && !set.cipher) call.followed->after_unseen_key(set.iv && made == 1);
+    return made;
+  });
+  if (set.cipher) forget(context);
   return result;
 }
 
@@ -264,21 +275,24 @@ INIT(EVP_CipherInit, cipher_init, (WANTED, KEYED, int encrypt), nullptr, context
 SEALANE_EVP(int, EVP_SealInit, V3)
 (Context* context, const Cipher* cipher, Byte** keys, int* key_bytes, Byte* iv, void** people,
  int count) {
-  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+  const Unseen set{cipher != nullptr, count > 0 && people != nullptr, true};
+  return init_unseen(context, set, CALLER, [=](const Libcrypto& real) {
     return real.seal_init(context, cipher, keys, key_bytes, iv, people, count);
   });
 }
 SEALANE_EVP(int, EVP_OpenInit, V3)
 (Context* context, const Cipher* cipher, const Byte* key, int key_bytes, const Byte* iv,
  void* person) {
-  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+  const Unseen set{cipher != nullptr, person != nullptr, iv != nullptr};
+  return init_unseen(context, set, CALLER, [=](const Libcrypto& real) {
     return real.open_init(context, cipher, key, key_bytes, iv, person);
   });
 }
 SEALANE_EVP(int, EVP_CipherInit_SKEY, "OPENSSL_3.5.0")
 (Context* context, const Cipher* cipher, void* key, const Byte* iv, size_t iv_bytes, int encrypt,
  const Parameter* parameters) {
-  return init_unseen(context, CALLER, [=](const Libcrypto& real) {
+  const Unseen set{cipher != nullptr, true, iv != nullptr};
+  return init_unseen(context, set, CALLER, [=](const Libcrypto& real) {
     if (real.skey_init == nullptr) return 0;
     return real.skey_init(context, cipher, key, iv, iv_bytes, encrypt, parameters);
   });

@@ -108,6 +108,11 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
   if (!state_.sealing() && unknown_tag) hand_over_tag();
 }
 
+// It may have refused halfway, and where it did nothing it would go on.
+void EvpContext::after_unseen_key(bool new_message) {
+  state_.key_set_elsewhere(new_message, facts(false).sealing);
+}
+
 // libcrypto would compare with the tag it made last, as far as it is not given another.
 void EvpContext::hand_over_tag() {
   Tag tag = state_.tag();
@@ -133,6 +138,7 @@ int EvpContext::update(Codes codes, const Byte* in, Byte* out, size_t bytes, con
                        WorkerPool* pool) {
   if (out == nullptr) return additional(codes, in, bytes, forward);
   const bool first = !state_.answering();
+  if (!first && !message_.has_room(bytes)) return refuse(codes, in, out, forward);
   switch (state_.data(able())) {
     case Answer::refused:
       return refuse(codes, in, out, forward);

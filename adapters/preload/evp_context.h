@@ -62,6 +62,9 @@ class EvpContext {
   void before_init(const InitCall& call);
   void after_init(const InitCall& call, bool accepted);
 
+  // After a call with a key that we do not see, and no cipher. `new_message`: it has set an IV.
+  void after_unseen_key(bool new_message);
+
   // Bytes; additional data if `out` is null. Not the end, so `in` is not null.
   int update(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
              WorkerPool* pool);

@@ -123,15 +123,21 @@ void GcmState::iv_made_elsewhere() {
   phase_ = Phase::theirs;
 }
 
+void GcmState::key_set_elsewhere(bool new_message, bool sealing) {
+  change_direction(sealing, new_message);
+  new_message ? iv_made_elsewhere() : not_understood();
+}
+
 void GcmState::not_understood() {
   understood_ = false;
   leave();
 }
 
-// What libcrypto has not seen the end of, it must not go on with.
+// What libcrypto has not seen the end of, it must not go on with. It may have taken an IV although
+// it refused, and would begin a message then.
 void GcmState::leave() {
   if (phase_ == Phase::ours) return go_no_further();
-  if (!is_over()) phase_ = Phase::theirs;
+  phase_ = is_over() ? Phase::strict : Phase::theirs;
 }
 
 // Its additional data lies where the tag was.

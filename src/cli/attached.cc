@@ -31,6 +31,7 @@ using serve::AttachHead;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr auto kPause = std::chrono::milliseconds(2);
+constexpr int kDepthMax = 32;  // of lists in lists; what copies and writes JSON recurses
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
@@ -78,6 +79,17 @@ Descriptor open_page(int descriptors, const char* number) {
   Descriptor file(open(fmt::format("/proc/self/fd/{}", place.get()).c_str(), O_RDWR | O_CLOEXEC));
   if (file.valid() && (fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals) return Descriptor(-1);
   return file;
+}
+
+// Null, if it is no answer.
+json parse_answer(const std::string& text) {
+  bool deep = false;
+  const auto bounded = [&](int depth, json::parse_event_t, json&) {
+    deep = deep || depth > kDepthMax;
+    return !deep;
+  };
+  json answer = json::parse(text, bounded, false);
+  return !deep && answer.is_object() && answer.contains("stats") ? answer : json();
 }
 
 std::optional<AttachHead> read_head(int file) {
@@ -171,8 +183,8 @@ Result<json> Attached::ask(std::chrono::milliseconds patience) {
     auto text = read_answer(asked);
     if (!text) return text.error();
     if (!text->empty()) {
-      json answer = json::parse(*text, nullptr, false);
-      if (answer.is_object() && answer.contains("stats")) return answer;
+      json answer = parse_answer(*text);
+      if (!answer.is_null()) return answer;
       return peer_error(fmt::format("process {} gave an answer that is none", pid_));
     }
     if (ended) return peer_error(fmt::format("process {} ended before it answered", pid_));

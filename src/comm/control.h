@@ -64,7 +64,7 @@ enum class ControlKind : uint8_t {
   outbox = 'o',  // a descriptor of shared memory comes along
   bell = 'b',    // a descriptor of an eventfd comes along
   cookie = 'c',  // what data connections must show
-  ready = 'r',   // everything is in place
+  ready = 'r',   // everything is in place; a digest of whom the sender has met
   abort = 'a',   // why the sender gave up
   call = 'k',    // the call the sender waits in for this rank
 };

@@ -19,6 +19,7 @@
 #include "comm/rendezvous.h"
 #include "comm/strangers.h"
 #include "comm/wiring.h"
+#include "core/session/sha256.h"
 
 namespace sealane {
 namespace {
@@ -66,6 +67,7 @@ class Joiner final : private Strangers::Host {
     bool local = false;
     bool terms_agreed = false;
     bool ready = false;
+    std::vector<uint8_t> members;  // by its own account
   };
 
   uint32_t size() const { return options_.self.size; }
@@ -126,12 +128,14 @@ class Joiner final : private Strangers::Host {
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
       return status;
     }
+    members_ = digest_of_members();
     const auto say_ready = [&](uint32_t peer) {
-      result_.control->send(peer, ControlKind::ready, {});
+      result_.control->send(peer, ControlKind::ready, members_);
       return Status();
     };
     if (Status status = for_peers(say_ready); !status) return status;
     if (Status status = until([&] { return all_ready(); }, "get ready"); !status) return status;
+    if (Status status = check_members(); !status) return status;
     rendezvous_->finish();
     result_.fabric = wiring_.build_fabric();
     if (options_.wrap_fabric) result_.fabric = options_.wrap_fabric(std::move(result_.fabric));
@@ -338,6 +342,7 @@ class Joiner final : private Strangers::Host {
         return wiring_.handle_cookie(from, payload, peer.endpoint, deadline_);
       case ControlKind::ready:
         peer.ready = true;
+        peer.members.assign(payload.begin(), payload.end());
         return {};
       case ControlKind::call:
         return {};  // of a rank that is further than this one; it says so again
@@ -360,6 +365,31 @@ class Joiner final : private Strangers::Host {
              return peers_[peer].ready ? Status() : Status(internal_error(""));
            })
         .ok();
+  }
+
+  // ---- 5. One group ----
+
+  // Sessions prove what two ranks are to each other. Whoever leads connections astray could still
+  // give one rank another process for rank 2 than the others have, of another job with this name
+  // and key: so all compare whom they have met. A process is known by its broadcast secret, which
+  // it made for this join and tells nobody but those it has met.
+  Sha256::Digest digest_of_members() const {
+    Sha256 hash;
+    hash.add(as_bytes("sealane members 1"));
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      hash.add((peer == rank() ? *result_.broadcast : result_.keys[peer]->peer_broadcast).secret());
+    }
+    return hash.digest();
+  }
+
+  Status check_members() {
+    return for_peers([&](uint32_t peer) -> Status {
+      if (constant_time_equal(peers_[peer].members, members_)) return {};
+      return crypto_error(concat("rank ", peer,
+                                 " has met other processes than this rank: is there another job "
+                                 "with this group name and key, or did somebody redirect "
+                                 "connections?"));
+    });
   }
 
   // ---- The loop behind every step ----
@@ -439,6 +469,7 @@ class Joiner final : private Strangers::Host {
   std::unique_ptr<Rendezvous> rendezvous_;
   Wiring wiring_;
   Strangers strangers_;
+  Sha256::Digest members_{};
   Instant next_look_{};
 };
 

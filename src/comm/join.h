@@ -7,7 +7,7 @@
 //   3. agree on terms: mode, transport, record size, algorithm
 //   4. wires: ranks of one host pass shared memory to each other, others open data connections
 //      that show a cookie from the session
-//   5. everybody says "ready"
+//   5. everybody says "ready", and whom it has met: all must have met the same processes
 // Every failure is an error that names the rank, and tells the others before it returns.
 #pragma once
 

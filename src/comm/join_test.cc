@@ -10,10 +10,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "comm/endpoint.h"
@@ -361,6 +365,81 @@ TEST(Join, WhoComesLateBelievesThoseWhoSawAllKeys) {
   rank0.join();
   ASSERT_FALSE(joined.ok());
   EXPECT_NE(joined.error().message.find(why), std::string::npos) << joined.error().message;
+}
+
+// ---- Whoever stands between the ranks connects them as he likes ----
+
+// What all processes of two jobs have left, where the attacker lets each see what suits him.
+class RedirectingStore {
+ public:
+  // To whom of that rank a process of that job and rank is led.
+  using Lead = std::function<int(int job, uint32_t rank, uint32_t asked)>;
+  explicit RedirectingStore(Lead lead) : lead_(std::move(lead)) {}
+
+  ExternalStore seen_by(int job, uint32_t rank) {
+    return {[=, this](const std::string&, const std::string& text) -> Status {
+              const std::lock_guard lock(mutex_);
+              texts_[{job, rank}] = text;
+              came_.notify_all();
+              return {};
+            },
+            [=, this](const std::string& key, Duration patience) -> Result<std::string> {
+              const auto asked = static_cast<uint32_t>(key.back() - '0');
+              const std::pair whom(lead_(job, rank, asked), asked);
+              std::unique_lock lock(mutex_);
+              if (came_.wait_for(lock, patience, [&] { return texts_.contains(whom); })) {
+                return texts_[whom];
+              }
+              return io_error("nobody came");
+            }};
+  }
+
+ private:
+  const Lead lead_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::map<std::pair<int, uint32_t>, std::string> texts_;
+};
+
+// Two jobs of one name and key, or two lives of one job. Each process has one session with every
+// other rank, and all are genuine; but whom rank 0 takes for rank 2 is not whom rank 1 takes for
+// it. Sums that each gets would be of other ranks.
+TEST(Join, RanksThatDoNotAllMeetTheSameProcessesAreNoGroup) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const bool redirected : {true, false}) {
+      SCOPED_TRACE(redirected ? "redirected" : "left alone");
+      GroupSetup setup;
+      setup.size = 3;
+      setup.transport = transport;
+      const ThreadGroup group(setup);
+      RedirectingStore store([&](int job, uint32_t rank, uint32_t asked) {
+        return redirected && rank != 0 && asked != 0 && rank != asked ? 1 - job : job;
+      });
+      std::vector<std::string> texts(6);
+      std::vector<std::vector<float>> sums(6, std::vector<float>(1));
+      std::vector<std::thread> processes;
+      for (uint32_t i = 0; i < 6; ++i) {
+        processes.emplace_back([&, i] {
+          JoinOptions options = group.options(i % 3);
+          options.store = store.seen_by(static_cast<int>(i / 3), i % 3);
+          auto comm = Communicator::create(std::move(options));
+          sums[i][0] = static_cast<float>(1 << i);
+          const Status status = comm ? (*comm)->run(sum_of(sums[i])) : Status(comm.error());
+          texts[i] = status ? concat("sum ", static_cast<int>(sums[i][0])) : status.error().message;
+        });
+      }
+      for (std::thread& process : processes) process.join();
+      // Who is slow may only see that the others have gone.
+      const auto says = [](const char* what) {
+        return [=](const std::string& text) { return text.find(what) != std::string::npos; };
+      };
+      EXPECT_EQ(std::any_of(texts.begin(), texts.end(), says("met other processes")), redirected);
+      for (uint32_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(says(i < 3 ? "sum 7" : "sum 56")(texts[i]), !redirected) << i << ": " << texts[i];
+        EXPECT_EQ(says("sum ")(texts[i]), !redirected) << i << ": " << texts[i];
+      }
+    }
+  }
 }
 
 // ---- Key files ----

@@ -35,6 +35,11 @@ Status write_standard_output(std::string_view content) {
   return {};
 }
 
+// Names and texts in it may be anybody's: bytes that are no characters are replaced.
+std::string text_of(const nlohmann::json& value) {
+  return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 Status write_file(const std::string& path, const std::string& content) {
@@ -48,12 +53,12 @@ Status check_writable(const std::string& path) {
 }
 
 Status write_json(const std::string& path, const nlohmann::json& value) {
-  return write_file(path, value.dump(2) + "\n");
+  return write_file(path, text_of(value));
 }
 
 Status write_results(const std::string& text, const std::string& path,
                      const nlohmann::json& value) {
-  return write_both(text, path, path.empty() ? "" : value.dump(2) + "\n");
+  return write_both(text, path, path.empty() ? "" : text_of(value));
 }
 
 Status write_both(const std::string& text, const std::string& path, const std::string& content) {

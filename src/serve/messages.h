@@ -67,6 +67,8 @@ class Message {
   void go_on_from(Message& other);  // as far as that is; each goes on alone
 
   uint64_t bytes() const { return bytes_; }
+  // Beyond GCM's longest message the keystream would begin anew.
+  bool has_room(uint64_t bytes) const { return bytes <= kGcmMessageBytesMax - bytes_; }
 
  private:
   void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);

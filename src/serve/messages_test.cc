@@ -111,5 +111,18 @@ TEST(Message, KeepsNothingOfItsHashBehindTheTag) {
   EXPECT_FALSE(holds_it());
 }
 
+// The 33rd bit of the counter does not exist: what came behind would have the keystream of the
+// beginning. libcrypto refuses there, too.
+TEST(Message, HasNoRoomBeyondGcmsLongest) {
+  Message message;
+  message.begin(Iv{});
+  EXPECT_TRUE(message.has_room(kGcmMessageBytesMax));
+  EXPECT_FALSE(message.has_room(kGcmMessageBytesMax + 1));
+  uint8_t some = 0;
+  message.pass(&some, &some, kGcmMessageBytesMax - 5);
+  EXPECT_TRUE(message.has_room(5));
+  EXPECT_FALSE(message.has_room(6));
+}
+
 }  // namespace
 }  // namespace sealane::serve

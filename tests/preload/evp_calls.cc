@@ -89,6 +89,11 @@ class Strictness {
       case EVP_CALL_RENEW:
         c = {};
         break;
+      case EVP_CALL_ENVELOPE:
+        if (op.cipher != 0) c = {};
+        if (op.detail == 1) c.strange = true;
+        c.sealing = libcrypto.sealing != 0;
+        break;
       default:
         break;
     }
@@ -121,8 +126,9 @@ class Strictness {
 };
 
 void print(const evp_op& op, const evp_outcome& ours, const evp_outcome& theirs) {
-  static const char* const kNames[] = {"init", "update", "final", "cipher", "control", "get",
-                                       "set",  "copy",   "dup",   "reset",  "renew",   "lengths"};
+  static const char* const kNames[] = {"init",  "update",  "final",   "cipher", "control",
+                                       "get",   "set",     "copy",    "dup",    "reset",
+                                       "renew", "lengths", "envelope"};
   std::printf(
       "  %-7s context %d>%d api %d encrypt %d cipher %d key %d iv %d detail %d store %d%s "
       "bytes %d at %d: %d %d %016llx%s, libcrypto %d %d %016llx\n",
@@ -319,7 +325,14 @@ class Writer {
   // Any call, on any context.
   void disturb() {
     const uint8_t context = some_context();
-    switch (random_.below(14)) {
+    switch (random_.below(15)) {
+      case 13: {
+        evp_op& op = add(EVP_CALL_ENVELOPE, context);
+        op.api = byte(2);
+        op.cipher = random_.one_in(3) ? 1 : 0;
+        op.detail = byte(2);
+        break;
+      }
       case 0: {
         evp_op& op = init(context, random_.one_in(2));
         op.cipher = random_.one_in(3) ? 1 : random_.one_in(6) ? byte(4) : 0;
@@ -463,6 +476,17 @@ evp_op on(int context, evp_op op) {
   op.context = static_cast<uint8_t>(context);
   return op;
 }
+evp_op sealed_for(int people) {
+  evp_op op{};
+  op.call = EVP_CALL_ENVELOPE;
+  op.detail = static_cast<uint8_t>(people);
+  return op;
+}
+evp_op opened_by(int people) {
+  evp_op op = sealed_for(people);
+  op.api = 1;
+  return op;
+}
 evp_op copy_to(int other) {
   evp_op op{};
   op.call = EVP_CALL_COPY;
@@ -495,6 +519,10 @@ const std::map<std::string, Script>& stories() {
       {"keyed-to-seal", {init(1, 1, 2, 0), init(0, 0, 0, 6), forged_tag(), data(20), end(true)}},
       {"update-after-final",
        {init(1, 1, 2, 5), data(20), end(), data(20), end(), tag(), data(40), additional(8), tag()}},
+      {"envelope-for-nobody-within",
+       {init(1, 1, 2, 5), data(20), sealed_for(0), data(20), end(), tag(), init(0, 0, 0, 5),
+        control(EVP_CTRL_AEAD_SET_TAG, 16, 9), data(20, 0, true), opened_by(0), data(20, 0, true),
+        end(true)}},
       {"late-additional-data",
        {init(1, 1, 2, 5), additional(20), data(20), additional(20), data(20), end(), tag()}},
       {"copy-of-finished",

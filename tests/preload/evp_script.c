@@ -213,6 +213,24 @@ static void duplicate(state* s, const evp_op* op, evp_outcome* o) {
 #endif
 }
 
+/* For nobody, these set no more than the cipher. For a person without a key, sealing takes a key
+ * and an IV of its own and fails then. */
+static void envelope(state* s, const evp_op* op, evp_outcome* o) {
+  EVP_CIPHER_CTX* c = s->contexts[op->context];
+  unsigned char key[EVP_MAX_KEY_LENGTH], iv[EVP_MAX_IV_LENGTH];
+  unsigned char* keys[1] = {key};
+  EVP_PKEY* people[1] = {NULL};
+  int key_bytes = 0;
+  if (op->api != 0) {
+    o->code = EVP_OpenInit(c, cipher_of(op), NULL, 0, NULL, NULL);
+  } else {
+    const int fits = op->cipher != 0 || EVP_CIPHER_CTX_get_iv_length(c) <= EVP_MAX_IV_LENGTH;
+    const int count = op->detail == 1 && fits;
+    o->code = EVP_SealInit(c, cipher_of(op), keys, &key_bytes, iv, people, count);
+  }
+  o->sealing = (int8_t)EVP_CIPHER_CTX_is_encrypting(c);
+}
+
 /* Other ciphers crash where GCM has a meaning for no memory. */
 static int is_gcm(const EVP_CIPHER_CTX* c) {
   const EVP_CIPHER* cipher = EVP_CIPHER_CTX_get0_cipher(c);
@@ -251,6 +269,9 @@ static void step(state* s, const evp_op* op, evp_outcome* o) {
       break;
     case EVP_CALL_RESET:
       o->code = EVP_CIPHER_CTX_reset(*c);
+      break;
+    case EVP_CALL_ENVELOPE:
+      if (op->cipher == 1 || EVP_CIPHER_CTX_get0_cipher(*c) != NULL) envelope(s, op, o);
       break;
     case EVP_CALL_RENEW:
       EVP_CIPHER_CTX_free(*c);

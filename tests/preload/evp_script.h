@@ -21,8 +21,9 @@ enum evp_call {
   EVP_CALL_COPY, /* to `other` */
   EVP_CALL_DUP,  /* the same into a new context, where libcrypto has that */
   EVP_CALL_RESET,
-  EVP_CALL_RENEW,   /* free and new */
-  EVP_CALL_LENGTHS, /* of tag and IV */
+  EVP_CALL_RENEW,    /* free and new */
+  EVP_CALL_LENGTHS,  /* of tag and IV */
+  EVP_CALL_ENVELOPE, /* api: EVP_SealInit, EVP_OpenInit; detail: 0 for nobody, 1 for nobody's key */
   EVP_CALLS
 };
 

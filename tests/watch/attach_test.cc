@@ -255,5 +255,17 @@ TEST(Attach, TakesNothingOfWhatAProcessSaysForATerminalsCommands) {
   for (const unsigned char c : result.out + result.err) EXPECT_TRUE(c == '\n' || c >= ' ') << +c;
 }
 
+// Root may ask anybody's process.
+TEST(Attach, DoesNotFallOverWhatAProcessSays) {
+  const Running deep(under({"--cc", "on"}, {"pose"}));
+  deep.tell('d');
+  expect_refused(attach(deep.pid(), {"--json", "-"}), "gave an answer that is none");
+  const Running no_text(under({"--cc", "on"}, {"pose"}));
+  no_text.tell('u');
+  const ProgramResult result = attach(no_text.pid(), {"--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(nlohmann::json::parse(result.out, nullptr, false).is_object()) << result.out;
+}
+
 }  // namespace
 }  // namespace sealane::test

@@ -7,6 +7,7 @@
 //   f  forks; the child sleeps; prints its number   x  becomes `sleep 1000`
 //   c  closes every descriptor but the first three  e  ends
 //   p  poses as a runtime: a page of its own, and an answer meant for a terminal
+//   d  the same with an answer of lists in lists    u  the same with bytes that are no text
 
 #include <cuda.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "preload/must.h"
@@ -59,18 +61,28 @@ void say(const char* format, int number = 0) {
   std::fflush(stdout);
 }
 
-void pose() {
+void pose(const std::string& text, const char* presence) {
   const int file = memfd_create(sealane::serve::kAttachFile, MFD_ALLOW_SEALING);
   if (ftruncate(file, sealane::serve::kAttachFileBytes) != 0) fail("ftruncate");
   fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   void* const page =
       mmap(nullptr, sealane::serve::kAttachFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   auto& head = *static_cast<AttachHead*>(page);
-  head = {AttachHead::kMagic, AttachHead::kVersion, getpid(), 1, 0, 0, 1, 0, {"\033[31mred"}};
-  const char text[] = R"({"command": "\u001b[1mbold", "summary": "\u001b]0;title\u0007\n\u009bA",)"
-                      R"( "counted_since": 7, "began": [], "page": {}, "stats": null})";
-  std::memcpy(static_cast<char*>(page) + sealane::serve::kAttachAnswerAt, text, sizeof text - 1);
-  head.bytes = sizeof text - 1;
+  head = {AttachHead::kMagic, AttachHead::kVersion, getpid(), 1, 0, 0, 1, 0, {}};
+  std::strcpy(head.presence.data(), presence);
+  std::memcpy(static_cast<char*>(page) + sealane::serve::kAttachAnswerAt, text.data(), text.size());
+  head.bytes = static_cast<uint32_t>(text.size());
+}
+
+void pose_for_terminals(const char* presence) {
+  pose(R"({"command": "\u001b[1mbold", "summary": "\u001b]0;title\u0007\n\u009bA",)"
+       R"( "counted_since": 7, "began": [], "page": {}, "stats": null})",
+       presence);
+}
+
+void pose_with_lists() {
+  const size_t deep = 120'000;
+  pose("{\"stats\": " + std::string(deep, '[') + std::string(deep, ']') + "}", "deep");
 }
 
 void fork_a_sleeper() {
@@ -106,7 +118,13 @@ int main(int argc, char** argv) {
         closefrom(3);
         break;
       case 'p':
-        pose();
+        pose_for_terminals("\033[31mred");
+        break;
+      case 'u':
+        pose_for_terminals("\xff\xc3");
+        break;
+      case 'd':
+        pose_with_lists();
         break;
       default:
         say("%c", letter);

@@ -20,7 +20,7 @@
 
 namespace sealane {
 
-constexpr uint8_t kProtocolVersion = 3;  // ranks of 2 expect a secret that all share
+constexpr uint8_t kProtocolVersion = 4;  // ranks of 3 do not say whom they have met
 
 struct Hello {
   enum class Proof : uint8_t { key, certificate };

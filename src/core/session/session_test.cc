@@ -161,7 +161,7 @@ std::string heard_by_a_server(Bytes first_bytes) {
 TEST(Session, APeerOfAnotherVersionIsRefusedByName) {
   const uint8_t tls_record[] = {0x16, 3, 1, 0, 200};
   EXPECT_EQ(heard_by_a_server(tls_record),
-            "the peer speaks version 1 of Sealane's protocol, this rank 3: run the same Sealane on "
+            "the peer speaks version 1 of Sealane's protocol, this rank 4: run the same Sealane on "
             "every rank");
   EXPECT_NE(heard_by_a_server(as_bytes("sealane\x07")).find("speaks version 7"), std::string::npos);
   EXPECT_NE(heard_by_a_server(as_bytes("GET / HTTP")).find("does not speak"), std::string::npos);
