@@ -299,7 +299,9 @@ Status outlive(Player& player, Seat& seat, int phase, void* comm) {
   seat.reach(phase);
   if (phase == kIdle || phase == kListening) {  // nothing is asked of the plugin before it is over
     const Instant end = SteadyClock().now() + patience();
-    while (kill(victim, 0) == 0 && SteadyClock().now() < end) sched_yield();
+    while (kill(victim, 0) == 0 && SteadyClock().now() < end) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
   if (phase == kListening) {
     if (player.connect_to(phase)) return crypto_error("connected to a dead rank");

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <thread>
 
 #include "base/text.h"
 
@@ -30,18 +31,41 @@ void on_log(int level, unsigned long, const char*, int, const char* format, ...)
   if (Seat* seat = log_seat.load()) seat->put_line(text);
 }
 
+// Between two looks of who waits. NCCL looks without a pause, and so does this, for longer than
+// anything that works takes; what has not come by then comes late or never, and other ranks may
+// need the core.
+class Pause {
+ public:
+  explicit Pause(Instant now) : nap_from_(now + kWithout) {}
+  void take(Instant now) const {
+    if (now < nap_from_) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+
+ private:
+  static constexpr Duration kWithout = std::chrono::milliseconds(50);
+  static constexpr Duration kNap = std::chrono::microseconds(100);
+
+  Instant nap_from_;
+};
+
 // Repeats a call that may have to be repeated, as NCCL does, until it gives something.
 template <typename Call>
 Result<void*> until_given(const char* name, Call call) {
-  const Instant end = SteadyClock().now() + patience();
+  const Instant began = SteadyClock().now();
+  const Pause pause(began);
   while (true) {
     void* given = nullptr;
     if (const Code code = call(&given); code != kSuccess) return failed(name, code);
     if (given != nullptr) return given;
-    if (SteadyClock().now() > end) {
+    const Instant now = SteadyClock().now();
+    if (now > began + patience()) {
       return peer_error(concat(name, " gives nothing, however often it is called"));
     }
-    sched_yield();
+    pause.take(now);
   }
 }
 
@@ -158,13 +182,15 @@ Status Player::consumed(void* comm, void* request) {
 }
 
 Result<size_t> Player::wait(void* request) {
-  const Instant end = SteadyClock().now() + patience();
+  const Instant began = SteadyClock().now();
+  const Pause pause(began);
   while (true) {
     auto size = poll(request);
     if (!size) return size.error();
     if (*size >= 0) return static_cast<size_t>(*size);
-    if (SteadyClock().now() > end) return peer_error("a request is never done");
-    sched_yield();
+    const Instant now = SteadyClock().now();
+    if (now > began + patience()) return peer_error("a request is never done");
+    pause.take(now);
   }
 }
 

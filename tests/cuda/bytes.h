@@ -5,8 +5,10 @@
 // stale copy is seen.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace sealane::test {
@@ -15,10 +17,11 @@ using ByteVector = std::vector<unsigned char>;
 
 inline ByteVector make_bytes(size_t count, uint32_t seed) {
   ByteVector bytes(count);
-  uint32_t state = seed * 2654435761u + 1;
-  for (unsigned char& byte : bytes) {
-    state = state * 1664525u + 1013904223u;
-    byte = static_cast<unsigned char>(state >> 24);
+  uint64_t state = seed * uint64_t{0x9e3779b97f4a7c15} + 1;
+  for (size_t at = 0; at < count; at += sizeof state) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t word = state ^ state >> 29;  // the low bits alone would repeat soon
+    std::memcpy(bytes.data() + at, &word, std::min(sizeof word, count - at));
   }
   return bytes;
 }

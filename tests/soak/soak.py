@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs under the runtime, on the emulated GPU, for as long as you like.
 
-    tests/soak/soak.py [--build DIR] [--minutes M] [--seed N] [--only RUN]
+    tests/soak/soak.py [--build DIR] [--minutes M | --runs R] [--seed N] [--only RUN]
 
 Every run is one program of the build tree with random switches of the emulated GPU, a random policy,
 random options and now and then a fault. It must end by itself with right bytes, and the device (the
@@ -164,7 +164,7 @@ class Watched:
         return None
 
 
-def execute(run, scratch):
+def execute(run, scratch, long_seconds):
     """Runs it; nothing, or what was wrong."""
     truth = Path(scratch) / "truth"
     truth.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ def execute(run, scratch):
         end = time.monotonic() + RUN_SECONDS_MAX
         while process.poll() is None and time.monotonic() < end:
             watched.sample()
-            time.sleep(0.1)
+            time.sleep(min(0.1, long_seconds / 30))
         hangs = process.poll() is None
         if hangs:
             process.kill()
@@ -226,24 +226,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", default="build", help="the build tree (build)")
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--runs", type=int, default=None, help="so many, however long they take")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", type=int, default=None, help="replay this run")
     asked = parser.parse_args()
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(1 << 31)
     tree = Path(asked.build).resolve()
-    long_seconds = 3 if asked.minutes < 5 else 60
-    print(f"soak: seed {seed}, {asked.minutes} minutes", flush=True)
+    long_seconds = 1 if asked.runs is not None else 3 if asked.minutes < 5 else 60
+    bound = f"--minutes {asked.minutes}" if asked.runs is None else f"--runs {asked.runs}"
+    print(f"soak: seed {seed}, {bound}", flush=True)
     began = time.monotonic()
     failures = 0
     number = asked.only or 0
     with tempfile.TemporaryDirectory() as scratch:
-        while time.monotonic() - began < asked.minutes * 60:
+        while (time.monotonic() - began < asked.minutes * 60 if asked.runs is None
+               else number < asked.runs or asked.only is not None):
             run = Run(seed, number, tree, long_seconds)
-            problem = execute(run, scratch)
+            problem = execute(run, scratch, long_seconds)
             if problem:
                 failures += 1
                 print(f"run {number} failed: {problem}\n  replay: {sys.argv[0]} --build {asked.build} "
-                      f"--minutes {asked.minutes} --seed {seed} --only {number}\n"
+                      f"{bound} --seed {seed} --only {number}\n"
                       f"  or: {command_line(run)}", flush=True)
             number += 1
             if asked.only is not None:

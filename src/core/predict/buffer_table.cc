@@ -17,7 +17,6 @@ BufferTable::BufferTable(size_t capacity)
     : slots_(capacity), cells_(std::bit_ceil(2 * capacity)), by_address_(capacity) {
   SEALANE_CHECK(capacity > 0 && capacity < BufferId::kNone / 2, "capacity out of range");
   unused_.reserve(capacity);
-  for (size_t slot = capacity; slot-- > 0;) unused_.push_back(static_cast<uint32_t>(slot));
 }
 
 BufferId BufferTable::intern(const Range& range) {
@@ -26,7 +25,7 @@ BufferId BufferTable::intern(const Range& range) {
   const uint32_t cell = cells_[locate(range)];
   const uint32_t slot = cell != 0 ? cell - 1 : add(range);
   slots_[slot].recurred = cell != 0;
-  last_ = {slot, slots_[slot].generation};
+  last_ = {slot, slots_[slot].generation()};
   return last_;
 }
 
@@ -49,7 +48,13 @@ size_t BufferTable::locate(const Range& range) const {
 }
 
 uint32_t BufferTable::add(const Range& range) {
-  if (unused_.empty()) evict_one();
+  if (unused_.empty()) {
+    if (fresh_ == slots_.size()) {
+      evict_one();
+    } else {
+      unused_.push_back(static_cast<uint32_t>(fresh_++));
+    }
+  }
   const uint32_t slot = unused_.back();
   unused_.pop_back();
   slots_[slot].range = range;
@@ -70,7 +75,7 @@ void BufferTable::drop(uint32_t slot) {
   }
   cells_[hole] = 0;
   by_address_.erase(slot);
-  ++slots_[slot].generation;
+  ++slots_[slot].ended;
   slots_[slot].recurred = false;
   unused_.push_back(slot);
 }

@@ -21,6 +21,7 @@
 
 #include "core/copy.h"
 #include "core/predict/interval_index.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -48,18 +49,20 @@ class BufferTable {
 
   // False once the range was freed or pushed out.
   bool alive(BufferId id) const {
-    return id.valid() && slots_[id.slot].generation == id.generation;
+    return id.valid() && slots_[id.slot].generation() == id.generation;
   }
   const Range& range(BufferId id) const { return slots_[id.slot].range; }
 
-  size_t size() const { return slots_.size() - unused_.size(); }
+  size_t size() const { return fresh_ - unused_.size(); }
   size_t capacity() const { return slots_.size(); }
 
  private:
   struct Slot {
     Range range;
-    uint32_t generation = 1;
+    uint32_t ended = 0;     // ranges that lived here before
     bool recurred = false;  // since the hand last passed
+
+    uint32_t generation() const { return ended + 1; }
   };
 
   size_t home(const Range& range) const;
@@ -68,9 +71,10 @@ class BufferTable {
   void drop(uint32_t slot);
   void evict_one();
 
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> unused_;  // a stack of slots
-  std::vector<uint32_t> cells_;   // open addressing, slot + 1, at most half full
+  ZeroedArray<Slot> slots_;
+  size_t fresh_ = 0;              // slots from here on were never used
+  std::vector<uint32_t> unused_;  // a stack of those that were
+  ZeroedArray<uint32_t> cells_;   // open addressing, slot + 1, at most half full
   IntervalIndex by_address_;
   size_t hand_ = 0;
   BufferId last_;  // of the latest intern(): sharers ask for the same range one after the other

@@ -23,11 +23,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
 #include "core/predict/schedule.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -60,7 +60,7 @@ class TurnOrder {
     uint8_t confidence = 0;
   };
 
-  std::vector<Cell> cells_;
+  ZeroedArray<Cell> cells_;
   Context context_ = 0;
 };
 
@@ -106,8 +106,8 @@ class Interleaved final : public Predictor {
   bool open_turn(const Head& head, Turn& turn) const;
 
   BufferTable& buffers_;
-  std::vector<BufferId> recent_;  // copies to the device, a ring, a power of two
-  std::vector<Node> nodes_;       // by slot
+  ZeroedArray<BufferId> recent_;  // copies to the device, a ring, a power of two
+  ZeroedArray<Node> nodes_;       // by slot
   std::array<Head, kHeadsMax> heads_;
   TurnOrder order_;  // of the heads
   uint32_t newest_ = 0;

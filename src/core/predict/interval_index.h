@@ -14,25 +14,24 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/copy.h"
 #include "core/predict/hash.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
 class IntervalIndex {
  public:
   // Slots 0 .. capacity-1 name the ranges.
-  explicit IntervalIndex(size_t capacity)
-      : nodes_(capacity), heads_(std::bit_ceil(capacity), kNone) {}
+  explicit IntervalIndex(size_t capacity) : nodes_(capacity), heads_(std::bit_ceil(capacity)) {}
 
   // The slot must be unused; the range carries bytes.
   void insert(uint32_t slot, const Range& range) {
     uint32_t& head = heads_[bucket(shift_of(range), range.address)];
     nodes_[slot] = {range, kNone, head};
-    if (head != kNone) nodes_[head].previous = slot;
-    head = slot;
+    if (head != kNone) nodes_[head - 1].previous = slot + 1;
+    head = slot + 1;
     ++filed_[shift_of(range)];
   }
 
@@ -40,8 +39,8 @@ class IntervalIndex {
     const Node node = nodes_[slot];
     const uint32_t shift = shift_of(node.range);
     (node.previous == kNone ? heads_[bucket(shift, node.range.address)]
-                            : nodes_[node.previous].next) = node.next;
-    if (node.next != kNone) nodes_[node.next].previous = node.previous;
+                            : nodes_[node.previous - 1].next) = node.next;
+    if (node.next != kNone) nodes_[node.next - 1].previous = node.previous;
     nodes_[slot].range = {};
     --filed_[shift];
   }
@@ -61,13 +60,13 @@ class IntervalIndex {
   }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kNone = 0;
   static constexpr uint32_t kShiftMin = 20;
   static constexpr uint32_t kShiftMax = 63;
 
   struct Node {
-    Range range;  // of no bytes while unused
-    uint32_t previous = kNone;
+    Range range;                // of no bytes while unused
+    uint32_t previous = kNone;  // neighbours in the chain, slot + 1
     uint32_t next = kNone;
   };
 
@@ -83,11 +82,11 @@ class IntervalIndex {
 
   // Other cells may share the bucket; what does not overlap is passed over.
   template <typename Visit>
-  void visit_cell(uint32_t slot, const Range& asked, Visit& visit) {
-    while (slot != kNone) {
-      const uint32_t next = nodes_[slot].next;
+  void visit_cell(uint32_t link, const Range& asked, Visit& visit) {
+    while (link != kNone) {
+      const uint32_t slot = link - 1;
+      link = nodes_[slot].next;
       if (nodes_[slot].range.overlaps(asked)) visit(slot);
-      slot = next;
     }
   }
 
@@ -98,8 +97,8 @@ class IntervalIndex {
     }
   }
 
-  std::vector<Node> nodes_;      // by slot
-  std::vector<uint32_t> heads_;  // of the chains, a power of two
+  ZeroedArray<Node> nodes_;      // by slot
+  ZeroedArray<uint32_t> heads_;  // of the chains, slot + 1, a power of two
   uint32_t filed_[kShiftMax + 1] = {};
 };
 

@@ -14,10 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -58,7 +58,7 @@ class Markov final : public Predictor {
   const Cell* expected(const Context& context) const;
 
   BufferTable& buffers_;
-  std::vector<Cell> cells_;  // a power of two
+  ZeroedArray<Cell> cells_;  // a power of two
   Context context_;
 };
 

@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
 #include "core/predict/swap_order.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -57,8 +57,8 @@ class PaperPredictor final : public GuessSource {
   BufferTable buffers_;
   SwapOrder fifo_;
   SwapOrder lifo_;
-  std::vector<Load> loads_;     // copies to the device, a ring, a power of two
-  std::vector<Latest> latest_;  // by slot
+  ZeroedArray<Load> loads_;     // copies to the device, a ring, a power of two
+  ZeroedArray<Latest> latest_;  // by slot
   uint64_t newest_ = 0;
   uint64_t period_ = 0;    // 0 is none
   uint64_t repeated_ = 0;  // copies in a row that equal the one a period before

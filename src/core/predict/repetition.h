@@ -27,11 +27,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
 #include "core/predict/schedule.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -86,8 +86,8 @@ class Repetition final : public Predictor {
 
   BufferTable& buffers_;
   const Split split_;
-  std::vector<Entry> history_;  // a ring, a power of two
-  std::vector<Latest> latest_;  // by slot
+  ZeroedArray<Entry> history_;  // a ring, a power of two
+  ZeroedArray<Latest> latest_;  // by slot
   std::array<Stream, kStreamsMax> streams_;
   uint64_t streams_used_ = 0;  // one bit each
   uint32_t newest_ = 0;

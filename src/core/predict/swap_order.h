@@ -20,10 +20,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/predict/buffer_table.h"
 #include "core/predict/predictor.h"
+#include "core/predict/zeroed_array.h"
 
 namespace sealane {
 
@@ -80,7 +80,7 @@ class SwapOrder final : public Predictor {
 
   BufferTable& buffers_;
   const Order order_;
-  std::vector<Block> blocks_;  // by slot
+  ZeroedArray<Block> blocks_;  // by slot
   std::array<Class, kClasses> classes_;
   uint64_t classes_used_ = 0;  // one bit each
   uint32_t clock_ = 0;

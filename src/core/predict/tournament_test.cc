@@ -9,6 +9,7 @@
 #include <malloc.h>
 
 #include <array>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -208,6 +209,23 @@ TEST(Tournament, TakesTheMemoryItsPageStates) {
   const size_t before = allocated();
   const Tournament tournament;
   EXPECT_LE(allocated() - before, 48_MiB);  // docs/prediction.md
+}
+
+// Each lane of a process has one, and most programs know few ranges.
+TEST(Tournament, UsesNoMemoryForWhatItHasNotSeen) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer writes down what it knows of the memory";
+#endif
+  const auto resident_pages = [] {
+    size_t total = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> total >> resident;
+    return resident;
+  };
+  mallopt(M_MMAP_THRESHOLD, 128_KiB);  // fresh memory, whatever was freed before
+  resident_pages();                    // what reading takes
+  const size_t before = resident_pages();
+  const Tournament tournament;
+  EXPECT_LE((resident_pages() - before) * 4_KiB, 1_MiB);
 }
 
 }  // namespace
