@@ -217,13 +217,14 @@ int EvpContext::final(Codes codes, const Forward& forward) {
     if (told_) message_.tag(false);
     return result;
   }
-  const Tag mine = message_.tag(true);
+  Tag mine = message_.tag(true);
   if (both_) return final_verified(codes, mine, forward);
   if (state_.sealing()) {
     state_.sealed(mine, false);
     return codes.good;
   }
   const bool genuine = state_.is_genuine(mine);
+  wipe(mine);  // a forged message would be genuine with it
   if (!genuine) message_.refuse();
   state_.opened(genuine);
   return genuine ? codes.good : codes.bad;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -30,6 +31,13 @@ constexpr bool kMemoryIsSearchable = false;
 #else
 constexpr bool kMemoryIsSearchable = true;
 #endif
+
+// What was called before this left its frames below.
+template <size_t bytes>
+[[gnu::noinline]] void wipe_stack() {
+  std::array<uint8_t, bytes> below;
+  wipe(below);
+}
 
 class Needle {
  public:

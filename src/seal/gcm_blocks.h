@@ -71,8 +71,12 @@ SEALANE_WIDE_INLINE __m128i reversal() {
 SEALANE_WIDE_INLINE __m128i polynomial() {
   return _mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1);
 }
+// By way of general registers: GCC would put a hash that comes in such on the stack.
 SEALANE_WIDE_INLINE __m128i element(const GcmHash& hash) {
-  return _mm_set_epi64x(static_cast<long long>(hash.high), static_cast<long long>(hash.low));
+  uint64_t high = hash.high;
+  uint64_t low = hash.low;
+  asm("" : "+r"(high), "+r"(low));
+  return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
 }
 // In general registers from here on: vector registers may be cleared next.
 SEALANE_WIDE_INLINE GcmHash hash_of(__m128i element) {

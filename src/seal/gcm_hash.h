@@ -194,17 +194,23 @@ struct Ghash {
     return V::lane(hash);
   }
   // By a power of H, which is times x as all of them are.
-  SEALANE_WIDE static GcmHash multiply(const GcmHash& hash, const GcmHash& power) {
-    const Type a = V::first_lane(element(hash));
-    const Type b = V::first_lane(element(power));
+  SEALANE_WIDE_INLINE static Type multiplied(Type a, Type b) {
     Products sum = {V::template multiply<0x00>(a, b),
                     V::template multiply<0x00>(V::add(a, V::swap(a)), V::add(b, V::swap(b))),
                     V::template multiply<0x11>(a, b)};
     Type product;
     reduce(sum, product, std::make_index_sequence<kReductionSteps>());
-    const GcmHash made = hash_of(V::lane(product));
+    return product;
+  }
+  SEALANE_WIDE static GcmHash join(const GcmHash* powers, GcmHash before, GcmHash part,
+                                   uint64_t blocks) {
+    Type moved = V::first_lane(element(before));
+    for (; blocks != 0; ++powers, blocks >>= 1) {
+      if ((blocks & 1) != 0) moved = multiplied(moved, V::first_lane(element(*powers)));
+    }
+    const GcmHash sum = hash_of(V::lane(V::add(moved, V::first_lane(element(part)))));
     V::clear_registers();
-    return made;
+    return sum;
   }
   SEALANE_WIDE static GcmHash hash(const GcmKey& key, GcmHash so_far, Bytes bytes) {
     const GcmHash sum = hash_of(hash_padded(key, element(so_far), bytes));

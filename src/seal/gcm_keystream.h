@@ -46,13 +46,9 @@ struct Keystream {
     return _mm_aesenclast_si128(encrypt_some(key, block, kRounds - 1),
                                 block_at(&key.round_keys[kRounds]));
   }
-  SEALANE_WIDE static GcmBlock encrypt_block(const GcmKey& key, const GcmBlock& in) {
-    const GcmHash halves = hash_of(encrypt(key, block_at(&in)));
+  SEALANE_WIDE static void encrypt_block(const GcmKey& key, const GcmBlock& in, GcmBlock& out) {
+    store_block(&out, encrypt(key, block_at(&in)));
     V::clear_registers();
-    GcmBlock out;
-    std::memcpy(out.data(), &halves.low, sizeof halves.low);
-    std::memcpy(out.data() + sizeof halves.low, &halves.high, sizeof halves.high);
-    return out;
   }
 
   // Where the counter is, and what is kept of blocks that were. A table's third entry begins a

@@ -366,7 +366,7 @@ struct Gcm {
     return tag;
   }
 
-  SEALANE_WIDE static Tag tag(const GcmKey& key, const Iv& iv, const GcmHash& hash,
+  SEALANE_WIDE static Tag tag(const GcmKey& key, const Iv& iv, GcmHash hash,
                               uint64_t additional_bytes, uint64_t bytes) {
     alignas(64) uint8_t last[V::kBytes];
     V::store(last, lengths(additional_bytes, bytes));
@@ -407,7 +407,7 @@ constexpr GcmWidth kWidthOf = {GcmSchedule<Short>::schedule,
                                ByLength<Short, Long>::template crypt_whole<false>,
                                Gcm<Short>::tag,
                                Ghash<Short>::hash,
-                               Ghash<Short>::multiply,
+                               Ghash<Short>::join,
                                Keystream<Short>::encrypt_block,
                                Long::kStreamedBytesMin};
 

@@ -64,11 +64,13 @@ struct GcmWidth {
   Tag (*seal_whole)(const GcmKey& key, const GcmPart& part, Bytes additional);
   Tag (*open_whole)(const GcmKey& key, const GcmPart& part, Bytes additional);
   // Of a message in parts, by the hash of all of it.
-  Tag (*tag)(const GcmKey& key, const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
+  Tag (*tag)(const GcmKey& key, const Iv& iv, GcmHash hash, uint64_t additional_bytes,
              uint64_t bytes);
   GcmHash (*hash)(const GcmKey& key, GcmHash so_far, Bytes bytes);  // padded to whole blocks
-  GcmHash (*multiply)(const GcmHash& hash, const GcmHash& power);   // as in GcmKey::powers
-  GcmBlock (*encrypt)(const GcmKey& key, const GcmBlock& block);
+  // `before`, then a part of so many blocks; powers: H^(2^k), each times x as in a GcmKey.
+  GcmHash (*join)(const GcmHash* powers, GcmHash before, GcmHash part, uint64_t blocks);
+  // To where its owner keeps it: returned, it would be left on the stack.
+  void (*encrypt)(const GcmKey& key, const GcmBlock& in, GcmBlock& out);
   uint64_t streamed_bytes_min;  // parts this long are better sent past the caches
 };
 

@@ -20,10 +20,10 @@ GcmHash SplitGcm::seal_part(const Iv&, uint64_t, const uint8_t*, uint8_t*, uint6
 GcmHash SplitGcm::open_part(const Iv&, uint64_t, const uint8_t*, uint8_t*, uint64_t) const {
   return {};
 }
-GcmBlock SplitGcm::keystream(const Iv&, uint64_t) const { return {}; }
-GcmHash SplitGcm::join(const GcmHash&, const GcmHash&, uint64_t) const { return {}; }
-GcmHash SplitGcm::join(const GcmHash&, const GcmBlock&) const { return {}; }
-Tag SplitGcm::tag(const Iv&, const GcmHash&, uint64_t, uint64_t) const { return {}; }
+void SplitGcm::keystream(const Iv&, uint64_t, GcmBlock&) const {}
+GcmHash SplitGcm::join(GcmHash, GcmHash, uint64_t) const { return {}; }
+GcmHash SplitGcm::join(GcmHash, const GcmBlock&) const { return {}; }
+Tag SplitGcm::tag(const Iv&, GcmHash, uint64_t, uint64_t) const { return {}; }
 
 std::span<const Engine* const> native_engines() { return {}; }
 const GcmWidth* native_width() { return nullptr; }

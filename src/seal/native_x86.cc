@@ -22,18 +22,20 @@ namespace {
 
 // A message whose pieces may end anywhere, as parts that end with whole blocks: what is left of a
 // piece goes through a block of private memory, together with the beginning of the next.
+// Its hash so far is here and nowhere else, and wiped with it.
 class Gathering {
  public:
   using Crypt = GcmHash (*)(const GcmKey& key, const GcmPart& part);
-  Gathering(const GcmKey& key, Crypt crypt, const Iv& iv, const GcmHash& additional, uint8_t* out)
-      : key_(key), crypt_(crypt), iv_(iv), hash_(additional), out_(out) {}
+  Gathering(const GcmKey& key, Crypt crypt, const Iv& iv, uint8_t* out)
+      : key_(key), crypt_(crypt), part_{.iv = iv, .out = out} {}
   ~Gathering() {
     wipe(block_);
-    wipe({reinterpret_cast<uint8_t*>(&hash_), sizeof hash_});
+    wipe({reinterpret_cast<uint8_t*>(&part_.so_far), sizeof part_.so_far});
   }
   Gathering(const Gathering&) = delete;
   Gathering& operator=(const Gathering&) = delete;
 
+  GcmHash& hash() { return part_.so_far; }
   void add(Bytes piece) {
     while (!piece.empty()) {
       const size_t whole = piece.size() / kGcmBlockBytes * kGcmBlockBytes;
@@ -49,25 +51,23 @@ class Gathering {
       piece = piece.subspan(count);
     }
   }
-  GcmHash finish() {
+  void finish() {
     if (begun_ != 0) part_of_block();
-    return hash_;
   }
 
  private:
   void part_of_block() { part(block_.data(), std::exchange(begun_, 0)); }
   void part(const uint8_t* in, size_t bytes) {
-    hash_ = crypt_(key_, {iv_, blocks_, hash_, in, out_, bytes, false, nullptr});
-    blocks_ += bytes / kGcmBlockBytes;
-    out_ += bytes;
+    part_.in = in;
+    part_.bytes = bytes;
+    part_.so_far = crypt_(key_, part_);
+    part_.first_block += bytes / kGcmBlockBytes;
+    part_.out += bytes;
   }
 
   const GcmKey& key_;
   Crypt crypt_;
-  const Iv& iv_;
-  GcmHash hash_;
-  uint8_t* out_;
-  uint64_t blocks_ = 0;
+  GcmPart part_;
   GcmBlock block_{};
   size_t begun_ = 0;
 };
@@ -85,8 +85,7 @@ class NativeAead final : public Aead {
       tag = width_.seal_whole(*key_, part(iv, plaintext[0], ciphertext), additional);
       return;
     }
-    const GcmHash hash = gather(width_.seal, iv, additional, plaintext, ciphertext.data());
-    tag = width_.tag(*key_, iv, hash, additional.size(), ciphertext.size());
+    tag = gather(width_.seal, iv, additional, plaintext, ciphertext);
   }
 
   bool do_open(const Iv& iv, Bytes additional, std::span<const Bytes> ciphertext, const Tag& tag,
@@ -94,8 +93,7 @@ class NativeAead final : public Aead {
     if (ciphertext.size() == 1) {
       return same(width_.open_whole(*key_, part(iv, ciphertext[0], plaintext), additional), tag);
     }
-    const GcmHash hash = gather(width_.open, iv, additional, ciphertext, plaintext.data());
-    return same(width_.tag(*key_, iv, hash, additional.size(), plaintext.size()), tag);
+    return same(gather(width_.open, iv, additional, ciphertext, plaintext), tag);
   }
 
   void do_seal_delivered(const Iv& iv, Bytes additional, const Delivery& source,
@@ -128,11 +126,13 @@ class NativeAead final : public Aead {
     return {iv, 0, {}, in.data(), out.data(), out.size(), streamed, nullptr};
   }
 
-  GcmHash gather(Gathering::Crypt with, const Iv& iv, Bytes additional,
-                 std::span<const Bytes> pieces, uint8_t* out) const {
-    Gathering gathering(*key_, with, iv, width_.hash(*key_, {}, additional), out);
+  Tag gather(Gathering::Crypt with, const Iv& iv, Bytes additional, std::span<const Bytes> pieces,
+             MutableBytes out) const {
+    Gathering gathering(*key_, with, iv, out.data());
+    gathering.hash() = width_.hash(*key_, {}, additional);
     for (const Bytes piece : pieces) gathering.add(piece);
-    return gathering.finish();
+    gathering.finish();
+    return width_.tag(*key_, iv, gathering.hash(), additional.size(), out.size());
   }
 
   static bool same(Tag computed, const Tag& tag) {

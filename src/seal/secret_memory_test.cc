@@ -137,12 +137,6 @@ TEST(SecretMemory, AndNoOtherPlaceHoldsAKeyInUse) {
   return needle;
 }
 
-template <size_t bytes>
-[[gnu::noinline]] void wipe_stack() {
-  std::array<uint8_t, bytes> below;
-  wipe(below);
-}
-
 // Far down the stack, where nothing that searches it overwrites what is left; at this address.
 template <typename Act>
 [[gnu::noinline]] uintptr_t deep_down(Act act) {
@@ -153,6 +147,11 @@ template <typename Act>
   return reinterpret_cast<uintptr_t>(above.data());
 }
 
+GcmBlock encrypted(const GcmWidth& width, const GcmKey& key, const GcmBlock& block) {
+  GcmBlock made;
+  width.encrypt(key, block, made);
+  return made;
+}
 Needle take_needle(GcmBlock secret) {
   Needle needle(secret);
   wipe(secret);
@@ -180,8 +179,8 @@ TEST(SecretMemory, AMessageLeavesNoStateOfTheCipherBehind) {
                         take_needle(all.round_keys[7]),
                         take_needle(all.powers[20]),
                         take_needle(all.powers[GcmKey::kPowers - 1]),
-                        take_needle(width->encrypt(all, {})),
-                        take_needle(width->encrypt(all, gcm_counter(iv, 1))),
+                        take_needle(encrypted(*width, all, {})),
+                        take_needle(encrypted(*width, all, gcm_counter(iv, 1))),
                         take_needle(width->hash(all, {}, additional))};
     // Behind the 256th counter with a table and without, within the last bytes, and few.
     for (const size_t bytes : {size_t{40} << 10, size_t{6} << 10, size_t{4100}, size_t{100}}) {
@@ -220,7 +219,7 @@ class WordsOnTheWay {
       add(&hash, sizeof hash);
     }
     Tag sum = width.tag(key, iv, hash, additional.size(), ciphertext.size());
-    const GcmBlock mask = width.encrypt(key, gcm_counter(iv, 1));
+    const GcmBlock mask = encrypted(width, key, gcm_counter(iv, 1));
     for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= mask[i];
     add(sum.data(), sum.size());
     std::ranges::reverse(sum);
@@ -274,6 +273,8 @@ TEST(SecretMemory, AMessageLeavesNothingOfItsWayOnTheStack) {
     Secret<GcmKey> scheduled;
     const GcmKey& all = *scheduled;
     width->schedule(*scheduled, key.secret());
+    const SplitGcm split(*width, key.secret());
+    const std::unique_ptr<Aead> aead = make_native_aead(*width, key);
     for (const size_t bytes : {size_t{5}, size_t{512}, size_t{700}, size_t{4096}, data.size()}) {
       GcmPart part = {.iv = iv};
       part.in = data.data();
@@ -293,6 +294,17 @@ TEST(SecretMemory, AMessageLeavesNothingOfItsWayOnTheStack) {
       GcmHash hash;
       expect_nothing_of("open part", [&] { hash = width->open(all, part); });
       expect_nothing_of("tag", [&] { width->tag(all, iv, hash, additional.size(), bytes); });
+      expect_nothing_of("join", [&] { split.join(hash, part.so_far, 5); });
+      Tag tag;
+      const size_t half = bytes / 2;
+      const Bytes plain[] = {Bytes(data).first(half), Bytes(data).subspan(half, bytes - half)};
+      const Bytes cipher[] = {Bytes(sealed).first(half), Bytes(sealed).subspan(half, bytes - half)};
+      expect_nothing_of("seal pieces", [&] {
+        aead->seal(iv, additional, plain, MutableBytes(sealed).first(bytes), tag);
+      });
+      std::vector<uint8_t> opened(bytes);
+      expect_nothing_of("open pieces",
+                        [&] { EXPECT_TRUE(aead->open(iv, additional, cipher, tag, opened).ok()); });
     }
   }
 }
@@ -318,7 +330,8 @@ TEST(SecretMemory, NothingIsLeftInVectorRegisters) {
     width->schedule(all, secret);
     (left.*read)();
     expect_nothing("schedule");
-    GcmBlock mask = width->encrypt(all, {});
+    GcmBlock mask;
+    width->encrypt(all, {}, mask);
     (left.*read)();
     expect_nothing("encrypt");
     wipe(mask);

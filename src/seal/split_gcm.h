@@ -43,12 +43,13 @@ class SplitGcm {
                     uint64_t bytes) const;
   GcmHash open_part(const Iv& iv, uint64_t first_block, const uint8_t* in, uint8_t* out,
                     uint64_t bytes) const;
-  GcmBlock keystream(const Iv& iv, uint64_t block) const;
+  void keystream(const Iv& iv, uint64_t block, GcmBlock& to) const;
 
-  // `before`, then a part of so many blocks.
-  GcmHash join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const;
-  GcmHash join(const GcmHash& before, const GcmBlock& block) const;
-  Tag tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes, uint64_t bytes) const;
+  // `before`, then a part of so many blocks. Hashes are passed by value, in registers: a reference
+  // would need one in memory, and leave it there.
+  GcmHash join(GcmHash before, GcmHash part, uint64_t blocks) const;
+  GcmHash join(GcmHash before, const GcmBlock& block) const;
+  Tag tag(const Iv& iv, GcmHash hash, uint64_t additional_bytes, uint64_t bytes) const;
 
  private:
   static constexpr size_t kPowers = 32;  // H^(2^k), times x: enough for GCM's longest message

@@ -80,7 +80,9 @@ RC_GTEST_PROP(SplitGcm, KeystreamIsWhatSealsABlock, ()) {
   const GcmBlock zero{};
   GcmBlock sealed;
   const GcmHash part = gcm->seal_part(iv, block, zero.data(), sealed.data(), kBlock);
-  RC_ASSERT(gcm->keystream(iv, block) == sealed);
+  GcmBlock stream;
+  gcm->keystream(iv, block, stream);
+  RC_ASSERT(stream == sealed);
   RC_ASSERT(gcm->join({}, sealed) == part);
 }
 
@@ -99,7 +101,8 @@ RC_GTEST_PROP(SplitGcm, CountersNearTheirEndAreRight, ()) {
   std::vector<uint8_t> sealed(plain.size());
   gcm.seal_part(iv, first, plain.data(), sealed.data(), plain.size());
   for (uint64_t i = 0; i < blocks; ++i) {
-    const GcmBlock stream = gcm.keystream(iv, first + i);
+    GcmBlock stream;
+    gcm.keystream(iv, first + i, stream);
     for (size_t byte = 0; byte < kBlock; ++byte) {
       RC_ASSERT((plain[i * kBlock + byte] ^ stream[byte]) == sealed[i * kBlock + byte]);
     }

@@ -16,7 +16,9 @@ SplitGcm::SplitGcm(const GcmWidth& width, std::span<const uint8_t, Key::kBytes> 
   const GcmBlock& first = key_->powers[GcmKey::kPowers - 1];
   std::memcpy(&powers[0].low, first.data(), sizeof powers[0].low);
   std::memcpy(&powers[0].high, first.data() + sizeof powers[0].low, sizeof powers[0].high);
-  for (size_t k = 1; k < kPowers; ++k) powers[k] = width_.multiply(powers[k - 1], powers[k - 1]);
+  for (size_t k = 1; k < kPowers; ++k) {
+    powers[k] = width_.join(&powers[k - 1], powers[k - 1], {}, 1);
+  }
   clear_vector_registers();  // a compiler may move a power through one
 }
 
@@ -36,27 +38,19 @@ GcmHash SplitGcm::open_part(const Iv& iv, uint64_t first_block, const uint8_t* i
   return width_.open(*key_, {iv, first_block, {}, in, out, bytes, false, nullptr});
 }
 
-GcmBlock SplitGcm::keystream(const Iv& iv, uint64_t block) const {
-  return width_.encrypt(*key_, gcm_counter(iv, block + 2));
+void SplitGcm::keystream(const Iv& iv, uint64_t block, GcmBlock& to) const {
+  width_.encrypt(*key_, gcm_counter(iv, block + 2), to);
 }
 
-GcmHash SplitGcm::join(const GcmHash& before, const GcmHash& part, uint64_t blocks) const {
-  GcmHash moved = before;
-  for (size_t k = 0; blocks != 0; ++k, blocks >>= 1) {
-    if ((blocks & 1) != 0) moved = width_.multiply(moved, (*powers_)[k]);
-  }
-  GcmHash sum = {moved.high ^ part.high, moved.low ^ part.low};
-  asm volatile("" : "+r"(sum.high), "+r"(sum.low));  // GCC adds them in a vector register
-  clear_vector_registers();
-  return sum;
+GcmHash SplitGcm::join(GcmHash before, GcmHash part, uint64_t blocks) const {
+  return width_.join(powers_->data(), before, part, blocks);
 }
 
-GcmHash SplitGcm::join(const GcmHash& before, const GcmBlock& block) const {
+GcmHash SplitGcm::join(GcmHash before, const GcmBlock& block) const {
   return width_.hash(*key_, before, block);
 }
 
-Tag SplitGcm::tag(const Iv& iv, const GcmHash& hash, uint64_t additional_bytes,
-                  uint64_t bytes) const {
+Tag SplitGcm::tag(const Iv& iv, GcmHash hash, uint64_t additional_bytes, uint64_t bytes) const {
   return width_.tag(*key_, iv, hash, additional_bytes, bytes);
 }
 

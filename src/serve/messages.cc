@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/registers.h"
 #include "os/pace.h"
 #include "seal/stream_copy.h"
 #include "serve/process.h"
@@ -16,20 +17,19 @@ namespace {
 // Smaller parts cost more in waking a worker than they save in sealing.
 constexpr uint64_t kPartBytesMin = 32_KiB;
 constexpr uint64_t kSplitBytesMin = 96_KiB;
-constexpr uint64_t kPartsMax = 64;
 
 constexpr uint64_t blocks_of(uint64_t bytes) {
   return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
 }
 
-uint64_t part_bytes(uint64_t bytes, const WorkerPool* pool) {
+}  // namespace
+
+uint64_t Message::part_bytes(uint64_t bytes, const WorkerPool* pool) {
   if (pool == nullptr || bytes < kSplitBytesMin) return bytes;
   const uint64_t parts = std::min<uint64_t>({pool->size(), bytes / kPartBytesMin, kPartsMax});
   const uint64_t even = (bytes + parts - 1) / parts;
   return (even + 4095) & ~uint64_t{4095};
 }
-
-}  // namespace
 
 void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Direction direction) {
   key_ = std::move(key);
@@ -41,7 +41,11 @@ void Message::begin(const Iv& iv) {
   finish_turn();
   process().keys.retire_sometimes(SteadyClock().now());
   iv_ = iv;
-  hash_ = {};
+  if (state_ && !state_->alive()) {  // it is the parent process's
+    state_.reset();
+    parts_.reset();
+  }
+  if (state_) state().hash = {};
   additional_bytes_ = 0;
   bytes_ = 0;
   written_ = nullptr;
@@ -52,6 +56,11 @@ void Message::begin(const Iv& iv) {
   began_ = watched() ? SteadyClock().now() : Instant{};
 }
 
+Message::State& Message::state() {
+  if (!state_) state_.emplace();
+  return **state_;
+}
+
 bool Message::add_additional(Bytes bytes) {
   // One piece of it is all a driver has; a second one might begin within a block.
   if (bytes_ != 0 || additional_bytes_ != 0) return false;
@@ -60,7 +69,7 @@ bool Message::add_additional(Bytes bytes) {
     GcmBlock block{};
     const size_t here = std::min(kGcmBlockBytes, bytes.size() - at);
     std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), here, block.begin());
-    hash_ = key_->join(hash_, block);
+    state().hash = key_->join(state().hash, block);
   }
   return true;
 }
@@ -137,13 +146,13 @@ void Message::leave_slot() {
   if (!std::exchange(from_slot_, false)) return;
   const uint64_t whole = bytes_ / kGcmBlockBytes;
   if (bytes_ == taken_.record_bytes) {
-    hash_ = key_->join(hash_, **taken_.hash, whole);
+    state().hash = key_->join(state().hash, **taken_.hash, whole);
   } else {
     answer_ = Answer::engine;
     for (uint64_t i = 0; i < whole; ++i) {
       GcmBlock block;
       std::copy_n(taken_.record + i * kGcmBlockBytes, kGcmBlockBytes, block.begin());
-      hash_ = key_->join(hash_, block);
+      state().hash = key_->join(state().hash, block);
     }
   }
   const uint64_t tail = bytes_ % kGcmBlockBytes;
@@ -151,7 +160,7 @@ void Message::leave_slot() {
 }
 
 void Message::begin_block(const uint8_t* ciphertext, uint64_t bytes) {
-  keystream_ = key_->keystream(iv_, bytes_ / kGcmBlockBytes);
+  key_->keystream(iv_, bytes_ / kGcmBlockBytes, state().keystream);
   block_ = {};
   std::copy_n(ciphertext, bytes, block_.begin());
 }
@@ -179,9 +188,13 @@ void Message::go_on_from(Message& other) {
   key_number_ = other.key_number_;
   direction_ = other.direction_;
   iv_ = other.iv_;
-  hash_ = other.hash_;
+  state_.reset();
+  parts_.reset();
+  if (other.state_ && other.state_->alive()) {
+    state() = other.state();
+    clear_vector_registers();  // of what it went through
+  }
   block_ = other.block_;
-  keystream_ = other.keystream_;
   additional_bytes_ = other.additional_bytes_;
   bytes_ = other.bytes_;
   in_one_piece_ = false;  // what was written is the other's
@@ -201,30 +214,32 @@ void Message::finish_turn() {
 void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   const uint64_t part = part_bytes(bytes, pool);
   const uint64_t parts = (bytes + part - 1) / part;
-  GcmHash hashes[kPartsMax];
-  const auto one = [&](size_t i) {
+  const auto one = [&](size_t i, GcmHash& hash) {
     const uint64_t began = pace().begin();
     Event event;
     if (watched()) event.begin = SteadyClock().now();
     const uint64_t offset = i * part;
     const uint64_t here = std::min(part, bytes - offset);
     const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
-    hashes[i] = direction_ == Direction::to_device
-                    ? key_->seal_part(iv_, first, in + offset, out + offset, here)
-                    : key_->open_part(iv_, first, in + offset, out + offset, here);
+    hash = direction_ == Direction::to_device
+               ? key_->seal_part(iv_, first, in + offset, out + offset, here)
+               : key_->open_part(iv_, first, in + offset, out + offset, here);
     pace().end(Pace::aead_fast, here, began);
     if (watched()) tell_part(event, here);
   };
+  GcmHash* hashes = &state().part;
   if (parts == 1) {
-    one(0);
+    one(0, *hashes);
   } else {
     answer_ = Answer::parallel;
-    pool->each(parts, one);
+    if (!parts_) parts_.emplace();
+    hashes = (*parts_)->data();
+    pool->each(parts, [&](size_t i) { one(i, hashes[i]); });
   }
   for (uint64_t i = 0; i < parts; ++i) {
-    hash_ = key_->join(hash_, hashes[i], blocks_of(std::min(part, bytes - i * part)));
+    state().hash = key_->join(state().hash, hashes[i], blocks_of(std::min(part, bytes - i * part)));
+    hashes[i] = {};
   }
-  wipe_hashes({hashes, parts});
   bytes_ += bytes;
 }
 
@@ -232,14 +247,15 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
 void Message::few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes) {
   uint64_t at = bytes_ % kGcmBlockBytes;
   if (at == 0) begin_block(nullptr, 0);
+  const GcmBlock& keystream = state().keystream;
   for (uint64_t i = 0; i < bytes; ++i, ++at) {
     const uint8_t byte = in[i];  // once: it may lie where others write
-    const auto other = static_cast<uint8_t>(byte ^ keystream_[at]);
+    const auto other = static_cast<uint8_t>(byte ^ keystream[at]);
     out[i] = other;
     block_[at] = direction_ == Direction::to_device ? other : byte;
   }
   bytes_ += bytes;
-  if (at == kGcmBlockBytes) hash_ = key_->join(hash_, block_);
+  if (at == kGcmBlockBytes) state().hash = key_->join(state().hash, block_);
 }
 
 Tag Message::tag(bool answered) {
@@ -249,10 +265,9 @@ Tag Message::tag(bool answered) {
     if (watched()) tell();
     return {};
   }
-  if (bytes_ % kGcmBlockBytes != 0) hash_ = key_->join(hash_, block_);
-  const Tag made = key_->tag(iv_, hash_, additional_bytes_, bytes_);
-  wipe(keystream_);
-  wipe_hashes({&hash_, 1});
+  if (bytes_ % kGcmBlockBytes != 0) state().hash = key_->join(state().hash, block_);
+  const Tag made = key_->tag(iv_, state().hash, additional_bytes_, bytes_);
+  state() = {};
   if (watched()) tell();
   return made;
 }

@@ -35,10 +35,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/bytes.h"
 #include "core/copy.h"
 #include "os/worker_pool.h"
+#include "seal/secret_memory.h"
 #include "seal/split_gcm.h"
 #include "serve/events.h"
 #include "serve/known_keys.h"
@@ -85,13 +87,26 @@ class Message {
   void tell() const;
   void tell_part(Event& event, uint64_t bytes) const;
 
+  // What nobody else may know of a message that is on its way: with the ciphertext, which anybody
+  // has, a hash gives the hash's key. It waits where keys are, in memory that is taken once for all
+  // messages of a context.
+  struct State {
+    GcmHash hash;
+    GcmHash part;        // of an update in one part, until it is joined
+    GcmBlock keystream;  // of a block that is not complete yet
+  };
+  static constexpr uint64_t kPartsMax = 64;
+  using PartHashes = std::array<GcmHash, kPartsMax>;
+  State& state();
+  static uint64_t part_bytes(uint64_t bytes, const WorkerPool* pool);
+
   std::shared_ptr<const SplitGcm> key_;
   uint64_t key_number_ = 0;
   Direction direction_ = Direction::to_device;
   Iv iv_{};
-  GcmHash hash_{};
-  GcmBlock block_{};      // ciphertext of a block that is not complete yet
-  GcmBlock keystream_{};  // of that block
+  std::optional<Secret<State>> state_;       // from the first message on
+  std::optional<Secret<PartHashes>> parts_;  // from the first update in several parts on
+  GcmBlock block_{};                         // ciphertext of a block that is not complete yet
   uint64_t additional_bytes_ = 0;
   uint64_t bytes_ = 0;
   const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
@@ -102,7 +117,7 @@ class Message {
   uint64_t source_ = 0;
   LiveSpeculator* ahead_ = nullptr;  // whose turn this message is
   LiveSpeculator::Taken taken_{};
-  bool from_slot_ = false;  // all bytes so far; their hash is not in hash_
+  bool from_slot_ = false;  // all bytes so far; their hash is not in the state
 };
 
 // What a driver opens to this memory, or on this thread, is refused as if it had been forged: how a

@@ -47,22 +47,21 @@ void SlotRecords::seal_in_parts(const Order& order, const uint8_t* from, uint8_t
   const SplitGcm& gcm = *order.schedule;
   const uint64_t bytes = order.host.bytes;
   const uint64_t whole = bytes & ~uint64_t{kGcmBlockBytes - 1};
-  std::array<GcmHash, MessageSize::kMost / kPartBytes> hashes;
+  Secret<std::array<GcmHash, MessageSize::kMost / kPartBytes>> hashes;
   const auto length = [&](size_t i) { return std::min(kPartBytes, whole - i * kPartBytes); };
   const size_t parts = (whole + kPartBytes - 1) / kPartBytes;
   pool_.each_behind(parts, [&](size_t i) {
     const uint64_t began = pace().begin();
     const uint64_t at = i * kPartBytes;
-    hashes[i] = gcm.seal_part(order.iv, at / kGcmBlockBytes, from + at, record + at, length(i));
+    (*hashes)[i] = gcm.seal_part(order.iv, at / kGcmBlockBytes, from + at, record + at, length(i));
     pace().end(Pace::aead_fast, length(i), began);
   });
   for (size_t i = 0; i < parts; ++i) {
-    hash = gcm.join(hash, hashes[i], length(i) / kGcmBlockBytes);
+    hash = gcm.join(hash, (*hashes)[i], length(i) / kGcmBlockBytes);
   }
   if (whole != bytes) {
     gcm.seal_part(order.iv, whole / kGcmBlockBytes, from + whole, record + whole, bytes - whole);
   }
-  wipe_hashes(std::span(hashes).first(parts));
 }
 
 // Pinned memory cannot go while somebody reads it: freeing it waits. Other memory may.

@@ -3,7 +3,8 @@
 //
 // The records of slots: private, locked memory, and how one gets there. It is sealed in parts that
 // give way to whatever is asked for now, and that all workers share: what is needed first is ready
-// first. A record's hash waits where keys are: with the ciphertext, it tells one.
+// first. A record's hash and those of its parts wait where keys are: with the ciphertext, they tell
+// one.
 //
 // Threads: seal() from any; the table of records is under its owner's lock.
 #pragma once
