@@ -29,8 +29,9 @@ EvpContexts& contexts() {
 }
 
 // libcrypto's functions call each other by their exported names, so also through us: what happens
-// inside a call that we forward is libcrypto's own business.
-thread_local const Libcrypto* inside = nullptr;
+// inside a call that we forward is libcrypto's own business. (We are there from the start of a
+// process, so that its place in a thread is known: other programs' calls pay for looking.)
+[[gnu::tls_model("initial-exec")]] thread_local const Libcrypto* inside = nullptr;
 
 class Inside {
  public:
