@@ -4,6 +4,7 @@
 // Many copies in one call. A batch is carried as a whole or passed as a whole: then it is the
 // driver that says what is wrong with it, and with which of its copies.
 
+#include <optional>
 #include <vector>
 
 #include "asked.h"
@@ -81,6 +82,16 @@ bool is_flat(const CUmemcpy3DOperand& operand, const CUextent3D& extent) {
   return rows && layers;
 }
 
+// Nothing: more than there can be.
+std::optional<size_t> bytes_of(const CUextent3D& extent) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(extent.width, extent.height, &bytes) ||
+      __builtin_mul_overflow(bytes, extent.depth, &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
 Batch of_blocks(serve::Runtime& runtime, size_t count, const CUDA_MEMCPY3D_BATCH_OP* blocks,
                 unsigned long long flags) {
   Batch batch;
@@ -94,9 +105,10 @@ Batch of_blocks(serve::Runtime& runtime, size_t count, const CUDA_MEMCPY3D_BATCH
       all = false;
       continue;
     }
-    Asked asked = by_pointers(runtime, block.dst.op.ptr.ptr, block.src.op.ptr.ptr,
-                              block.extent.width * block.extent.height * block.extent.depth);
-    asked.whole = is_flat(block.src, block.extent) && is_flat(block.dst, block.extent);
+    const std::optional<size_t> bytes = bytes_of(block.extent);
+    Asked asked =
+        by_pointers(runtime, block.dst.op.ptr.ptr, block.src.op.ptr.ptr, bytes.value_or(0));
+    asked.whole = bytes && is_flat(block.src, block.extent) && is_flat(block.dst, block.extent);
     all = add(batch, asked, block.srcAccessOrder) && all;
     all = all && known_order(block.srcAccessOrder) && known_flags(block.flags);
   }

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/range.h"
 #include "base/registers_for_tests.h"
 #include "base/result.h"
 #include "base/text.h"
@@ -141,6 +142,25 @@ TEST(Log, IsSilentUnlessAskedAndOneLinePerCall) {
   EXPECT_EQ(std::count(logged.begin(), logged.end(), '\n'), 1);
   set_log_sink(nullptr);
   set_log_level(LogLevel::silent);
+}
+
+// Lengths are a program's, and may be whatever it computed.
+TEST(Range, KnowsWhereItEndsAlsoIfThatIsBeyondAllAddresses) {
+  const Range block{0x7000, 0x1000};
+  EXPECT_TRUE(block.contains({0x7000, 0x1000}));
+  EXPECT_TRUE(block.contains({0x7fff, 1}));
+  EXPECT_FALSE(block.contains({0x7fff, 2}));
+  EXPECT_FALSE(block.contains({0x6fff, 2}));
+  for (const uint64_t less : {uint64_t{1}, uint64_t{0x40}, uint64_t{1} << 63}) {
+    const Range endless{0x7040, uint64_t{0} - less};
+    EXPECT_FALSE(block.contains(endless)) << less;
+    EXPECT_TRUE(block.overlaps(endless)) << less;
+    EXPECT_TRUE(endless.overlaps(block)) << less;
+  }
+  EXPECT_TRUE(block.overlaps({0x6000, 0x1001}));
+  EXPECT_FALSE(block.overlaps({0x6000, 0x1000}));
+  EXPECT_FALSE(block.overlaps({0x8000, 1}));
+  EXPECT_TRUE(block.overlaps({0x7fff, 1}));
 }
 
 }  // namespace

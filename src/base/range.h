@@ -15,9 +15,15 @@ struct Range {
   uint64_t bytes = 0;
 
   uint64_t end() const { return address + bytes; }
-  bool overlaps(const Range& other) const { return address < other.end() && other.address < end(); }
+  // By differences: a program may name a length that, added to an address, comes out below it.
+  bool overlaps(const Range& other) const {
+    return bytes != 0 && other.bytes != 0 &&
+           (other.address >= address ? other.address - address < bytes
+                                     : address - other.address < other.bytes);
+  }
   bool contains(const Range& other) const {
-    return address <= other.address && other.end() <= end();
+    return other.address >= address && other.bytes <= bytes &&
+           other.address - address <= bytes - other.bytes;
   }
   auto operator<=>(const Range&) const = default;
 };

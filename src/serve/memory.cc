@@ -75,6 +75,7 @@ bool write_memory(const void* from, void* to, uint64_t bytes) {
 
 bool is_mapped(const void* memory, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (reinterpret_cast<uint64_t>(memory) + bytes < bytes) return false;  // the end is before it
   uint64_t at = reinterpret_cast<uint64_t>(memory) / page * page;
   const uint64_t end = reinterpret_cast<uint64_t>(memory) + bytes;
   unsigned char unused[1024];
@@ -87,6 +88,7 @@ bool is_mapped(const void* memory, uint64_t bytes) {
 }
 
 void* Staging::take(uint64_t bytes) {
+  if (bytes > bytes_max_) return nullptr;  // and maybe than any power of two
   const uint64_t wanted = std::bit_ceil(std::max(bytes, kPieceMin));
   const std::lock_guard lock(mutex_);
   do {

@@ -196,5 +196,31 @@ TEST_F(DriverBatch, SoDoesTheOneForBlocks) {
   CU_EXPECT_OK(cuStreamSynchronize(stream));
 }
 
+// Lengths whose product, or whose end, has more than 64 bits.
+TEST_F(DriverBatch, LengthsThatAreNoneAreRefused) {
+  const auto batch_copy = variant<BlocksWithIndex>("cuMemcpy3DBatchAsync", 12080);
+  DriverStream stream;
+  DeviceMemory device(4096);
+  const ByteVector before = device.read();
+  const ByteVector host = make_bytes(4096, 66);
+  CUDA_MEMCPY3D_BATCH_OP block = {};
+  block.src.type = block.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  block.src.op.ptr.ptr = address(host.data());
+  block.dst.op.ptr.ptr = device.address();
+  block.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  size_t failed = 99;
+  constexpr size_t kHalf = size_t{1} << 63;
+  for (const CUextent3D& extent : {CUextent3D{kHalf + 256, 2, 1}, CUextent3D{kHalf + 64, 2, 2},
+                                   CUextent3D{256, kHalf + 1, 2}, CUextent3D{16, 16, kHalf / 8}}) {
+    block.extent = extent;
+    EXPECT_EQ(batch_copy(1, &block, &failed, 0, stream), CUDA_ERROR_INVALID_VALUE) << extent.width;
+  }
+  Batch batch;
+  batch.add(device.address() + 64, address(host.data()) + 64, size_t{0} - 64);
+  EXPECT_EQ(batch.submit(stream), CUDA_ERROR_INVALID_VALUE);
+  CU_EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(device.read(), before);
+}
+
 }  // namespace
 }  // namespace sealane::test

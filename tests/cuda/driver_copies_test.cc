@@ -29,6 +29,33 @@ TEST_F(DriverCopies, OfNothingDoNothing) {
   CU_EXPECT_OK(cuMemcpyHtoDAsync(device.address(), host.data(), 0, nullptr));
 }
 
+// As a program gets it that subtracts one length too many. Added to an address it comes out below.
+TEST_F(DriverCopies, OfLessThanNothingAreRefusedAndHarmNothing) {
+  constexpr size_t kSize = 1 << 20;
+  constexpr size_t kAt = 4096;
+  DriverStream stream;
+  DeviceMemory device(kSize);
+  const ByteVector sent = make_bytes(kSize, 5);
+  device.write(sent);
+  PinnedMemory pinned(kSize);
+  ByteVector pageable = make_bytes(kSize, 6);
+  std::memcpy(pinned.data(), pageable.data(), kSize);
+  const CUdeviceptr there = device.address() + kAt;
+  for (uint8_t* const host : {static_cast<uint8_t*>(pinned.data()) + kAt, pageable.data() + kAt}) {
+    for (const size_t less : {size_t{1}, size_t{64}, kAt, size_t{1} << 40, size_t{1} << 63}) {
+      const size_t size = size_t{0} - less;
+      EXPECT_EQ(cuMemcpyHtoDAsync(there, host, size, stream), CUDA_ERROR_INVALID_VALUE) << less;
+      EXPECT_EQ(cuMemcpyDtoHAsync(host, there, size, stream), CUDA_ERROR_INVALID_VALUE) << less;
+      EXPECT_EQ(cuMemcpyHtoD(there, host, size), CUDA_ERROR_INVALID_VALUE) << less;
+      EXPECT_EQ(cuMemcpyDtoH(host, there, size), CUDA_ERROR_INVALID_VALUE) << less;
+      CU_EXPECT_OK(cuStreamSynchronize(stream));
+    }
+  }
+  EXPECT_EQ(device.read(), sent);
+  EXPECT_EQ(pageable, make_bytes(kSize, 6));
+  EXPECT_EQ(std::memcmp(pinned.data(), pageable.data(), kSize), 0);
+}
+
 TEST_F(DriverCopies, AsynchronousFromAndToPinnedMemory) {
   DriverStream stream;
   for (const size_t size : kCopySizes) {

@@ -33,6 +33,20 @@ struct Located {
   bool pinned = false;
 };
 
+// More bytes than there are addresses.
+bool is_endless(const CopyOperation& copy, const CopySide& side) {
+  uint64_t bytes = 0;
+  uint64_t rows = 0;
+  uint64_t slices = 0;
+  return __builtin_mul_overflow(copy.width, copy.height, &bytes) ||
+         __builtin_mul_overflow(bytes, copy.depth, &bytes) ||
+         __builtin_mul_overflow(side.pitch, copy.height - (copy.height > 0 ? 1 : 0), &rows) ||
+         __builtin_mul_overflow(side.slice, copy.depth - (copy.depth > 0 ? 1 : 0), &slices) ||
+         __builtin_add_overflow(rows, slices, &rows) ||
+         __builtin_add_overflow(rows, copy.width, &rows) ||
+         __builtin_add_overflow(rows, side.address, &rows);
+}
+
 CUresult locate(Driver& d, const CopyOperation& copy, const CopySide& side, bool writes,
                 Located& out) {
   const bool rows_fit =
@@ -286,6 +300,7 @@ CUresult cross(ResolvedStream& stream, const Located& from, const Located& to, b
 }  // namespace
 
 CUresult run_copy(Driver& d, ResolvedStream& stream, const CopyOperation& copy, bool wait) {
+  if (is_endless(copy, copy.from) || is_endless(copy, copy.to)) return CUDA_ERROR_INVALID_VALUE;
   if (copy.bytes() == 0) return CUDA_SUCCESS;
   Located from;
   Located to;
