@@ -21,6 +21,7 @@ set -eu
 if [ "${1:-}" = apart ]; then
   ip link set lo up
   for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+  unset TMPDIR # it may be a place that is hidden now
   mkdir /tmp/.above /tmp/.above/build /tmp/.above/work
   mount -t overlay overlay -o "lowerdir=$PWD/build,upperdir=/tmp/.above/build,workdir=/tmp/.above/work" build
   ctest --test-dir build -j 2 --schedule-random --output-on-failure --output-junit /tmp/.above/junit.xml || true
