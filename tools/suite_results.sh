@@ -38,9 +38,9 @@ beside=${SUITE_BESIDE:-1}
 if [ -n "${SUITE_CORES:-}" ]; then taskset -pc "$SUITE_CORES" $$ >/dev/null; fi
 
 spinning='' suites=''
-stop_all() { # a suite apart ends with the one process that is known here
+stop_all() { # a suite apart ends with the one process that is known here, which hears nothing less
   # shellcheck disable=SC2086
-  [ -z "$spinning$suites" ] || kill $spinning $suites 2>/dev/null || true
+  [ -z "$spinning$suites" ] || kill -KILL $spinning $suites 2>/dev/null || true
   spinning='' suites=''
 }
 trap stop_all EXIT
