@@ -5,11 +5,14 @@
 # The suite again and again on a machine that is busy with other things: no test may depend on time.
 #   tools/suite_results.sh [RUNS [LOOPS]] >> FILE
 # Each of RUNS (1) is `ctest -j 2` beside LOOPS (4) busy loops, which end with it; a line is written when a run is over,
-# so what was stopped says how far it came: its seconds, and the machine's load in its last five minutes, whoever made
-# it. Names of tests that failed follow their run's line. The suite is that of build/, with what SEALANE_CPU hides;
-# SUITE_CORES=0 (a list for taskset) runs it and its loops on these cores.
+# so what was stopped says how far it came: its seconds, the machine's load in its last five minutes, whoever made it,
+# and what was run: the program's commit, what SEALANE_CPU hid, the cores, how many suites ran side by side. Names of
+# tests that failed follow their run's line, and what the run said stays in a file that stderr names. The suite is that
+# of build/; SUITE_CORES=0 (a list for taskset) runs it and its loops on these cores.
 # SUITE_BESIDE=N (1; more need root) runs N suites side by side, N of RUNS at a time, so that each is the others' load:
-# each has network, processes, /tmp, /run and /dev/shm of its own, and what it writes to build/ is gone with it.
+# each has network, processes, /tmp, /run and /dev/shm of its own, and what it writes to build/ is in memory and gone
+# with it. Nothing may be built meanwhile. Each has its tests in an order of its own, so that the largest (2 GiB) do not
+# meet; count 1 GiB of memory for each, and 4 more.
 # Ends with 1 if any run failed.
 set -eu
 
@@ -18,9 +21,10 @@ set -eu
 if [ "${1:-}" = apart ]; then
   ip link set lo up
   for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+  unset TMPDIR # it may be a place that is hidden now
   mkdir /tmp/.above /tmp/.above/build /tmp/.above/work
   mount -t overlay overlay -o "lowerdir=$PWD/build,upperdir=/tmp/.above/build,workdir=/tmp/.above/work" build
-  ctest --test-dir build -j 2 --output-on-failure --output-junit /tmp/.above/junit.xml || true
+  ctest --test-dir build -j 2 --schedule-random --output-on-failure --output-junit /tmp/.above/junit.xml || true
   cat /tmp/.above/junit.xml >&3
   exit
 fi
@@ -34,9 +38,9 @@ beside=${SUITE_BESIDE:-1}
 if [ -n "${SUITE_CORES:-}" ]; then taskset -pc "$SUITE_CORES" $$ >/dev/null; fi
 
 spinning='' suites=''
-stop_all() { # a suite apart ends with the one process that is known here
+stop_all() { # a suite apart ends with the one process that is known here, which hears nothing less
   # shellcheck disable=SC2086
-  [ -z "$spinning$suites" ] || kill $spinning $suites 2>/dev/null || true
+  [ -z "$spinning$suites" ] || kill -KILL $spinning $suites 2>/dev/null || true
   spinning='' suites=''
 }
 trap stop_all EXIT
@@ -59,25 +63,26 @@ report_suite() {
                    s/.*\(disabled\|skipped\)="\([0-9]*\)".*/\1=\2/p' "$log/$1.xml" 2>/dev/null | head -4)
   number() { echo "$counts" | sed -n "s/^$1=//p" | head -1; }
   if [ -z "$(number tests)" ]; then
-    echo "$1    did not come to its end"
+    echo "$1    did not come to its end; $commit, hidden ${SEALANE_CPU:-nothing}, cores ${SUITE_CORES:-all}, $beside suites"
     return 1
   fi
   tests=$(number tests) failures=$(number failures) skipped=$(number skipped)
-  printf '%-4s %-9s %8d %8d %8d %8d %8s\n' "$1" "$(date -u -d "@$2" +%H:%M:%S)" \
+  printf '%-4s %-9s %7d %7d %8d %8d %7s  %-13s %-9s %-6s %s\n' "$1" "$(date -u -d "@$2" +%H:%M:%S)" \
     "$((tests - failures - skipped))" "$failures" "$skipped" "$(($(stat -c %Y "$log/$1.xml") - $2))" \
-    "$(cut -d' ' -f2 /proc/loadavg)"
+    "$(cut -d' ' -f2 /proc/loadavg)" "$commit" "${SEALANE_CPU:-nothing}" "${SUITE_CORES:-all}" "$beside"
   sed -n '/^The following tests FAILED/,/^Errors while/p' "$log/$1" |
     grep -E '^[[:space:]]*[0-9]+ - ' | grep -v Skipped || true
-  [ "$failures" -eq 0 ]
+  [ "$failures" -eq 0 ] && rm "$log/$1" "$log/$1.xml"
 }
 
 load="$loops busy loops"
 [ "$beside" -eq 1 ] || load="$((beside - 1)) other suites and $load"
 results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs $loops" build/bin/sealane
-echo "hidden:  ${SEALANE_CPU:-nothing}; cores ${SUITE_CORES:-all}"
+commit=$(build/bin/sealane --version | sed 's/.*commit \([^;)]*\).*/\1/')
 echo
 echo "\$ tools/suite_results.sh $runs $loops"
-printf '%-4s %-9s %8s %8s %8s %8s %8s\n' run began passed failed skipped seconds load
+printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %s\n' run began passed failed skipped seconds load commit hidden \
+  cores suites
 done=0 failed_runs=0
 while [ "$done" -lt "$runs" ]; do
   for _ in $(seq "$loops"); do
@@ -90,7 +95,10 @@ while [ "$done" -lt "$runs" ]; do
   if [ "$beside" -eq 1 ]; then
     run_suite "$first"
   else
-    for run in $(seq "$first" "$done"); do start_suite_apart "$run"; done
+    for run in $(seq "$first" "$done"); do
+      start_suite_apart "$run"
+      sleep 2 # its order comes from the clock
+    done
     for suite in $suites; do wait "$suite" || true; done
     suites=
   fi
