@@ -12,7 +12,7 @@ namespace sealane {
 
 // The emulated driver's functions (emu/abi/sealane_emu.h); all null on a real one.
 struct Pace {
-  enum Work : int { aead_stock = 0, aead_fast = 1, host_copy = 2 };
+  enum Work : int { aead_stock = 0, aead_fast = 1, host_copy = 2, digest = 3 };
   uint64_t (*clock)() = nullptr;
   void (*pace)(int work, uint64_t bytes, uint64_t began) = nullptr;
   void (*answered)(uint64_t bytes) = nullptr;

@@ -79,7 +79,7 @@ void measure_sealing(Costs& costs, const Areas& areas) {
   costs.digest_ns_per_byte = ns_per_byte(areas, [&] {
     const uint64_t began = pace().begin();
     static_cast<void>(digest.of(areas.from, kBytes));
-    pace().end(Pace::host_copy, kBytes, began);
+    pace().end(Pace::digest, kBytes, began);
   });
 }
 

@@ -31,8 +31,8 @@ Speculator::Sealed SlotRecords::seal(const Order& order, SlotRecord& out) {
       memory_.give(record);
       return Speculator::Sealed::not_at_all;
     }
-    if (order.digested) out.digest = digest_.of(record, bytes);
     pace().end(Pace::host_copy, bytes, began);
+    if (order.digested) out.digest = digest_of(record, bytes);
     from = record;
   }
   seal_in_parts(order, from, record, *hash);
@@ -95,15 +95,20 @@ bool SlotRecords::same_source(const SlotRecord& record, bool stays) const {
   }
   wipe(piece);
   pace().end(Pace::host_copy, host.bytes, began);
+  pace().end(Pace::digest, host.bytes, pace().begin());
   return there && now == *record.digest;
 }
 
 bool SlotRecords::same_bytes(const SlotRecord& record, const uint8_t* in, uint64_t bytes) const {
   if (!record.digest || record.host.bytes != bytes) return false;
+  return digest_of(in, bytes) == *record.digest;
+}
+
+SourceDigest::Value SlotRecords::digest_of(const uint8_t* in, uint64_t bytes) const {
   const uint64_t began = pace().begin();
-  const bool same = digest_.of(in, bytes) == *record.digest;
-  pace().end(Pace::host_copy, bytes, began);
-  return same;
+  const SourceDigest::Value value = digest_.of(in, bytes);
+  pace().end(Pace::digest, bytes, began);
+  return value;
 }
 
 void SlotRecords::find_digested(const Range& host, std::vector<SlotRecord>& out) const {

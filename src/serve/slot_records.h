@@ -59,6 +59,7 @@ class SlotRecords {
 
  private:
   bool same_source(const SlotRecord& record, bool stays) const;
+  SourceDigest::Value digest_of(const uint8_t* in, uint64_t bytes) const;
   void seal_in_parts(const Order& order, const uint8_t* from, uint8_t* record, GcmHash& hash) const;
 
   WorkerPool& pool_;

@@ -111,9 +111,33 @@ Duration SealCrew::check_guards(const Range& host) {
     for (const Range& dirty : guarded.dirty) speculator_.handle_written(dirty);
     guarded.dirty.clear();
   }
-  const GuardCosts& costs = world_.setup.platform.guard;
-  return kind == GuardKind::digest ? digest_time(costs, host.bytes)
-                                   : guard_check_time(costs, host.bytes);
+  if (kind == GuardKind::digest) return compare_digests(host);
+  return guard_check_time(world_.setup.platform.guard, host.bytes);
+}
+
+// Workers share them, one record each. What is being read now has no digest yet: nobody can tell
+// whether it was read before it was written.
+Duration SealCrew::compare_digests(const Range& host) {
+  std::vector<Range> unknown;
+  speculator_.sealing_ahead(host, unknown);
+  for (const Range& range : unknown) speculator_.handle_written(range);
+  uint64_t records = 0;
+  uint64_t longest = 0;
+  for (const Slot& slot : slots_) {
+    if (!slot.digested || !slot.host.overlaps(host)) continue;
+    ++records;
+    longest = std::max(longest, slot.host.bytes);
+  }
+  const uint64_t threads = (world_.setup.policy.parallel ? workers_ : 0) + 1;
+  const uint64_t in_turn = (records + threads - 1) / threads;
+  return digest_time(world_.setup.platform.guard, longest) * static_cast<int64_t>(in_turn);
+}
+
+GuardKind SealCrew::guard_at(const Range& host) const {
+  for (const Guarded& guarded : guarded_) {
+    if (guarded.range.contains(host)) return guarded.kind;
+  }
+  return GuardKind::none;
 }
 
 // Protecting the driver's pages fails: the core has to be told what serves instead.
@@ -173,13 +197,15 @@ void SealCrew::run(const SealAction& action, uint32_t crossings) {
 // All workers that are not needed elsewhere share each record.
 void SealCrew::start(const SealSlot& what, uint32_t crossings) {
   const bool ahead = what.copy == kNoCopy;
-  slots_[what.slot].bytes = what.host.bytes;
+  slots_[what.slot].host = what.host;
   memory_.bytes += what.host.bytes;
   world_.oracle.slots_hold(memory_.bytes);
   if (ahead) world_.oracle.seals_ahead(what.host);
   world_.log("workers seal [{:#x}, +{}) into slot {} of thread {}{}", what.host.address,
              what.host.bytes, what.slot, lane_, ahead ? ", ahead" : "");
-  Job job{.what = what, .content = world_.memory.fingerprint(what.host)};
+  Job job{.what = what,
+          .content = world_.memory.fingerprint(what.host),
+          .digested = ahead && guard_at(what.host) == GuardKind::digest};
   for (const Snapshot& kept : snapshots_) {
     if (ahead || kept.copy != what.copy) continue;
     job.content = kept.contents[(what.host.address - kept.host.address) / kMessageBytes];
@@ -187,6 +213,12 @@ void SealCrew::start(const SealSlot& what, uint32_t crossings) {
   }
   Duration work = fast_aead_time(world_.setup.platform.host, what.host.bytes) / workers_;
   work = work * (1 + crossings) + std::exchange(guard_debt_, Duration{0});
+  // One worker reads what is digested, so that it is the same bytes that are sealed.
+  const Platform& platform = world_.setup.platform;
+  if (job.digested) {
+    work +=
+        memcpy_time(platform.host, what.host.bytes) + digest_time(platform.guard, what.host.bytes);
+  }
   if (std::exchange(stall_next_, false)) work += world_.setup.faults.stall;
   const Instant from = std::max(world_.now(), from_);
   world_.counters.workers_busy += work * workers_;
@@ -208,7 +240,7 @@ void SealCrew::worker_done(size_t index) {
   --memory_.sealing;
   if (world_.random.chance(world_.setup.faults.no_room)) {
     world_.log("there is no memory for slot {} of thread {}", slot, lane_);
-    memory_.bytes -= std::exchange(slots_[slot].bytes, 0);
+    memory_.bytes -= std::exchange(slots_[slot].host, {}).bytes;
     return speculator_.handle_sealed(slot, Speculator::Sealed::no_room, world_.now());
   }
   uint64_t content = job.content;
@@ -217,13 +249,14 @@ void SealCrew::worker_done(size_t index) {
   }
   const auto epoch = static_cast<uint32_t>(job.what.key - 1);
   slots_[slot].sealed = {epoch, position_of(job.what.iv, epoch), content};
+  slots_[slot].digested = job.digested;
   world_.oracle.slot_holds(lane_, slot, slots_[slot].sealed);
   speculator_.handle_sealed(slot, Speculator::Sealed::whole, world_.now());
 }
 
 void SealCrew::wipe(SlotId id) {
-  memory_.bytes -= std::exchange(slots_[id].bytes, 0);
-  slots_[id].sealed = {};
+  memory_.bytes -= slots_[id].host.bytes;
+  slots_[id] = {};
   world_.oracle.slot_wiped(lane_, id);
 }
 

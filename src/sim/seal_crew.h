@@ -55,12 +55,14 @@ class SealCrew {
   };
   struct Slot {
     Oracle::Sealed sealed;
-    uint64_t bytes = 0;
+    Range host{};
+    bool digested = false;  // and so compared in the request
   };
   struct Job {
     SealSlot what;
     uint64_t content = 0;
     bool from_memory = true;
+    bool digested = false;
   };
   struct Snapshot {
     CopyId copy;
@@ -71,6 +73,8 @@ class SealCrew {
   void run(const SealAction& action, uint32_t crossings);
   void start(const SealSlot& what, uint32_t crossings);
   void arm(const Guard& guard);
+  Duration compare_digests(const Range& host);
+  GuardKind guard_at(const Range& host) const;
   void wipe(SlotId slot);
 
   World& world_;

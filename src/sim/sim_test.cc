@@ -167,6 +167,51 @@ TEST(Sim, EveryCoreThatSealsIsCounted) {
   EXPECT_EQ(simulate(program, setup).counters.workers_busy, Duration{0});
 }
 
+// --- what digests cost
+
+// Twenty periods of copies of 4 MiB, each foreseen, guarded by digests or by pages, and asked for
+// when the kernel before it has ended.
+Outcome repeat(const Platform& where, bool page_guards, Duration kernel) {
+  workload::PatternOptions options;
+  options.steps = 20;
+  options.lockstep = true;
+  options.kernel = kernel;
+  Setup setup;
+  setup.platform = where;
+  setup.policy = *find_policy("speculate");
+  setup.workers = 7;
+  setup.page_guards = page_guards;
+  return simulate(workload::make_pattern(workload::Pattern::repetition, options), setup);
+}
+
+// As the runtime does it: each message's by one worker, all at the same time. One thread for all of
+// them made `speculate` take four times as long in the simulator as on the emulated GPU.
+TEST(Digests, OfOneCopyAreComparedByAllWorkers) {
+  constexpr Duration kLong{5'000'000};  // everything is sealed by then
+  const Platform where = platform("h100-tdx");
+  Platform fast = where;
+  fast.guard.digest_gb_per_s = 1e6;
+  const Outcome slower = repeat(where, false, kLong);
+  const auto copies = static_cast<double>(slower.counters.bulk_requests);
+  const auto each = static_cast<double>(digest_time(where.guard, 1_MiB).count());
+  const Duration paid = slower.elapsed - repeat(fast, false, kLong).elapsed;
+  EXPECT_GT(slower.counters.hit_rate(), 0.9);
+  EXPECT_LE(static_cast<double>(paid.count()), 1.05 * copies * each);
+  EXPECT_GE(static_cast<double>(paid.count()), 0.85 * copies * each);
+}
+
+// Whoever seals ahead reads and digests what he seals first: copies that come soon find more of it
+// with a worker, and what he is reading then has no digest to be compared.
+TEST(Digests, AreMadeBeforeAnythingIsSealed) {
+  constexpr Duration kShort{120'000};
+  const Platform where = platform("h100-tdx");
+  const Counters pages = repeat(where, true, kShort).counters;
+  const Counters digests = repeat(where, false, kShort).counters;
+  EXPECT_GT(pages.hit_rate(), 0.9);
+  EXPECT_LT(digests.messages_ready, pages.messages_ready);
+  EXPECT_LT(digests.hit_rate(), pages.hit_rate());
+}
+
 class Modes : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(Modes, FindNothing) {

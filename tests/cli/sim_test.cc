@@ -139,6 +139,16 @@ TEST(CliSim, SaysHowOftenARecordedProgramsCopiesAreForeseen) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
+// Nobody should have to guess why a policy beats a machine without CC mode, nor read of it where
+// none does.
+TEST(CliSim, SaysWhyAPolicyTakesLessTimeThanOff) {
+  const ProgramResult below = sim({"--steps", "--platform", "h100-tdx"});
+  ASSERT_EQ(below.exit_code, 0) << below.err;
+  EXPECT_NE(below.out.find("\nLess than off: control."), std::string::npos) << below.out;
+  const ProgramResult above = sim({"--steps", "--platform", "b200-tdisp"});
+  EXPECT_EQ(above.out.find("Less than off"), std::string::npos) << above.out;
+}
+
 TEST(CliSim, DoesNotWriteOverWhatItReads) {
   for (const char* table : {"--alone", "--hits"}) {
     const ProgramResult result = sim({table, trace(), "--json", trace()});

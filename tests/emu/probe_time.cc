@@ -23,7 +23,7 @@ int pace() {
     double gb_per_s;
   };
   for (const Kind& kind : {Kind{SEALANE_EMU_AEAD_STOCK, 0.5}, Kind{SEALANE_EMU_AEAD_FAST, 1.0},
-                           Kind{SEALANE_EMU_HOST_COPY, 2.0}}) {
+                           Kind{SEALANE_EMU_HOST_COPY, 2.0}, Kind{SEALANE_EMU_DIGEST, 4.0}}) {
     const uint64_t bytes = 1 << 20;
     const auto least = static_cast<uint64_t>(dilation * static_cast<double>(bytes) / kind.gb_per_s);
     const uint64_t began = sealane_emu_clock_ns();
@@ -39,6 +39,24 @@ int pace() {
     sealane_emu_go_on(UINT64_MAX);
     wrong += EXPECT(sealane_emu_clock_ns() - before < minute / 2);
   }
+  return wrong;
+}
+
+// Calls that neither copy nor launch keep their caller as long as the model says.
+int calls() {
+  begin();
+  const auto least = static_cast<uint64_t>(sealane_emu_dilation() * 2e6);
+  const auto takes_its_time = [&](auto&& call) {
+    const uint64_t began = sealane_emu_clock_ns();
+    MUST(call());
+    return EXPECT(sealane_emu_clock_ns() - began >= least);
+  };
+  CUdeviceptr device = 0;
+  CUevent event = nullptr;
+  int wrong = takes_its_time([&] { return cuMemAlloc(&device, 4096); });
+  wrong += takes_its_time([&] { return cuEventCreate(&event, CU_EVENT_DEFAULT); });
+  wrong += takes_its_time([&] { return cuEventRecord(event, nullptr); });
+  wrong += takes_its_time([&] { return cuMemFree(device); });
   return wrong;
 }
 
@@ -76,6 +94,8 @@ int slow_kernel() {
 
 }  // namespace
 
-Jobs time_jobs() { return {{"pace", pace}, {"copy", copy}, {"slow_kernel", slow_kernel}}; }
+Jobs time_jobs() {
+  return {{"pace", pace}, {"calls", calls}, {"copy", copy}, {"slow_kernel", slow_kernel}};
+}
 
 }  // namespace probe

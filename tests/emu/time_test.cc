@@ -35,7 +35,14 @@ TEST(EmulatedTime, ModelledWorkOfTheHostTakesItsTime) {
   const ProgramResult result =
       probe("pace", {"SEALANE_EMU_PACING=model", "SEALANE_EMU_DILATION=3",
                      "SEALANE_EMU_MODEL=to_device.cc.stock_aead_gb_per_s=0.5 "
-                     "host.fast_aead_gb_per_s=1 host.memcpy_gb_per_s=2"});
+                     "host.fast_aead_gb_per_s=1 host.memcpy_gb_per_s=2 guard.digest_gb_per_s=4"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST(EmulatedTime, EventsAndAllocationsAreChargedInConfidentialMode) {
+  const Environment slow = {"SEALANE_EMU_PACING=model", "SEALANE_EMU_DILATION=2",
+                            "SEALANE_EMU_MODEL=gpu.call_cc_us=2000"};
+  const ProgramResult result = probe("calls", slow);
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 

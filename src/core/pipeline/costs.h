@@ -22,7 +22,7 @@ struct Costs {
   double link_ns_per_byte = 0.018;    // beside the lane, which works on the next message
   double guard_ns_per_byte = 0.018;   // to arm
   double rewrite_ns_per_byte = 0.16;  // what the program pays to write to guarded pages
-  double digest_ns_per_byte = 0.1;    // to check a digest guard, in the request
+  double digest_ns_per_byte = 0.1;    // to read and digest memory, one core
   double guard_check_ns_per_byte = 0.0003;
   double shared_core = 0;  // the share of a worker's time that the program's threads lose to it
   uint32_t workers = 4;    // they and the lane share each message: sealing it and sending it
@@ -31,9 +31,12 @@ struct Costs {
     return Duration(static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes)));
   }
   Duration seal(uint64_t bytes) const { return bytes_time(seal_ns_per_byte, bytes); }
-  // To ask a guard, in the request.
-  Duration check(bool digest, uint64_t bytes) const {
-    return bytes_time(digest ? digest_ns_per_byte : guard_check_ns_per_byte, bytes);
+  // To ask the guard of a copy of `messages` messages, in the request. Digests are compared by all
+  // workers and the lane, each message by one of them.
+  Duration check(bool digest, uint64_t bytes, uint64_t messages) const {
+    if (!digest) return bytes_time(guard_check_ns_per_byte, bytes);
+    const uint64_t in_turn = (messages + workers) / (workers + 1);
+    return bytes_time(digest_ns_per_byte, bytes / messages * in_turn);
   }
 
   // More than a few bring little on a small machine, half of a large one still do: the others may
@@ -75,7 +78,7 @@ struct Costs {
     const Duration now = live(bytes, messages) / count;
     const Duration slot = ready(bytes, messages) / count;
     return now - slot + (std::max(wire, now) - std::max(wire, slot)) * (count - 1) -
-           check(digests, bytes);
+           check(digests, bytes, messages);
   }
 
  private:

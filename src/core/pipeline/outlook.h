@@ -49,7 +49,7 @@ inline SpeculationOutlook speculation_outlook(const Costs& costs, bool digests) 
   const Duration link = costs.link(kBytes);
   const Duration now = costs.live(kBytes, 1);
   const Duration ready = costs.ready(kBytes, 1);
-  const Duration check = costs.check(digests, kBytes);
+  const Duration check = costs.check(digests, kBytes, 1);
   SpeculationOutlook outlook;
   outlook.sealed_now = std::max(link, now);
   outlook.from_slot = std::max(link, ready) + check;

@@ -592,6 +592,16 @@ TEST(Costs, ASlotHasToSaveEnoughToBeWorthWaitingFor) {
   EXPECT_TRUE(costs.slots_pay());
 }
 
+// Workers and the lane share them, one message each.
+TEST(Costs, DigestsOfACopyAreComparedAtTheSameTime) {
+  const Costs costs{.digest_ns_per_byte = 0.1, .workers = 3};
+  const Duration one = costs.check(true, 1_MiB, 1);
+  EXPECT_EQ(one, Costs::bytes_time(0.1, 1_MiB));
+  EXPECT_EQ(costs.check(true, 4_MiB, 4), one);
+  EXPECT_EQ(costs.check(true, 5_MiB, 5), Costs::bytes_time(0.1, 2_MiB));
+  EXPECT_EQ(costs.check(false, 4_MiB, 4), Costs::bytes_time(costs.guard_check_ns_per_byte, 4_MiB));
+}
+
 TEST(Leeway, LearnsHowManyPositionsOthersTake) {
   Leeway leeway;
   const Duration pad{20'000};

@@ -96,8 +96,9 @@ bool SealPlan::worth_sealing(const Range& host) const {
   if (!policy_.by_cost) return true;
   if (!slots_pay_ || changing_.avoid(host)) return false;
   if (policy_.forced()) return true;
-  return costs_.gain(host.bytes, message_count(host.bytes, lane_.message_bytes)) >
-         costs_.check(guard_kind(host) == GuardKind::digest, host.bytes);
+  const uint32_t messages = message_count(host.bytes, lane_.message_bytes);
+  return costs_.gain(host.bytes, messages) >
+         costs_.check(guard_kind(host) == GuardKind::digest, host.bytes, messages);
 }
 
 uint32_t SealPlan::leeway() const {
@@ -157,7 +158,7 @@ bool SealPlan::claim(FlightId id) {
 void SealPlan::credit(const Planned& planned, uint32_t ready, bool intact) {
   if (planned.guard == GuardKind::none) return;  // no worker had begun
   const uint64_t bytes = planned.host.bytes;
-  account_.spend(costs_.check(planned.guard == GuardKind::digest, bytes));
+  account_.spend(costs_.check(planned.guard == GuardKind::digest, bytes, planned.messages));
   account_.earn(costs_.gain(bytes, planned.messages) * ready / planned.messages);
   if (!intact) return;
   changing_.held(planned.host);

@@ -80,7 +80,8 @@ double sealane_emu_dilation(void);
 typedef enum sealane_emu_work {
   SEALANE_EMU_AEAD_STOCK = 0, /* the modelled guest's own libcrypto, one core */
   SEALANE_EMU_AEAD_FAST = 1,  /* the fastest engine the modelled CPU can run, one core */
-  SEALANE_EMU_HOST_COPY = 2   /* a memory copy on one core */
+  SEALANE_EMU_HOST_COPY = 2,  /* a memory copy on one core */
+  SEALANE_EMU_DIGEST = 3      /* memory read and digested, to compare it, on one core */
 } sealane_emu_work;
 
 /* Makes work that began at `began_ns` take as long as it would on one core of the modelled host:

@@ -42,12 +42,14 @@ struct Model {
   double host_cache_bytes = 64 << 20;
   double host_memcpy_gb_per_s = 10.7;
   double host_fast_aead_gb_per_s = 11.4;
+  double guard_digest_gb_per_s = 13.6;
   double gpu_memory_bytes = 80e9;
   double gpu_queues = 8;
   double gpu_launch_off_us = 4.9;
   double gpu_launch_cc_us = 9.9;
   double gpu_queue_off_us = 1.5;
   double gpu_queue_cc_us = 7.45;
+  double gpu_call_cc_us = 22;  // added to calls that neither copy nor launch
   double gpu_kernel_slowdown = 0.0048;
   double gpu_copy_off_us = 2.6;
   double gpu_copy_cc_us = 5.1;

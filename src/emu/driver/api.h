@@ -83,6 +83,10 @@ CUresult on_stream(CUstream handle, DefaultStream mode, Work&& work) noexcept {
 // Submits, or adds a node if the stream is capturing. `wait`: returns when it is done.
 CUresult submit(Driver& d, ResolvedStream& stream, Operation operation, bool wait);
 
+// What CC mode adds to a call that hands something to the device and neither copies nor launches
+// (gpu.call_cc_us): its caller is kept until then.
+void charge_call(const Context& context, RealNs began);
+
 // Waits for what was submitted and answers with the context's state.
 CUresult finish(Context& context, const Fence& fence);
 

@@ -43,6 +43,7 @@ EMU_BEYOND void sealane_emu_pace(sealane_emu_work work, uint64_t bytes, uint64_t
   double rate = model.to_device.cc_aead_gb_per_s;
   if (work == SEALANE_EMU_AEAD_FAST) rate = model.host_fast_aead_gb_per_s;
   if (work == SEALANE_EMU_HOST_COPY) rate = model.host_memcpy_gb_per_s;
+  if (work == SEALANE_EMU_DIGEST) rate = model.guard_digest_gb_per_s;
   const RealNs end = std::min<RealNs>(began_ns, clock_ns()) + real_ns_of(ns_at(rate, bytes));
   finish_by(end);
   go_on_from(end);

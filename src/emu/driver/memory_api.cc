@@ -15,9 +15,11 @@ constexpr uint64_t kPitch = 512;
 
 CUresult allocate(Context& context, CUdeviceptr* out, size_t bytes) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const RealNs began = thread_ns();
   const auto address = context.gpu().memory.allocate(bytes, context.id());
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = *address;
+  charge_call(context, began);
   return CUDA_SUCCESS;
 }
 
@@ -179,11 +181,14 @@ EMU_API cuMemFree_v2(CUdeviceptr address) {
     const auto block = gpu != nullptr ? gpu->memory.find(address) : std::nullopt;
     if (!block || block->mapped || block->address != address) return CUDA_ERROR_INVALID_VALUE;
     context.synchronise();  // as CUDA's does
+    const RealNs began = thread_ns();
     if (const auto memory = GraphMemory::at(address)) {
       memory->set_allocated(false);
       return CUDA_SUCCESS;
     }
-    return gpu->memory.release(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!gpu->memory.release(address)) return CUDA_ERROR_INVALID_VALUE;
+    charge_call(context, began);
+    return CUDA_SUCCESS;
   });
 }
 

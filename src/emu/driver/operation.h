@@ -87,6 +87,7 @@ struct LaunchOperation {
 
 struct RecordOperation {
   std::shared_ptr<EventObject> event;
+  bool called = false;  // by the program's thread, which pays for it; else by a graph
 };
 
 struct AwaitOperation {

@@ -73,7 +73,7 @@ CUresult record_event(CUevent handle, CUstream stream, DefaultStream mode, unsig
     const auto event = d.events.find(handle);
     if (!event || event->context != s.context) return CUDA_ERROR_INVALID_HANDLE;
     if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
-    return submit(d, s, RecordOperation{event}, false);
+    return submit(d, s, RecordOperation{.event = event, .called = true}, false);
   });
 }
 
@@ -231,10 +231,12 @@ EMU_API cuEventCreate(CUevent* out, unsigned flags) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const RealNs began = thread_ns();
     auto event = std::make_shared<EventObject>();
     event->context = context.shared_from_this();
     event->flags = flags;
     *out = d.events.add(std::move(event));
+    charge_call(context, began);
     return CUDA_SUCCESS;
   });
 }

@@ -119,8 +119,9 @@ CUresult perform(Driver& d, ResolvedStream& stream, const LaunchOperation& asked
 }
 
 CUresult perform(Driver&, ResolvedStream& stream, const RecordOperation& record, Fence& fence) {
+  const RealNs began = thread_ns();
   auto recording = std::make_shared<EventObject::Recording>();
-  const std::lock_guard lock(record.event->mutex);
+  std::unique_lock lock(record.event->mutex);
   Command command;
   command.even_if_failed = true;
   command.run = [recording, on = stream.stream.get()] {
@@ -130,6 +131,8 @@ CUresult perform(Driver&, ResolvedStream& stream, const RecordOperation& record,
   fence = stream.context->submit(stream.stream, std::move(command));
   recording->fence = fence;
   record.event->last = std::move(recording);
+  lock.unlock();
+  if (record.called) charge_call(*stream.context, began);
   return CUDA_SUCCESS;
 }
 
@@ -249,6 +252,10 @@ CUresult perform(Driver& d, ResolvedStream& stream, const FreeOperation& op, Fen
 }
 
 }  // namespace
+
+void charge_call(const Context& context, RealNs began) {
+  if (context.sealed()) sleep_until(began + real_ns_of(ns_from_us(config()->model.gpu_call_cc_us)));
+}
 
 CUresult submit(Driver& d, ResolvedStream& stream, Operation operation, bool wait) {
   if (d.captures.load() > 0) {
