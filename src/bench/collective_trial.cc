@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/try.h"
 #include "bench/interleave.h"
 
 namespace sealane::bench {
@@ -59,10 +60,10 @@ Result<std::vector<CollectiveRow>> measure_collective(const CollectivePlan& plan
   std::vector<Samples> samples(contestants.size());
   uint64_t slowest_ns = 1;
   for (size_t i = 0; i < contestants.size(); ++i) {
-    const auto slice = contestants[i].run({plan.op, bytes, std::max(plan.warmup, 1u), plan.check});
-    if (!slice) return slice.error();
-    samples[i].wrong += slice->wrong;
-    slowest_ns = std::max(slowest_ns, slice->times_ns.back());
+    SEALANE_LET(const auto slice,
+                contestants[i].run({plan.op, bytes, std::max(plan.warmup, 1u), plan.check}));
+    samples[i].wrong += slice.wrong;
+    slowest_ns = std::max(slowest_ns, slice.times_ns.back());
   }
   // Short messages get slices as long as the others: two calls after a change of contestants would
   // show the change, cold caches and sleeping ranks, more than the calls.
@@ -78,11 +79,10 @@ Result<std::vector<CollectiveRow>> measure_collective(const CollectivePlan& plan
   for (uint32_t round = 0; round < rounds; ++round) {
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
     for (const size_t i : order) {
-      const auto slice = contestants[i].run({plan.op, bytes, per_slice, false});
-      if (!slice) return slice.error();
-      samples[i].slice_us.push_back(mean_us(slice->times_ns));
-      samples[i].all_ns.insert(samples[i].all_ns.end(), slice->times_ns.begin(),
-                               slice->times_ns.end());
+      SEALANE_LET(const auto slice, contestants[i].run({plan.op, bytes, per_slice, false}));
+      samples[i].slice_us.push_back(mean_us(slice.times_ns));
+      samples[i].all_ns.insert(samples[i].all_ns.end(), slice.times_ns.begin(),
+                               slice.times_ns.end());
     }
   }
 

@@ -3,6 +3,8 @@
 
 #include "bench/collective_worker.h"
 
+#include "base/try.h"
+
 namespace sealane::bench {
 namespace {
 
@@ -37,7 +39,7 @@ void CollectiveJob::prepare(const WorkerCommand& command) {
 
 Result<uint64_t> CollectiveJob::run_once(const WorkerCommand& command) {
   prepare(command);
-  if (Status status = group_.run(operation()); !status) return status.error();
+  SEALANE_TRY(group_.run(operation()));
   return count_wrong(command.op, static_cast<int>(group_.self().rank),
                      static_cast<int>(group_.self().size), out_);
 }

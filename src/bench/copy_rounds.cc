@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "base/random.h"
+#include "base/try.h"
 
 namespace sealane::bench {
 namespace {
@@ -48,7 +49,7 @@ Status run_round(std::vector<CopyRow>& rows, const CopySetting& setting, SeededR
       if (run && !run->in_time()) run = run_copy_example(*row.what.example, *row.policy, here);
       if (!run) return run.error();
       row.runs.push_back(*std::move(run));
-      if (Status same = check_hash(rows, row); !same) return same;
+      SEALANE_TRY(check_hash(rows, row));
     }
   }
   return {};

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/try.h"
 #include "bench/scratch.h"
 
 namespace sealane::bench {
@@ -137,30 +138,26 @@ Result<CopyRun> run_copy_example(const CopyExample& example, const CopyPolicy& p
   const std::string base = base_of(example, policy, setting);
   const std::string figures = base + ".json";
   const CopyFiles files = files_of(example, policy, setting);
-  const auto enter = setting.under(setting, example, policy, files);
-  if (!enter) return enter.error();
+  SEALANE_LET(const auto enter, setting.under(setting, example, policy, files));
 
   const bool whole = example.program.starts_with('/');
   std::vector<std::string> command = {(whole ? "" : setting.examples + "/") + example.program};
   if (access(command[0].c_str(), X_OK) != 0) return io_error("cannot run " + command[0], errno);
   command.insert(command.end(), example.arguments.begin(), example.arguments.end());
   command.insert(command.end(), {"--json", figures});
-  if (Status ran = run_to_end(command, *enter, base + ".log"); !ran) return ran.error();
+  SEALANE_TRY(run_to_end(command, enter, base + ".log"));
 
-  const auto told = read_json(figures);
-  if (!told) return told.error();
-  const auto counted = read_json(files.counters);
-  if (!counted) return counted.error();
+  SEALANE_LET(const auto told, read_json(figures));
+  SEALANE_LET(const auto counted, read_json(files.counters));
   CopyRun run;
-  run.total_s = told->at("total_s");
-  run.tokens_per_s = told->at("tokens_per_s");
-  run.hash = told->at("hash");
-  run.about = told->value("about", "");
-  add_counters(run, *counted, example.timed_only);
-  const auto true_figures = read_json(files.truth);
-  if (!true_figures) return true_figures.error();
-  run.overrun = true_figures->at("overrun_ns").get<double>() /
-                std::max(1.0, true_figures->at("real_ns").get<double>());
+  run.total_s = told.at("total_s");
+  run.tokens_per_s = told.at("tokens_per_s");
+  run.hash = told.at("hash");
+  run.about = told.value("about", "");
+  add_counters(run, counted, example.timed_only);
+  SEALANE_LET(const auto true_figures, read_json(files.truth));
+  run.overrun = true_figures.at("overrun_ns").get<double>() /
+                std::max(1.0, true_figures.at("real_ns").get<double>());
   return run;
 }
 

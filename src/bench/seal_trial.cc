@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "seal/openssl.h"
 #include "seal/stream_copy.h"
 
@@ -138,12 +139,10 @@ SealTrial::SealTrial(Buffer source, Buffer destination, const Clock& clock)
 
 Result<SealTrial> SealTrial::make(const std::vector<const Engine*>& engines,
                                   uint64_t walk_bytes_max, const Clock& clock) {
-  auto source = Buffer::make(walk_bytes_max);
-  if (!source) return source.error();
-  auto destination = Buffer::make(walk_bytes_max);
-  if (!destination) return destination.error();
+  SEALANE_LET(auto source, Buffer::make(walk_bytes_max));
+  SEALANE_LET(auto destination, Buffer::make(walk_bytes_max));
 
-  SealTrial trial(*std::move(source), *std::move(destination), clock);
+  SealTrial trial(std::move(source), std::move(destination), clock);
   SystemRandom random;
   const Key key = Key::random(random);  // one for all: any engine opens what another sealed
   for (const Engine* engine : engines) {

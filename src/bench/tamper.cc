@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "base/try.h"
 #include "bench/collective_worker.h"
 #include "comm/communicator.h"
 #include "comm/forwarding_fabric.h"
@@ -108,8 +109,7 @@ Status show_tampering(const JoinOptions& options, const std::string& op, uint64_
     refused = refused || !one.first;
     fine = fine && one.fine();
   }
-  const Status status = report::write_results(text_of(op, outcomes), json, json_of(op, outcomes));
-  if (!status) return status;
+  SEALANE_TRY(report::write_results(text_of(op, outcomes), json, json_of(op, outcomes)));
   if (refused && fine) return {};
   return crypto_error("a rank did not notice that a record was changed");
 }

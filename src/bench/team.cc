@@ -17,6 +17,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/try.h"
 #include "bench/scratch.h"
 
 namespace sealane::bench {
@@ -55,7 +56,7 @@ Status Team::open_pipes() {
 Result<std::unique_ptr<Team>> Team::fork_ranks(const std::string& base, uint32_t size,
                                                const Body& body) {
   std::unique_ptr<Team> team(new Team(base, size));
-  if (Status status = team->make_pipes(); !status) return status.error();
+  SEALANE_TRY(team->make_pipes());
   for (uint32_t rank = 0; rank < size; ++rank) {
     const pid_t child = fork();
     if (child < 0) return io_error("cannot start a rank", errno);
@@ -67,9 +68,9 @@ Result<std::unique_ptr<Team>> Team::fork_ranks(const std::string& base, uint32_t
     }
     team->processes_.push_back(child);
   }
-  if (Status status = team->open_pipes(); !status) return status.error();
+  SEALANE_TRY(team->open_pipes());
   for (uint32_t rank = 0; rank < size; ++rank) {
-    if (auto line = team->read_line(rank); !line) return line.error();
+    SEALANE_TRY(team->read_line(rank));
   }
   return team;
 }
@@ -78,7 +79,7 @@ Result<std::unique_ptr<Team>> Team::start_programs(
     const std::string& base, uint32_t size,
     const std::vector<std::vector<std::string>>& command_lines) {
   std::unique_ptr<Team> team(new Team(base, size));
-  if (Status status = team->make_pipes(); !status) return status.error();
+  SEALANE_TRY(team->make_pipes());
   const std::string log = base + ".log";
   for (const auto& line : command_lines) {
     std::vector<char*> arguments;
@@ -104,9 +105,9 @@ Result<std::unique_ptr<Team>> Team::start_programs(
     if (error != 0) return io_error("cannot start " + line[0], error);
     team->processes_.push_back(child);
   }
-  if (Status status = team->open_pipes(); !status) return status.error();
+  SEALANE_TRY(team->open_pipes());
   for (uint32_t rank = 0; rank < size; ++rank) {
-    if (auto present = team->read_line(rank); !present) return present.error();
+    SEALANE_TRY(team->read_line(rank));
   }
   return team;
 }
@@ -167,13 +168,12 @@ Result<std::string> Team::read_line(uint32_t rank) {
 Result<Team::Slice> Team::run(const WorkerCommand& command) {
   const std::string line = fmt::format("{} {} {} {}\n", command.op, command.bytes,
                                        command.iterations, command.check ? 1 : 0);
-  if (Status status = send(line); !status) return status.error();
+  SEALANE_TRY(send(line));
   Slice slice;
   uint64_t longest = 0;
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    auto answer = read_line(rank);
-    if (!answer) return answer.error();
-    std::istringstream words(*answer);
+    SEALANE_LET(auto answer, read_line(rank));
+    std::istringstream words(answer);
     uint64_t wrong = 0;
     words >> wrong;
     slice.wrong += wrong;

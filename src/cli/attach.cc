@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/attached.h"
 #include "cli/command.h"
 #include "report/output.h"
@@ -59,19 +59,18 @@ std::string text_of(const AttachFlags& flags, const std::string& presence, const
 }
 
 Status attach(const AttachFlags& flags) {
-  if (Status status = report::check_writable(flags.json_path); !status) return status;
-  auto process = Attached::find(static_cast<pid_t>(flags.pid));
-  if (!process) return process.error();
-  std::string presence = process->presence();
+  SEALANE_TRY(report::check_writable(flags.json_path));
+  SEALANE_LET(auto process, Attached::find(static_cast<pid_t>(flags.pid)));
+  std::string presence = process.presence();
   if (presence.starts_with("sealane: ")) presence.erase(0, 9);
-  if (!process->answers()) {
+  if (!process.answers()) {
     return io_error(fmt::format("process {}: {}", flags.pid, visible(presence)));
   }
-  auto answer = process->ask(milliseconds(flags.patience_s));
+  auto answer = process.ask(milliseconds(flags.patience_s));
   const auto began = answer ? answer->find("began") : json::iterator();
   if (answer && began != answer->end() && *began == true) {  // there is nothing to see yet
     std::this_thread::sleep_for(milliseconds(flags.seconds));
-    answer = process->ask(milliseconds(flags.patience_s));
+    answer = process.ask(milliseconds(flags.patience_s));
   }
   if (!answer) return answer.error();
   json all = {{"pid", flags.pid}, {"presence", presence}};
@@ -83,20 +82,19 @@ Status attach(const AttachFlags& flags) {
 
 }  // namespace
 
-void add_attach(CLI::App& root, Invocation& invocation) {
-  const auto [command, flags] = add_command<AttachFlags>(
-      root, invocation, "attach", "Ask a running process for its statistics", &attach);
-  command.add_option("pid", flags.pid, "The process, started by `sealane run`")
-      ->required()
-      ->type_name("PID")
-      ->check(whole_number(1, 1 << 22));
-  add_value(command, "--seconds", flags.seconds, "S",
-            "How long to let it count, if nobody counted yet [2]")
-      ->check(real_number(0, 86400));
-  add_value(command, "--wait", flags.patience_s, "S",
-            "How long to wait for its next call to the GPU's driver [5]")
-      ->check(real_number(0.001, 86400));
-  add_output(command, "--json", flags.json_path, "Also write it as JSON; - is stdout");
+void add_attach(const Command& root) {
+  const auto [command, flags] =
+      add_command<AttachFlags>(root, "attach", "Ask a running process for its statistics", &attach);
+  command
+      .value("pid", flags.pid, "PID", "The process, started by `sealane run`",
+             whole_number(1, 1 << 22))
+      .required();
+  command.value("--seconds", flags.seconds, "S",
+                "How long to let it count, if nobody counted yet [2]", real_number(0, 86400));
+  command.value("--wait", flags.patience_s, "S",
+                "How long to wait for its next call to the GPU's driver [5]",
+                real_number(0.001, 86400));
+  command.output("--json", flags.json_path, "Also write it as JSON; - is stdout");
   command.footer(
       "Examples:\n"
       "  sealane attach 4711                what callers waited for, by direction\n"

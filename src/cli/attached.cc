@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <thread>
+
+#include "base/try.h"
 
 namespace sealane::cli {
 namespace {
@@ -180,10 +181,9 @@ Result<json> Attached::ask(std::chrono::milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   while (true) {
     const bool ended = has_ended();  // before the look: what it wrote last is not missed
-    auto text = read_answer(asked);
-    if (!text) return text.error();
-    if (!text->empty()) {
-      json answer = parse_answer(*text);
+    SEALANE_LET(auto text, read_answer(asked));
+    if (!text.empty()) {
+      json answer = parse_answer(text);
       if (!answer.is_null()) return answer;
       return peer_error(fmt::format("process {} gave an answer that is none", pid_));
     }

@@ -5,18 +5,17 @@
 
 namespace sealane::cli {
 
-void add_bench(CLI::App& root, Invocation& invocation) {
-  auto* bench = root.add_subcommand("bench", "Measure this machine");
-  bench->require_subcommand(1);
-  add_bench_seal(*bench, invocation);
-  add_bench_copy(*bench, invocation);
-  add_bench_engines(*bench, invocation);
-  add_bench_ptx(*bench, invocation);
-  add_bench_nccl(*bench, invocation);
-  add_bench_collective(*bench, invocation, "allreduce", "Sealed all-reduce, next to plain ones");
-  add_bench_collective(*bench, invocation, "reduce_scatter", "Sealed reduce-scatter");
-  add_bench_collective(*bench, invocation, "all_gather", "Sealed all-gather");
-  add_bench_collective(*bench, invocation, "broadcast", "Sealed broadcast");
+void add_bench(const Command& root) {
+  const Command bench = root.group("bench", "Measure this machine");
+  add_bench_seal(bench);
+  add_bench_copy(bench);
+  add_bench_engines(bench);
+  add_bench_ptx(bench);
+  add_bench_nccl(bench);
+  add_bench_collective(bench, "allreduce", "Sealed all-reduce, next to plain ones");
+  add_bench_collective(bench, "reduce_scatter", "Sealed reduce-scatter");
+  add_bench_collective(bench, "all_gather", "Sealed all-gather");
+  add_bench_collective(bench, "broadcast", "Sealed broadcast");
 }
 
 }  // namespace sealane::cli

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "base/try.h"
 #include "bench/collective_trial.h"
 #include "bench/collective_worker.h"
 #include "bench/scratch.h"
@@ -64,9 +64,8 @@ Result<Plan> make_plan(const Flags& flags) {
   Plan plan;
   plan.collective = {flags.op,         flags.transport, flags.ranks,
                      flags.iterations, flags.warmup,    flags.check != 0};
-  const auto sizes = message_sizes(flags, kBytesMax);
-  if (!sizes) return sizes.error();
-  for (const uint64_t bytes : *sizes) plan.sizes.push_back(bytes / sizeof(float) * sizeof(float));
+  SEALANE_LET(const auto sizes, message_sizes(flags));
+  for (const uint64_t bytes : sizes) plan.sizes.push_back(bytes / sizeof(float) * sizeof(float));
   auto transport = parse_transport(flags.transport);
   if (!transport) return usage_error("--transport: " + transport.error().message);
   plan.transport = *transport;
@@ -74,20 +73,9 @@ Result<Plan> make_plan(const Flags& flags) {
   if (!algorithm) return usage_error("--algorithm: " + algorithm.error().message);
   plan.algorithm = *algorithm;
   for (const std::string& mode : flags.modes) {
-    if (mode != "sealed" && mode != "plain") {
-      return usage_error(fmt::format("--mode: '{}' is neither sealed nor plain", mode));
-    }
     plan.modes.push_back(mode == "sealed" ? CommMode::sealed : CommMode::plain);
   }
-  for (const std::string& baseline : flags.baselines) {
-    if (baseline != "mpi" && baseline != "gloo") {
-      return usage_error(fmt::format("--baseline: '{}' is neither mpi nor gloo", baseline));
-    }
-    plan.baselines.push_back(baseline);
-  }
-  if (flags.ranks > kLocalRanksMax) {
-    return usage_error(fmt::format("--ranks: at most {} on one machine", kLocalRanksMax));
-  }
+  plan.baselines = flags.baselines;
   return plan;
 }
 
@@ -142,9 +130,8 @@ using Rows = std::vector<bench::CollectiveRow>;
 Result<Rows> measure_all(const Plan& plan, std::vector<bench::Contestant>& contestants) {
   Rows rows;
   for (const uint64_t bytes : plan.sizes) {
-    auto measured = bench::measure_collective(plan.collective, bytes, contestants);
-    if (!measured) return measured.error();
-    rows.insert(rows.end(), measured->begin(), measured->end());
+    SEALANE_LET(auto measured, bench::measure_collective(plan.collective, bytes, contestants));
+    rows.insert(rows.end(), measured.begin(), measured.end());
   }
   return rows;
 }
@@ -152,7 +139,7 @@ Result<Rows> measure_all(const Plan& plan, std::vector<bench::Contestant>& conte
 Result<Rows> run_locally(const Plan& plan) {
   const bench::Scratch workshop;  // pipes, keys and meeting points
   if (workshop.path().empty()) return io_error("cannot make a temporary directory");
-  if (Status status = write_key_file(workshop.path() + "/key"); !status) return status.error();
+  SEALANE_TRY(write_key_file(workshop.path() + "/key"));
   std::vector<std::unique_ptr<bench::Team>> teams;
   std::vector<bench::Contestant> contestants;
   const auto enter = [&](std::string system, std::string mode, std::unique_ptr<bench::Team> team) {
@@ -176,9 +163,8 @@ Result<Rows> run_locally(const Plan& plan) {
   }
   for (const std::string& name : plan.baselines) {
     if (name == "gloo" && plan.collective.op == "reduce_scatter") continue;  // it has none
-    auto team = start_baseline(name, plan, fmt::format("{}/{}", workshop.path(), name));
-    if (!team) return team.error();
-    enter(name, "plain", std::move(*team));
+    SEALANE_LET(auto team, start_baseline(name, plan, fmt::format("{}/{}", workshop.path(), name)));
+    enter(name, "plain", std::move(team));
   }
   return measure_all(plan, contestants);
 }
@@ -186,7 +172,7 @@ Result<Rows> run_locally(const Plan& plan) {
 Status run_tampered(const Plan& plan, const std::string& json) {
   const bench::Scratch workshop;  // pipes, keys and meeting points
   if (workshop.path().empty()) return io_error("cannot make a temporary directory");
-  if (Status status = write_key_file(workshop.path() + "/key"); !status) return status;
+  SEALANE_TRY(write_key_file(workshop.path() + "/key"));
   JoinOptions options = own_options(plan, CommMode::sealed, workshop.path());
   options.timeout = std::chrono::seconds(10);
   return bench::show_tampering(options, plan.collective.op, plan.sizes.front(), json);
@@ -201,19 +187,17 @@ Result<Rows> run_as_rank(Plan& plan, bool& first_rank) {
   for (const CommMode mode : plan.modes) {
     JoinOptions options = own_options(plan, mode, "");
     options.self.size = 0;  // who we are is the launcher's to say
-    auto group = Communicator::create(std::move(options));
-    if (!group) return group.error();
-    plan.collective.ranks = (*group)->self().size;
-    first_rank = (*group)->self().rank == 0;
-    groups.push_back(std::move(*group));
+    SEALANE_LET(auto group, Communicator::create(std::move(options)));
+    plan.collective.ranks = group->self().size;
+    first_rank = group->self().rank == 0;
+    groups.push_back(std::move(group));
     jobs.push_back(std::make_unique<bench::CollectiveJob>(*groups.back()));
     bench::CollectiveJob* job = jobs.back().get();
     contestants.push_back(
         {"sealane", std::string(to_string(mode)),
          [job](const bench::WorkerCommand& command) -> Result<bench::Team::Slice> {
-           auto measured = job->run(command);
-           if (!measured) return measured.error();
-           return bench::Team::Slice{measured->wrong, std::move(measured->times_ns)};
+           SEALANE_LET(auto measured, job->run(command));
+           return bench::Team::Slice{measured.wrong, std::move(measured.times_ns)};
          }});
   }
   return measure_all(plan, contestants);
@@ -302,25 +286,22 @@ nlohmann::json json_of(const Rows& rows) {
 }
 
 Status bench_collective(const Flags& flags) {
-  auto plan = make_plan(flags);
-  if (!plan) return plan.error();
-  if (Status status = report::check_writable(flags.json); !status) return status;
+  SEALANE_LET(auto plan, make_plan(flags));
+  SEALANE_TRY(report::check_writable(flags.json));
   const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
                         getenv("SEALANE_RANK") != nullptr;
   bool first_rank = true;
-  if (plan->collective.ranks == 0 && !launched) plan->collective.ranks = 2;
-  const bool local = plan->collective.ranks > 0;
-  if (!local && !plan->baselines.empty()) {
+  if (plan.collective.ranks == 0 && !launched) plan.collective.ranks = 2;
+  const bool local = plan.collective.ranks > 0;
+  if (!local && !plan.baselines.empty()) {
     return usage_error("--baseline needs local ranks: use --ranks N without mpirun or torchrun");
   }
-  if (flags.tamper) return run_tampered(*plan, flags.json);
-  auto rows = local ? run_locally(*plan) : run_as_rank(*plan, first_rank);
-  if (!rows) return rows.error();
+  if (flags.tamper) return run_tampered(plan, flags.json);
+  SEALANE_LET(auto rows, local ? run_locally(plan) : run_as_rank(plan, first_rank));
   uint64_t wrong = 0;
-  for (const bench::CollectiveRow& row : *rows) wrong += row.wrong;
+  for (const bench::CollectiveRow& row : rows) wrong += row.wrong;
   if (first_rank) {
-    const Status status = report::write_results(table_of(*rows), flags.json, json_of(*rows));
-    if (!status) return status;
+    SEALANE_TRY(report::write_results(table_of(rows), flags.json, json_of(rows)));
   }
   if (wrong > 0) return internal_error(fmt::format("{} elements of results were wrong", wrong));
   return {};
@@ -328,30 +309,29 @@ Status bench_collective(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,
-                          const std::string& what) {
-  const auto [command, flags] = add_command<Flags>(bench, invocation, op, what, &bench_collective);
+void add_bench_collective(const Command& bench, const std::string& op, const std::string& what) {
+  const auto [command, flags] = add_command<Flags>(bench, op, what, &bench_collective);
   flags.op = op;
-  add_value(command, "-b,--minbytes", flags.min_bytes, "N[K|M|G]", "Smallest message [64K]");
-  add_value(command, "-e,--maxbytes", flags.max_bytes, "N[K|M|G]", "Largest message [64M]");
-  add_value(command, "-f,--stepfactor", flags.factor, "N", "Sizes grow by this factor [4]");
-  add_value(command, "-n,--iters", flags.iterations, "N", "Iterations per size, at least [20]");
-  add_value(command, "-w,--warmup_iters", flags.warmup, "N", "Untimed iterations [1]");
-  add_value(command, "-c,--check", flags.check, "0|1", "Check results, 0 or 1 [1]")
-      ->check(
-          [](const std::string& word) { return word == "0" || word == "1" ? "" : "is 0 or 1"; });
-  add_value(command, "--ranks", flags.ranks, "N", "Start this many local ranks [2]");
-  add_value(command, "--transport", flags.transport, "NAME", "shm, tcp or auto [shm]");
-  add_value(command, "--algorithm", flags.algorithm, "NAME",
-            "auto, exchange, direct, ring or hub [auto]");
-  add_value(command, "--mode", flags.modes, "NAME[,NAME]", "sealed, plain or both [sealed,plain]")
-      ->delimiter(',');
-  add_value(command, "--baseline", flags.baselines, "NAME[,NAME]",
-            "Also measure mpi and gloo, if installed")
-      ->delimiter(',');
-  command.add_flag("--tamper", flags.tamper,
-                   "Measure nothing; change one bit of one record and show who notices");
-  add_json(command, flags.json);
+  command.bytes("-b,--minbytes", flags.min_bytes, kBytesMax, "N[K|M|G]", "Smallest message [64K]");
+  command.bytes("-e,--maxbytes", flags.max_bytes, kBytesMax, "N[K|M|G]", "Largest message [64M]");
+  command.value("-f,--stepfactor", flags.factor, "N", "Sizes grow by this factor [4]",
+                whole_number(2, UINT32_MAX));
+  command.value("-n,--iters", flags.iterations, "N", "Iterations per size, at least [20]",
+                whole_number(1, UINT32_MAX));
+  command.value("-w,--warmup_iters", flags.warmup, "N", "Untimed iterations [1]");
+  command.value("-c,--check", flags.check, "0|1", "Check results, 0 or 1 [1]", whole_number(0, 1));
+  command.value("--ranks", flags.ranks, "N", "Start this many local ranks [2]",
+                whole_number(0, kLocalRanksMax));
+  command.value("--transport", flags.transport, "NAME", "shm, tcp or auto [shm]");
+  command.value("--algorithm", flags.algorithm, "NAME",
+                "auto, exchange, direct, ring or hub [auto]");
+  command.value("--mode", flags.modes, "NAME[,NAME]", "sealed, plain or both [sealed,plain]",
+                one_of({"sealed", "plain"}));
+  command.value("--baseline", flags.baselines, "NAME[,NAME]",
+                "Also measure mpi and gloo, if installed", one_of({"mpi", "gloo"}));
+  command.flag("--tamper", flags.tamper,
+               "Measure nothing; change one bit of one record and show who notices");
+  command.json(flags.json);
   command.footer(
       fmt::format("Examples:\n"
                   "  sealane bench {0} --ranks 2 --baseline mpi,gloo\n"

@@ -161,30 +161,25 @@ Status bench_copy(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_copy(CLI::App& bench, Invocation& invocation) {
+void add_bench_copy(const Command& bench) {
   const auto [command, flags] = add_command<Flags>(
-      bench, invocation, "copy", "The examples on the emulated GPU, policy by policy", &bench_copy);
-  add_value(command, "--examples", flags.examples, "NAME,...", "Which, comma-separated [all]")
-      ->delimiter(',');
+      bench, "copy", "The examples on the emulated GPU, policy by policy", &bench_copy);
+  command.value("--examples", flags.examples, "NAME,...", "Which, comma-separated [all]");
   add_policies_and_platform(command, flags);
-  add_value(command, "--dilation", flags.dilation, "K",
-            "A modelled second takes K real ones [40 / cores; vllm 100]")
-      ->check(whole_number(1, 10000));
-  add_value(command, "--workers", flags.workers, "N,...",
-            "Threads that seal and open; several, comma-separated, to compare")
-      ->delimiter(',')
-      ->check(whole_number(1, 1024));
-  add_value(command, "--rounds", flags.rounds, "N",
-            "Of all examples under all policies, 2 to 3 s each [3]")
-      ->check(whole_number(1, 1000));
-  add_value(command, "--seconds", flags.seconds, "S",
-            "More rounds, as long as they end within this [0]")
-      ->check(real_number(0, 3600));
-  add_value(command, "--examples-dir", flags.examples_dir, "DIR",
-            "Where the examples are [beside us]");
-  command.add_flag("--simulated", flags.simulated,
-                   "Record each example, too, and show what the simulator says of it beside");
-  add_json(command, flags.json);
+  command.value("--dilation", flags.dilation, "K",
+                "A modelled second takes K real ones [40 / cores; vllm 100]",
+                whole_number(1, 10000));
+  command.value("--workers", flags.workers, "N,...",
+                "Threads that seal and open; several, comma-separated, to compare",
+                whole_number(1, 1024));
+  command.value("--rounds", flags.rounds, "N",
+                "Of all examples under all policies, 2 to 3 s each [3]", whole_number(1, 1000));
+  command.value("--seconds", flags.seconds, "S", "More rounds, as long as they end within this [0]",
+                real_number(0, 3600));
+  command.value("--examples-dir", flags.examples_dir, "DIR", "Where the examples are [beside us]");
+  command.flag("--simulated", flags.simulated,
+               "Record each example, too, and show what the simulator says of it beside");
+  command.json(flags.json);
   command.footer(
       "Examples:\n"
       "  sealane bench copy --json copy.json\n"

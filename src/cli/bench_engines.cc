@@ -7,15 +7,14 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "bench/copy_rounds.h"
 #include "bench/engine_report.h"
 #include "bench/scratch.h"
@@ -51,11 +50,10 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
   RunOptions options = copy_run(setting, engine, policy, files);
   options.set("SEALANE_EMU_COMPUTE_CAPABILITY", "12.0");
   options.set("SEALANE_EMU_MEMORY", "2G");
-  auto environment = environment_for(options);
-  if (!environment) return environment.error();
-  environment->emplace_back("PYTHONDONTWRITEBYTECODE", "1");
-  environment->emplace_back("HF_HUB_OFFLINE", "1");  // models are made in code
-  return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
+  SEALANE_LET(auto environment, environment_for(options));
+  environment.emplace_back("PYTHONDONTWRITEBYTECODE", "1");
+  environment.emplace_back("HF_HUB_OFFLINE", "1");  // models are made in code
+  return bench::CopySetting::Entering([variables = std::move(environment)] { enter(variables); });
 }
 
 // The interpreter of `make engines`, unless another one was named.
@@ -78,10 +76,9 @@ Result<bench::CopySizes> sizes_of_trace(const std::string& file) {
   workload::TraceReader reader(in, file);
   bench::CopySizes sizes;
   while (true) {
-    const auto operation = reader.next();
-    if (!operation) return operation.error();
-    if (!*operation) return sizes;
-    const auto* copy = std::get_if<workload::Copy>(&(*operation)->action);
+    SEALANE_LET(const auto operation, reader.next());
+    if (!operation) return sizes;
+    const auto* copy = std::get_if<workload::Copy>(&operation->action);
     if (copy == nullptr) continue;
     sizes.add(copy->direction == Direction::to_device, copy->memory == MemoryKind::pageable,
               copy->host.bytes);
@@ -90,8 +87,7 @@ Result<bench::CopySizes> sizes_of_trace(const std::string& file) {
 
 Result<bench::CopySizes> record(const bench::CopyExample& engine, const bench::CopySetting& setting,
                                 const Flags& flags) {
-  const auto run = bench::run_copy_example(engine, bench::recording(), setting);
-  if (!run) return run.error();
+  SEALANE_TRY(bench::run_copy_example(engine, bench::recording(), setting));
   const std::string trace = bench::files_of(engine, bench::recording(), setting).trace;
   if (!flags.traces.empty()) {
     std::error_code error;
@@ -120,9 +116,8 @@ Result<bench::EngineReport> measure(const Flags& flags,
   const Progress progress;
   for (const bench::CopyExample* engine : engines) {
     progress.show(fmt::format("recording {}", engine->name));
-    auto sizes = record(*engine, setting, flags);
-    if (!sizes) return sizes.error();
-    report.sizes.push_back(*std::move(sizes));
+    SEALANE_LET(auto sizes, record(*engine, setting, flags));
+    report.sizes.push_back(std::move(sizes));
     for (const bench::CopyPolicy* policy : policies) {
       report.measured.rows.push_back({{engine, flags.workers}, policy, {}});
     }
@@ -136,25 +131,21 @@ Result<bench::EngineReport> measure(const Flags& flags,
 }
 
 Status bench_engines(const Flags& flags) {
-  if (Status status = check_flags(flags); !status) return status;
-  const auto python = find_python(flags);
-  if (!python) return python.error();
-  const auto programs =
-      directory_of("the engines' programs", "run.py",
-                   {"examples/engines", SEALANE_LIBDIR "/sealane/examples/engines"});
-  if (!programs) return programs.error();
-  const auto all = bench::engines(*python, *programs);
+  SEALANE_TRY(check_flags(flags));
+  SEALANE_LET(const auto python, find_python(flags));
+  SEALANE_LET(const auto programs,
+              directory_of("the engines' programs", "run.py",
+                           {"examples/engines", SEALANE_LIBDIR "/sealane/examples/engines"}));
+  const auto all = bench::engines(python, programs);
   const auto all_policies = bench::engine_policies();
-  const auto engines = choose(all, flags.engines, "engine");
-  if (!engines) return engines.error();
-  const auto policies = choose(all_policies, flags.policies, "policy");
-  if (!policies) return policies.error();
+  SEALANE_LET(const auto engines, choose(all, flags.engines, "engine"));
+  SEALANE_LET(const auto policies, choose(all_policies, flags.policies, "policy"));
 
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const bench::CopySetting setting = {{}, scratch.path(), flags.platform, flags.dilation,
                                       {}, &run_under};
-  const auto report = measure(flags, *engines, *policies, setting);
+  const auto report = measure(flags, engines, policies, setting);
   if (!report) return report.error();
   return report::write_results(bench::engine_tables(*report), flags.json,
                                bench::engine_json(*report));
@@ -162,29 +153,25 @@ Status bench_engines(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_engines(CLI::App& bench, Invocation& invocation) {
-  const auto [command, flags] =
-      add_command<Flags>(bench, invocation, "engines",
-                         "PyTorch's engines on the emulated GPU, policy by policy", &bench_engines);
-  add_value(command, "--engines", flags.engines, "NAME,...", "Which, comma-separated [all]")
-      ->delimiter(',');
+void add_bench_engines(const Command& bench) {
+  const auto [command, flags] = add_command<Flags>(
+      bench, "engines", "PyTorch's engines on the emulated GPU, policy by policy", &bench_engines);
+  command.value("--engines", flags.engines, "NAME,...", "Which, comma-separated [all]");
   add_policies_and_platform(command, flags);
-  add_value(command, "--dilation", flags.dilation, "K", "A modelled second takes K real ones [120]")
-      ->check(whole_number(1, 10000));
-  add_value(command, "--workers", flags.workers, "N", "Threads that seal and open")
-      ->check(whole_number(1, 1024));
-  auto* rounds =
-      add_value(command, "--rounds", flags.rounds, "N", "Of all engines under all policies [3]")
-          ->check(whole_number(1, 1000));
-  add_value(command, "--seconds", flags.seconds, "S",
-            "More rounds, as long as they end within this [0]")
-      ->check(real_number(0, 36000));
-  command.add_flag("--quick", flags.quick, "One round instead of three, at least")
-      ->excludes(rounds);
-  add_value(command, "--python", flags.python, "FILE",
-            "The interpreter that has the engines [of `make engines`]");
-  add_value(command, "--traces", flags.traces, "DIR", "Keep what was recorded in this directory");
-  add_json(command, flags.json);
+  command.value("--dilation", flags.dilation, "K", "A modelled second takes K real ones [120]",
+                whole_number(1, 10000));
+  command.value("--workers", flags.workers, "N", "Threads that seal and open",
+                whole_number(1, 1024));
+  command.value("--rounds", flags.rounds, "N", "Of all engines under all policies [3]",
+                whole_number(1, 1000));
+  command.value("--seconds", flags.seconds, "S", "More rounds, as long as they end within this [0]",
+                real_number(0, 36000));
+  command.flag("--quick", flags.quick, "One round instead of three, at least")
+      .excludes({"--rounds"});
+  command.value("--python", flags.python, "FILE",
+                "The interpreter that has the engines [of `make engines`]");
+  command.value("--traces", flags.traces, "DIR", "Keep what was recorded in this directory");
+  command.json(flags.json);
   command.footer(
       "Engines: transformers (weights offloaded by Accelerate), transformers-kv (its\n"
       "offloaded KV cache), peft (LoRA, base weights offloaded), flexgen.\n"

@@ -10,13 +10,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/figures.h"
+#include "base/try.h"
 #include "bench/interleave.h"
 #include "bench/scratch.h"
 #include "cli/command.h"
@@ -111,7 +110,7 @@ Status measure_all_reduces(Moving& moving, Seat& seat, const Flags& flags, size_
   for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
     if (i == flags.warmup) begun = SteadyClock().now();
     if (i == 0) std::fill(values.begin(), values.end(), static_cast<float>(seat.rank() + 1));
-    if (Status status = moving.all_reduce(values); !status) return status;
+    SEALANE_TRY(moving.all_reduce(values));
     if (i == 0) {
       const auto sum = static_cast<float>(seat.ranks() * (seat.ranks() + 1) / 2);
       wrong = static_cast<uint64_t>(
@@ -125,7 +124,7 @@ Status measure_all_reduces(Moving& moving, Seat& seat, const Flags& flags, size_
   // Who closes earlier may close what another has not received yet.
   seat.reach(0);
   for (int rank = 0; rank < seat.ranks(); ++rank) {
-    if (Status status = seat.await(rank, 0, nccl::patience()); !status) return status;
+    SEALANE_TRY(seat.await(rank, 0, nccl::patience()));
   }
   return {};
 }
@@ -134,20 +133,18 @@ Status play_ring(Player& player, const Flags& flags, size_t bytes) {
   Seat& seat = player.seat();
   const int next = (seat.rank() + 1) % seat.ranks();
   const int previous = (seat.rank() + seat.ranks() - 1) % seat.ranks();
-  auto connections = player.connect_ring(next, previous);
-  if (!connections) return connections.error();
-  nccl::Ring ring(player, *connections, kSliceBytes);
+  SEALANE_LET(auto connections, player.connect_ring(next, previous));
+  nccl::Ring ring(player, connections, kSliceBytes);
   const Status status = measure_all_reduces(ring, seat, flags, bytes);
-  player.close_send(connections->send);
-  player.close_receive(connections->receive);
+  player.close_send(connections.send);
+  player.close_receive(connections.receive);
   return status;
 }
 
 Status play_tree(Player& player, const Flags& flags, size_t bytes) {
-  auto tree = nccl::Tree::connect(player, kSliceBytes);
-  if (!tree) return tree.error();
-  const Status status = measure_all_reduces(*tree, player.seat(), flags, bytes);
-  tree->close();
+  SEALANE_LET(auto tree, nccl::Tree::connect(player, kSliceBytes));
+  const Status status = measure_all_reduces(tree, player.seat(), flags, bytes);
+  tree.close();
   return status;
 }
 
@@ -155,28 +152,25 @@ Status play_tree(Player& player, const Flags& flags, size_t bytes) {
 Status play_ping_pong(Player& player, const Flags& flags, size_t bytes) {
   Seat& seat = player.seat();
   const int other = 1 - seat.rank();
-  auto pair = player.connect_ring(other, other);
-  if (!pair) return pair.error();
+  SEALANE_LET(auto pair, player.connect_ring(other, other));
   std::vector<uint8_t> out(bytes);
   std::vector<uint8_t> in(bytes);
   nccl::fill_pattern(out, 1);
   std::vector<double> times;
   for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
     const Instant begun = SteadyClock().now();
-    auto receiving = player.receive(pair->receive, in.data(), in.size());
-    if (!receiving) return receiving.error();
+    SEALANE_LET(auto receiving, player.receive(pair.receive, in.data(), in.size()));
     const auto send = [&]() -> Status {
-      auto sending = player.send(pair->send, out.data(), out.size());
-      if (!sending) return sending.error();
-      auto sent = player.wait(*sending);
+      SEALANE_LET(auto sending, player.send(pair.send, out.data(), out.size()));
+      auto sent = player.wait(sending);
       return sent ? Status() : Status(sent.error());
     };
     if (seat.rank() == 0) {
-      if (Status status = send(); !status) return status;
+      SEALANE_TRY(send());
     }
-    if (auto size = player.wait(*receiving); !size) return size.error();
+    SEALANE_TRY(player.wait(receiving));
     if (seat.rank() == 1) {
-      if (Status status = send(); !status) return status;
+      SEALANE_TRY(send());
     }
     const std::chrono::duration<double> took = SteadyClock().now() - begun;
     if (i >= flags.warmup) times.push_back(took.count() / 2);
@@ -185,8 +179,8 @@ Status play_ping_pong(Player& player, const Flags& flags, size_t bytes) {
   seat.put_number(1, nccl::check_pattern(in, 1) ? 0 : 1);
   seat.reach(0);
   const Status status = seat.await(other, 0, nccl::patience());
-  player.close_send(pair->send);
-  player.close_receive(pair->receive);
+  player.close_send(pair.send);
+  player.close_receive(pair.receive);
   return status;
 }
 
@@ -195,15 +189,13 @@ Result<std::pair<double, uint64_t>> play_round(const Flags& flags, const Variant
   const auto outcomes =
       nccl::run_job(flags.ranks, kRoundPatience, setting.environment, [&](Seat& seat) -> Status {
         if (setting.hosts) {
-          if (Status status = setting.hosts->enter(seat.rank()); !status) return status;
+          SEALANE_TRY(setting.hosts->enter(seat.rank()));
         }
-        auto plugin = PluginTable::load(variant.path, flags.abi);
-        if (!plugin) return plugin.error();
-        auto player = Player::start(**plugin, seat);
-        if (!player) return player.error();
-        if (flags.pattern == "latency") return play_ping_pong(**player, flags, bytes);
-        if (flags.pattern == "tree") return play_tree(**player, flags, bytes);
-        return play_ring(**player, flags, bytes);
+        SEALANE_LET(auto plugin, PluginTable::load(variant.path, flags.abi));
+        SEALANE_LET(auto player, Player::start(*plugin, seat));
+        if (flags.pattern == "latency") return play_ping_pong(*player, flags, bytes);
+        if (flags.pattern == "tree") return play_tree(*player, flags, bytes);
+        return play_ring(*player, flags, bytes);
       });
   double seconds = 0;
   double wrong = 0;
@@ -303,11 +295,10 @@ Status measure(const Flags& flags, const std::vector<Variant>& variants,
   uint64_t wrong = 0;
   std::string words;
   for (const uint64_t bytes : sizes) {
-    const auto cells = measure_size(flags, variants, bytes, setting);
-    if (!cells) return cells.error();
+    SEALANE_LET(const auto cells, measure_size(flags, variants, bytes, setting));
     if (bytes != sizes.front()) table.add_rule();
     for (size_t i = 0; i < variants.size(); ++i) {
-      const Cell& cell = (*cells)[i];
+      const Cell& cell = cells[i];
       const double rate = static_cast<double>(bytes) / cell.seconds / 1e9;
       wrong += cell.wrong;
       table.add_row({variants[i].name, std::to_string(bytes),
@@ -324,7 +315,7 @@ Status measure(const Flags& flags, const std::vector<Variant>& variants,
                       {"busbw_gb_per_s", rate * bus_factor(flags)},
                       {"wrong", cell.wrong}});
     }
-    words = in_plain_words(variants, *cells, std::to_string(bytes));
+    words = in_plain_words(variants, cells, std::to_string(bytes));
   }
   const nlohmann::json all = {{"kind", "bench-nccl"},       {"pattern", flags.pattern},
                               {"ranks", flags.ranks},       {"iterations", flags.iterations},
@@ -332,7 +323,7 @@ Status measure(const Flags& flags, const std::vector<Variant>& variants,
                               {"delay_us", flags.delay_us}, {"rows", rows}};
   const std::string text =
       headline(flags) + table.text() + fmt::format(kFoot, flags.rounds) + words;
-  if (Status status = report::write_results(text, flags.json, all); !status) return status;
+  SEALANE_TRY(report::write_results(text, flags.json, all));
   if (wrong != 0) return internal_error("results were wrong");
   return {};
 }
@@ -344,9 +335,8 @@ Status check(const Flags& flags, const std::vector<Variant>& variants,
   nlohmann::json rows = nlohmann::json::array();
   std::string text;
   for (const Variant& variant : variants) {
-    auto plugin = PluginTable::load(variant.path, flags.abi);
-    if (!plugin) return plugin.error();
-    const int version = (*plugin)->version();
+    SEALANE_LET(auto plugin, PluginTable::load(variant.path, flags.abi));
+    const int version = plugin->version();
     text += fmt::format("{} (ncclNetPlugin_v{})\n", variant.name, version);
     for (const nccl::Check& one : nccl::all_checks()) {
       progress.show(fmt::format("{}: {}", variant.name, one.name));
@@ -368,7 +358,7 @@ Status check(const Flags& flags, const std::vector<Variant>& variants,
     }
   }
   const nlohmann::json result = {{"kind", "nccl-conformance"}, {"rows", rows}};
-  if (Status status = report::write_results(text, flags.json, result); !status) return status;
+  SEALANE_TRY(report::write_results(text, flags.json, result));
   return all ? Status() : Status(internal_error("a plugin does not do what NCCL relies on"));
 }
 
@@ -378,20 +368,7 @@ Status skip(const Flags& flags, const std::string& why) {
 }
 
 Status run(const Flags& flags) {
-  const auto sizes = message_sizes(flags, kBytesMax);
-  if (!sizes) return sizes.error();
-  if (flags.rounds == 0) return usage_error("--rounds: at least one is needed");
-  if (flags.messages == 0) return usage_error("--messages: at least one is needed");
-  if (flags.ranks < 2 || flags.ranks > nccl::kRanksMax) {
-    return usage_error(fmt::format("--ranks: from 2 to {}", nccl::kRanksMax));
-  }
-  if (flags.abi != 0 && (flags.abi < PluginTable::kOldest || flags.abi > PluginTable::kNewest)) {
-    return usage_error(
-        fmt::format("--abi: from {} to {}", PluginTable::kOldest, PluginTable::kNewest));
-  }
-  if (flags.pattern != "allreduce" && flags.pattern != "tree" && flags.pattern != "latency") {
-    return usage_error("--pattern: there are allreduce (a ring), tree and latency");
-  }
+  SEALANE_LET(const auto sizes, message_sizes(flags));
   if (flags.pattern == "latency" && flags.ranks != 2) {
     return usage_error("--pattern latency is between two ranks");
   }
@@ -400,9 +377,7 @@ Status run(const Flags& flags) {
   if (variants.empty()) variants = default_variants();
   if (variants.empty())
     return usage_error("no plugin found beside this program: use --plugin PATH");
-  if (Status status = report::check_writable(flags.json); !status) return status;
-  if (flags.delay_us > 0 && !flags.hosts) return usage_error("--delay-us is for --hosts");
-  if (flags.hosts && flags.check) return usage_error("--hosts is for measuring, not for --check");
+  SEALANE_TRY(report::check_writable(flags.json));
   if (flags.hosts) {
     if (const Status possible = nccl::Hosts::possible(flags.delay_us > 0); !possible) {
       return skip(flags, possible.error().message);
@@ -411,53 +386,57 @@ Status run(const Flags& flags) {
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a directory for the key");
   const std::string key = scratch.path() + "/key";
-  if (Status status = write_key_file(key); !status) return status;
+  SEALANE_TRY(write_key_file(key));
   Setting setting;
   setting.environment = {"SEALANE_KEY_FILE=" + key};
   if (flags.hosts) {
-    auto hosts = nccl::Hosts::make(flags.ranks, {flags.gbit_per_s, flags.delay_us});
-    if (!hosts) return hosts.error();
-    setting.hosts.emplace(std::move(*hosts));
+    SEALANE_LET(auto hosts, nccl::Hosts::make(flags.ranks, {flags.gbit_per_s, flags.delay_us}));
+    setting.hosts.emplace(std::move(hosts));
     setting.environment.push_back(std::string("NCCL_SOCKET_IFNAME=") + nccl::Hosts::kInterface);
   } else if (getenv("NCCL_SOCKET_IFNAME") == nullptr) {
     setting.environment.emplace_back("NCCL_SOCKET_IFNAME=lo");
   }
   nccl::set_stop(bench::interrupted);
   return flags.check ? check(flags, variants, setting.environment)
-                     : measure(flags, variants, *sizes, setting);
+                     : measure(flags, variants, sizes, setting);
 }
 
 }  // namespace
 
-void add_bench_nccl(CLI::App& bench, Invocation& invocation) {
-  const auto [command, flags] = add_command<Flags>(
-      bench, invocation, "nccl", "NCCL network plugins, driven as NCCL drives them", &run);
-  flags.max_bytes = "16M";
-  add_value(command, "--plugin", flags.plugins, "PATH",
-            "libnccl-net-*.so to load; may be repeated");
-  command.add_flag("--check", flags.check, "Check what NCCL relies on instead of measuring");
-  add_value(command, "--messages", flags.messages, "N",
-            "With --check: of its longer checks [1000]");
-  add_value(command, "--abi", flags.abi, "N",
-            "Version of NCCL's interface, 8 to 12 [newest there is]");
-  add_value(command, "--pattern", flags.pattern, "NAME",
-            "allreduce (a ring), tree or latency [allreduce]");
-  command.add_flag("--hosts", flags.hosts,
-                   "A network namespace per rank instead of loopback; needs root");
-  add_value(command, "--gbit-per-s", flags.gbit_per_s, "N",
-            "What a host of --hosts sends at most [10]")
-      ->check(real_number(0.01, 1'000));
-  add_value(command, "--delay-us", flags.delay_us, "N",
-            "How long what a host of --hosts sends is under way [0]")
-      ->check(whole_number(0, 1'000'000));
-  add_value(command, "--ranks", flags.ranks, "N", "Processes to start [2]");
-  add_value(command, "-b", flags.min_bytes, "BYTES", "Smallest size [64K]");
-  add_value(command, "-e", flags.max_bytes, "BYTES", "Largest size [16M]");
-  add_value(command, "-f", flags.factor, "N", "Factor from one size to the next [4]");
-  add_value(command, "-n", flags.iterations, "N", "Operations per round [20]");
-  add_value(command, "-w", flags.warmup, "N", "Operations before [2]");
-  add_value(command, "--rounds", flags.rounds, "N", "Rounds of each plugin, in turn [5]");
-  add_output(command, "--json", flags.json, "Also write JSON; - is stdout, alone");
+void add_bench_nccl(const Command& bench) {
+  const auto [command, flags] =
+      add_command<Flags>(bench, "nccl", "NCCL network plugins, driven as NCCL drives them", &run);
+  flags.max_bytes = 16_MiB;
+  command.value("--plugin", flags.plugins, "PATH", "libnccl-net-*.so to load; may be repeated");
+  command.flag("--check", flags.check, "Check what NCCL relies on instead of measuring");
+  command.value("--messages", flags.messages, "N", "With --check: of its longer checks [1000]",
+                whole_number(1, UINT64_MAX));
+  command.value("--abi", flags.abi, "N", "Version of NCCL's interface, 8 to 12 [newest there is]",
+                whole_number(PluginTable::kOldest, PluginTable::kNewest));
+  command.value("--pattern", flags.pattern, "NAME",
+                "allreduce (a ring), tree or latency [allreduce]",
+                one_of({"allreduce", "tree", "latency"}));
+  command
+      .flag("--hosts", flags.hosts, "A network namespace per rank instead of loopback; needs root")
+      .excludes({"--check"});
+  command.value("--gbit-per-s", flags.gbit_per_s, "N", "What a host of --hosts sends at most [10]",
+                real_number(0.01, 1'000));
+  command
+      .value("--delay-us", flags.delay_us, "N",
+             "How long what a host of --hosts sends is under way [0]", whole_number(0, 1'000'000))
+      .needs("--hosts");
+  command.value("--ranks", flags.ranks, "N", "Processes to start [2]",
+                whole_number(2, nccl::kRanksMax));
+  command.bytes("-b", flags.min_bytes, kBytesMax, "BYTES", "Smallest size [64K]");
+  command.bytes("-e", flags.max_bytes, kBytesMax, "BYTES", "Largest size [16M]");
+  command.value("-f", flags.factor, "N", "Factor from one size to the next [4]",
+                whole_number(2, UINT32_MAX));
+  command.value("-n", flags.iterations, "N", "Operations per round [20]",
+                whole_number(1, UINT32_MAX));
+  command.value("-w", flags.warmup, "N", "Operations before [2]");
+  command.value("--rounds", flags.rounds, "N", "Rounds of each plugin, in turn [5]",
+                whole_number(1, UINT32_MAX));
+  command.output("--json", flags.json, "Also write JSON; - is stdout, alone");
   command.footer(
       "Without --plugin: ours, its twin that seals nothing, and one with TLS in the\n"
       "shape of NCCL's own encrypted sockets, as far as they are built. Ranks are\n"

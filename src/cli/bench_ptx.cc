@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/try.h"
 #include "bench/ptx_code.h"
 #include "cli/command.h"
 #include "ptx/decode/decode.h"
@@ -77,8 +78,7 @@ Result<Measured> measure(const std::shared_ptr<const ptx::Module>& module, const
                          unsigned workers, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto nothing = [](std::string_view) { return std::optional<uint64_t>(); };
-  const auto kernel = ptx::decode_kernel(module, work.kernel, nothing);
-  if (!kernel) return kernel.error();
+  SEALANE_LET(const auto kernel, ptx::decode_kernel(module, work.kernel, nothing));
   OneBlock device;
   ptx::Executor executor(workers);
   uint64_t lanes = 0;
@@ -87,13 +87,13 @@ Result<Measured> measure(const std::shared_ptr<const ptx::Module>& module, const
   double elapsed = 0;
   while (elapsed < seconds) {
     ptx::Grid grid;
-    grid.kernel = *kernel;
+    grid.kernel = kernel;
     grid.shape = work.shape;
     grid.device = &device;
     grid.blocks = uint64_t{work.shape.grid[0]} * work.shape.grid[1];
     grid.resident_max = 64;
     grid.checks = work.checks;
-    put_arguments(**kernel, work, grid.parameters);
+    put_arguments(*kernel, work, grid.parameters);
     executor.run(grid);
     if (grid.failed()) return internal_error(grid.message);
     lanes += grid.counts.lane_instructions;
@@ -120,12 +120,8 @@ std::vector<Work> all_work() {
 }
 
 Status bench_ptx(const Flags& flags) {
-  if (!(flags.seconds > 0 && flags.seconds <= 3600)) {
-    return usage_error("--seconds: more than 0 and at most 3600");
-  }
-  if (Status status = report::check_writable(flags.json); !status) return status;
-  const auto module = ptx::parse_module(std::string(bench::ptx_code()));
-  if (!module) return module.error();
+  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_LET(const auto module, ptx::parse_module(std::string(bench::ptx_code())));
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<unsigned> counts = {1};
   if (cores > 1) counts.push_back(cores);
@@ -140,17 +136,16 @@ Status bench_ptx(const Flags& flags) {
   for (const Work& work : all) {
     double alone = 0;
     for (const unsigned workers : counts) {
-      const auto result = measure(*module, work, workers, flags.seconds / steps);
-      if (!result) return result.error();
-      if (workers == 1) alone = result->lane_instructions_per_s;
-      table.add_row({result->what, std::to_string(workers),
-                     fmt::format("{:.2f}e9", result->lane_instructions_per_s / 1e9),
-                     fmt::format("{:.2f}x", result->lane_instructions_per_s / alone),
-                     fmt::format("{:.1f}", result->bytes_per_s / 1e9)});
-      json["results"].push_back({{"what", result->what},
+      SEALANE_LET(const auto result, measure(module, work, workers, flags.seconds / steps));
+      if (workers == 1) alone = result.lane_instructions_per_s;
+      table.add_row({result.what, std::to_string(workers),
+                     fmt::format("{:.2f}e9", result.lane_instructions_per_s / 1e9),
+                     fmt::format("{:.2f}x", result.lane_instructions_per_s / alone),
+                     fmt::format("{:.1f}", result.bytes_per_s / 1e9)});
+      json["results"].push_back({{"what", result.what},
                                  {"workers", workers},
-                                 {"lane_instructions_per_s", result->lane_instructions_per_s},
-                                 {"memory_bytes_per_s", result->bytes_per_s}});
+                                 {"lane_instructions_per_s", result.lane_instructions_per_s},
+                                 {"memory_bytes_per_s", result.bytes_per_s}});
     }
   }
   const std::string head =
@@ -161,12 +156,11 @@ Status bench_ptx(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_ptx(CLI::App& bench, Invocation& invocation) {
+void add_bench_ptx(const Command& bench) {
   const auto [command, flags] = add_command<Flags>(
-      bench, invocation, "ptx", "How fast the emulated GPU runs device code, by number of workers",
-      &bench_ptx);
-  add_value(command, "--seconds", flags.seconds, "S", "Time to measure [8]");
-  add_json(command, flags.json);
+      bench, "ptx", "How fast the emulated GPU runs device code, by number of workers", &bench_ptx);
+  command.value("--seconds", flags.seconds, "S", "Time to measure [8]", real_number(0.001, 3600));
+  command.json(flags.json);
 }
 
 }  // namespace sealane::cli

@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/byte_count.h"
+#include "base/try.h"
 #include "bench/seal_report.h"
 #include "bench/seal_trial.h"
 #include "cli/checkup.h"
@@ -73,7 +73,7 @@ Status plan_engines(const Flags& flags, Plan& plan) {
       continue;
     }
     // The speed of a wrong answer is of no interest.
-    if (Status healthy = self_test(*engine, openssl_engine()); !healthy) return healthy;
+    SEALANE_TRY(self_test(*engine, openssl_engine()));
     plan.engines.push_back(engine);
   }
   return {};
@@ -93,15 +93,11 @@ Result<std::set<uint64_t>> parse_sizes(const Flags& flags) {
 }
 
 Status plan_steps(const Flags& flags, Plan& plan) {
-  if (!flags.where.empty() && flags.where != "l2" && flags.where != "dram") {
-    return usage_error(fmt::format("--where: '{}' is neither l2 nor dram", flags.where));
-  }
-  const auto sizes = parse_sizes(flags);
-  if (!sizes) return sizes.error();
+  SEALANE_LET(const auto sizes, parse_sizes(flags));
   const bench::CacheSizes caches = bench::cache_sizes();
   for (const bench::Where where : {bench::Where::dram, bench::Where::l2}) {
     if (!flags.where.empty() && flags.where != to_string(where)) continue;
-    for (const uint64_t size : *sizes) {
+    for (const uint64_t size : sizes) {
       const uint64_t walk = bench::walk_bytes(where, size, caches);
       if (walk > 0) plan.steps.push_back({where, size, walk});
     }
@@ -117,13 +113,9 @@ Status plan_steps(const Flags& flags, Plan& plan) {
 Result<Plan> make_plan(const Flags& flags) {
   Plan plan;
   const double seconds = flags.quick ? kSecondsQuick : flags.seconds;
-  if (!(seconds > 0 && seconds <= kSecondsMax)) {
-    return usage_error(
-        fmt::format("--seconds: {} is not more than 0 and at most {}", seconds, kSecondsMax));
-  }
   plan.budget = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-  if (Status status = plan_engines(flags, plan); !status) return status.error();
-  if (Status status = plan_steps(flags, plan); !status) return status.error();
+  SEALANE_TRY(plan_engines(flags, plan));
+  SEALANE_TRY(plan_steps(flags, plan));
   return plan;
 }
 
@@ -131,8 +123,7 @@ Result<std::vector<bench::TrialResult>> measure(const Plan& plan) {
   uint64_t walk_bytes_max = 0;
   for (const Step& step : plan.steps) walk_bytes_max = std::max(walk_bytes_max, step.walk_bytes);
   const SteadyClock clock;
-  auto trial = bench::SealTrial::make(plan.engines, walk_bytes_max, clock);
-  if (!trial) return trial.error();
+  SEALANE_LET(auto trial, bench::SealTrial::make(plan.engines, walk_bytes_max, clock));
 
   std::vector<bench::TrialResult> results;
   const Progress progress;
@@ -140,27 +131,25 @@ Result<std::vector<bench::TrialResult>> measure(const Plan& plan) {
     progress.show(fmt::format("measuring {} of {}: records of {}, {}", results.size() + 1,
                               plan.steps.size(), format_byte_count(step.record_bytes),
                               to_string(step.where)));
-    results.push_back(trial->measure(step.where, step.record_bytes, step.walk_bytes,
-                                     plan.budget / static_cast<int64_t>(plan.steps.size())));
+    results.push_back(trial.measure(step.where, step.record_bytes, step.walk_bytes,
+                                    plan.budget / static_cast<int64_t>(plan.steps.size())));
   }
   return results;
 }
 
 Status bench_seal(const Flags& flags) {
-  const auto plan = make_plan(flags);
-  if (!plan) return plan.error();
-  if (Status status = report::check_writable(flags.json); !status) return status;
-  auto results = measure(*plan);
-  if (!results) return results.error();
+  SEALANE_LET(const auto plan, make_plan(flags));
+  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_LET(auto results, measure(plan));
 
-  bench::SealReport report{*std::move(results),         {}, plan->notes, {}, true,
+  bench::SealReport report{std::move(results),          {}, plan.notes, {}, true,
                            cpu_gaps(read_machine().cpu)};
   const auto chosen = chosen_engine();
-  const bool measured = chosen && std::find(plan->engines.begin(), plan->engines.end(), *chosen) !=
-                                      plan->engines.end();
+  const bool measured =
+      chosen && std::find(plan.engines.begin(), plan.engines.end(), *chosen) != plan.engines.end();
   report.usual = measured;
-  report.in_use = measured ? (*chosen)->name() : plan->engines.front()->name();
-  for (const Engine* engine : plan->engines) {
+  report.in_use = measured ? (*chosen)->name() : plan.engines.front()->name();
+  for (const Engine* engine : plan.engines) {
     report.versions.emplace_back(engine->name(), engine->version());
   }
   return report::write_results(bench::seal_table(report), flags.json, bench::seal_json(report));
@@ -168,21 +157,20 @@ Status bench_seal(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_seal(CLI::App& bench, Invocation& invocation) {
+void add_bench_seal(const Command& bench) {
   const auto [command, flags] = add_command<Flags>(
-      bench, invocation, "seal",
-      "How fast records are sealed and opened, next to memcpy and OpenSSL", &bench_seal);
-  add_value(command, "--engine", flags.engines, "NAME",
-            "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable")
-      ->allow_extra_args(false);
-  add_value(command, "--record-bytes", flags.record_bytes, "N[K|M|G]",
-            "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]")
-      ->allow_extra_args(false);
-  add_value(command, "--where", flags.where, "l2|dram",
-            "Only records in the cache or in memory [both]");
-  auto* seconds = add_value(command, "--seconds", flags.seconds, "S", "Time to measure [20]");
-  command.add_flag("--quick", flags.quick, "A first impression in 5 seconds")->excludes(seconds);
-  add_json(command, flags.json);
+      bench, "seal", "How fast records are sealed and opened, next to memcpy and OpenSSL",
+      &bench_seal);
+  command.value("--engine", flags.engines, "NAME",
+                "Only this engine (vaes-512, vaes-256, aes-ni, ipsec-mb, openssl); repeatable");
+  command.value("--record-bytes", flags.record_bytes, "N[K|M|G]",
+                "Only records of this size, at most 1G; repeatable [4K 16K 64K 256K 1M 4M]");
+  command.value("--where", flags.where, "l2|dram", "Only records in the cache or in memory [both]",
+                one_of({"l2", "dram"}));
+  command.value("--seconds", flags.seconds, "S", "Time to measure [20]",
+                real_number(0.001, kSecondsMax));
+  command.flag("--quick", flags.quick, "A first impression in 5 seconds").excludes({"--seconds"});
+  command.json(flags.json);
   command.footer(
       "Examples:\n"
       "  sealane bench seal --quick\n"

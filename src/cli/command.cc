@@ -3,10 +3,14 @@
 
 #include "cli/command.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <optional>
 
+#include "base/byte_count.h"
+#include "base/words.h"
 #include "estimate/interval.h"
 
 namespace sealane::cli {
@@ -26,26 +30,134 @@ FlagCheck number_between(Number least, Number most) {
   };
 }
 
+template <typename Value>
+constexpr bool kIsList = false;
+template <typename Item>
+constexpr bool kIsList<std::vector<Item>> = true;
+
 }  // namespace
 
-CLI::Option* add_output(CLI::App& command, const std::string& flag, std::string& path,
-                        const std::string& help) {
-  return add_value(command, flag, path, "FILE", help)->check(&check_output_name);
+const Option& Option::required() const {
+  option_->required();
+  return *this;
 }
 
-CLI::Option* add_json(CLI::App& command, std::string& path) {
-  return add_output(command, "--json", path, "Write results for programs; - is stdout, no table");
+const Option& Option::needs(const std::string& flag) const {
+  option_->needs(flag);
+  return *this;
 }
 
-void add_draws(CLI::App& command, uint32_t& to) {
+const Option& Option::excludes(const std::vector<std::string>& flags) const {
+  for (const std::string& flag : flags) option_->excludes(flag);
+  return *this;
+}
+
+bool Option::given() const { return option_->count() > 0; }
+
+std::string Option::text() const { return option_->results().front(); }
+
+Command Command::command(const std::string& name, const std::string& what) const {
+  return {*app_->add_subcommand(name, what), *invocation_};
+}
+
+Command Command::group(const std::string& name, const std::string& what) const {
+  const Command made = command(name, what);
+  made.app_->require_subcommand(1);
+  return made;
+}
+
+void Command::job(std::function<Status()> job) const {
+  app_->callback([job = std::move(job), to = invocation_] { to->job = job; });
+}
+
+void Command::footer(const std::string& text) const { app_->footer(text); }
+
+Command Command::titled(const std::string& title) const {
+  Command same = *this;
+  same.title_ = title;
+  return same;
+}
+
+Option Command::declared(CLI::Option& option) const {
+  if (!title_.empty()) option.group(title_);
+  return Option(option);
+}
+
+template <typename Value>
+Option Command::value(const std::string& flag, Value& to, const std::string& takes,
+                      const std::string& help, const FlagCheck& check) const {
+  CLI::Option* option = app_->add_option(flag, to, help)->type_name(takes);
+  if (check) option->check(check);
+  if constexpr (kIsList<Value>) {
+    const bool in_one_word = takes.find(',') != std::string::npos;
+    if (in_one_word) option->delimiter(',');
+    if (!in_one_word && !option->get_positional()) option->allow_extra_args(false);
+  }
+  return declared(*option);
+}
+
+// What the commands' flags are.
+#define SEALANE_VALUE(type)                                                     \
+  template Option Command::value(const std::string&, type&, const std::string&, \
+                                 const std::string&, const FlagCheck&) const;
+SEALANE_VALUE(std::string)
+SEALANE_VALUE(int)
+SEALANE_VALUE(uint32_t)
+SEALANE_VALUE(uint64_t)
+SEALANE_VALUE(double)
+SEALANE_VALUE(std::optional<uint64_t>)
+SEALANE_VALUE(std::optional<double>)
+SEALANE_VALUE(std::vector<std::string>)
+#undef SEALANE_VALUE
+
+Option Command::word(const std::string& flag, const std::string& words, const std::string& help,
+                     const std::function<void(size_t)>& set) const {
+  std::vector<std::string> all = split(words, '|');
+  const auto found = [all, set](const std::string& word) {
+    set(static_cast<size_t>(std::find(all.begin(), all.end(), word) - all.begin()));
+  };
+  CLI::Option* option = app_->add_option_function<std::string>(flag, found, help);
+  return declared(*option->type_name(words)->check(one_of(all)));
+}
+
+Option Command::bytes(const std::string& flag, uint64_t& to, uint64_t most,
+                      const std::string& takes, const std::string& help) const {
+  const auto read = [&to, most](const std::string& text) { to = *parse_byte_count(text, most); };
+  const auto check = [most](const std::string& text) {
+    const auto amount = parse_byte_count(text, most);
+    return amount ? "" : amount.error().message;
+  };
+  CLI::Option* option = app_->add_option_function<std::string>(flag, read, help);
+  return declared(*option->type_name(takes)->check(check));
+}
+
+Option Command::flag(const std::string& flag, bool& to, const std::string& help) const {
+  return declared(*app_->add_flag(flag, to, help));
+}
+
+Option Command::flag(const std::string& flag, std::string& to, const std::string& usual,
+                     const std::string& words, const std::string& help) const {
+  CLI::Option* option = app_->add_flag(fmt::format("{}{{{}}}", flag, usual), to, help);
+  return declared(*option->type_name(words)->check(one_of(split(words, '|'))));
+}
+
+Option Command::output(const std::string& flag, std::string& path, const std::string& help,
+                       const FlagCheck& check) const {
+  return value(flag, path, "FILE", help, check);
+}
+
+void Command::json(std::string& path) const {
+  output("--json", path, "Write results for programs; - is stdout, no table");
+}
+
+void Command::draws(uint32_t& to) const {
   const auto check = [](const std::string& text) -> std::string {
     if (text == "0" || whole_number(estimate::kDraws, kDrawsMost)(text).empty()) return {};
     return fmt::format("'{}' is neither 0 nor a number from {} to {}", text, estimate::kDraws,
                        kDrawsMost);
   };
-  add_value(command, "--draws", to, "N",
-            "Runs with numbers drawn from their spreads, for the intervals [9]; 0: none")
-      ->check(check);
+  value("--draws", to, "N",
+        "Runs with numbers drawn from their spreads, for the intervals [9]; 0: none", check);
 }
 
 FlagCheck whole_number(uint64_t least, uint64_t most) { return number_between(least, most); }

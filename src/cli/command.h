@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a subcommand plugs in: one file per subcommand, one add_* function each. It declares its
-// options on `root` and, if it is the one the user typed, leaves its job in `invocation`. The job
-// runs after all parsing succeeded. Results go to stdout, progress to stderr.
+// options on a Command below `root` and leaves its job there, which runs if the user typed that
+// command and all parsing succeeded. Results go to stdout, progress to stderr.
+//
+// Who parses is CLI11, which is large: only what is said here needs it, and the files that show
+// commands (manual.h).
 //
 // And what flags have in common, in every command the same: values, files that are written, checks,
 // things chosen by their names.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,6 +24,11 @@
 
 #include "base/result.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace sealane::cli {
 
 // The positional of `run` and `record`: a program with arguments of its own.
@@ -32,30 +39,75 @@ struct Invocation {
   std::function<Status()> job;
 };
 
-// An option with a value, called `takes` in the help.
-template <typename Value>
-CLI::Option* add_value(CLI::App& command, const std::string& flag, Value& to,
-                       const std::string& takes, const std::string& help) {
-  return command.add_option(flag, to, help)->type_name(takes);
-}
-
-// A file to write: an empty name, which would silently write nothing, is refused. Whether it can be
-// written, and is not one that is read, says report::check_outputs().
-CLI::Option* add_output(CLI::App& command, const std::string& flag, std::string& path,
-                        const std::string& help);
-// --json of whatever measures.
-CLI::Option* add_json(CLI::App& command, std::string& path);
-// --draws: none, or as many as an interval needs.
-void add_draws(CLI::App& command, uint32_t& to);
-
-// For CLI11's check(): says what is wrong, or nothing. What is no number, NaN and infinity among
-// them, is refused. Standard output of a program that is started is its own: "-" is no name there.
+// Says what is wrong with a value, or nothing. What is no number, NaN and infinity among them, is
+// refused. Standard output of a program that is started is its own: "-" is no name there.
 using FlagCheck = std::function<std::string(const std::string&)>;
 FlagCheck whole_number(uint64_t least, uint64_t most);
 FlagCheck real_number(double least, double most);
 FlagCheck one_of(std::vector<std::string> words);
 std::string check_output_name(const std::string& path);
 std::string check_program_output_name(const std::string& path);
+
+// One that was declared: how it goes together with others, and, later, whether it was given.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  const Option& required() const;
+  // Others of the same command, declared before.
+  const Option& needs(const std::string& flag) const;
+  const Option& excludes(const std::vector<std::string>& flags) const;
+
+  bool given() const;
+  std::string text() const;  // its first value, as it was typed
+
+ private:
+  CLI::Option* option_;
+};
+
+// A command, while it is declared. Of an option, `takes` is what --help calls its value, and `flag`
+// without dashes is a positional.
+class Command {
+ public:
+  Command(CLI::App& app, Invocation& invocation) : app_(&app), invocation_(&invocation) {}
+
+  Command command(const std::string& name, const std::string& what) const;  // one below it
+  Command group(const std::string& name, const std::string& what) const;    // of commands
+  void job(std::function<Status()> job) const;
+  void footer(const std::string& text) const;      // below the options of --help
+  Command titled(const std::string& title) const;  // the same one: its further options in --help
+
+  // Text, a number, or a list of them: with a comma in `takes` in one word, else one each time.
+  template <typename Value>
+  Option value(const std::string& flag, Value& to, const std::string& takes,
+               const std::string& help, const FlagCheck& check = {}) const;
+  // One of these words, "none|model": set by its place among them.
+  Option word(const std::string& flag, const std::string& words, const std::string& help,
+              const std::function<void(size_t)>& set) const;
+  // An amount of memory: 4096, 64K.
+  Option bytes(const std::string& flag, uint64_t& to, uint64_t most, const std::string& takes,
+               const std::string& help) const;
+  Option flag(const std::string& flag, bool& to, const std::string& help) const;
+  // One that may have a word, --flag=WORD, and has `usual` without.
+  Option flag(const std::string& flag, std::string& to, const std::string& usual,
+              const std::string& words, const std::string& help) const;
+
+  // A file to write: an empty name, which would silently write nothing, is refused. Whether it can
+  // be written, and is not one that is read, says report::check_outputs().
+  Option output(const std::string& flag, std::string& path, const std::string& help,
+                const FlagCheck& check = &check_output_name) const;
+  // --json of whatever measures.
+  void json(std::string& path) const;
+  // --draws: none, or as many as an interval needs.
+  void draws(uint32_t& to) const;
+
+ private:
+  Option declared(CLI::Option& option) const;
+
+  CLI::App* app_;
+  Invocation* invocation_;
+  std::string title_{};
+};
 
 // Number of letters to insert, delete, replace or swap with a neighbour to get from one to the
 // other.
@@ -94,46 +146,44 @@ Result<std::vector<const Thing*>> choose(const std::vector<Thing>& all,
 
 // A command and what its options are read into.
 template <typename Flags>
-struct Command {
-  CLI::App& app;
+struct Declared {
+  Command command;
   Flags& flags;
 };
 
 // `job` runs with the flags as they were given.
 template <typename Flags, typename Job>
-Command<Flags> add_command(CLI::App& parent, Invocation& invocation, const std::string& name,
-                           const std::string& what, Job* job) {
+Declared<Flags> add_command(const Command& parent, const std::string& name, const std::string& what,
+                            Job* job) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* app = parent.add_subcommand(name, what);
-  app->callback(
-      [flags, job, &invocation] { invocation.job = [flags, job] { return job(*flags); }; });
-  return {*app, *flags};
+  const Command command = parent.command(name, what);
+  command.job([flags, job] { return job(*flags); });
+  return {command, *flags};
 }
 
 // One warning line for every SEALANE_* variable that nothing reads: most likely a typing error.
 std::vector<std::string> unknown_environment();
 
-void add_doctor(CLI::App& root, Invocation& invocation);
-void add_bench(CLI::App& root, Invocation& invocation);
-void add_sim(CLI::App& root, Invocation& invocation);
-void add_estimate(CLI::App& root, Invocation& invocation);
-void add_validate(CLI::App& root, Invocation& invocation);
-void add_report(CLI::App& root, Invocation& invocation);
-void add_run(CLI::App& root, Invocation& invocation);
-void add_record(CLI::App& root, Invocation& invocation);
-void add_trial(CLI::App& root, Invocation& invocation);
-void add_attach(CLI::App& root, Invocation& invocation);
-void add_keygen(CLI::App& root, Invocation& invocation);
-void add_env(CLI::App& root, Invocation& invocation);
-void add_help(CLI::App& root, Invocation& invocation);
+void add_doctor(const Command& root);
+void add_bench(const Command& root);
+void add_sim(const Command& root);
+void add_estimate(const Command& root);
+void add_validate(const Command& root);
+void add_report(const Command& root);
+void add_run(const Command& root);
+void add_record(const Command& root);
+void add_trial(const Command& root);
+void add_attach(const Command& root);
+void add_keygen(const Command& root);
+void add_env(const Command& root);
+void add_help(const Command& root, const CLI::App& all);
 
 // Below `bench`.
-void add_bench_seal(CLI::App& bench, Invocation& invocation);
-void add_bench_copy(CLI::App& bench, Invocation& invocation);
-void add_bench_engines(CLI::App& bench, Invocation& invocation);
-void add_bench_ptx(CLI::App& bench, Invocation& invocation);
-void add_bench_nccl(CLI::App& bench, Invocation& invocation);
-void add_bench_collective(CLI::App& bench, Invocation& invocation, const std::string& op,
-                          const std::string& what);
+void add_bench_seal(const Command& bench);
+void add_bench_copy(const Command& bench);
+void add_bench_engines(const Command& bench);
+void add_bench_ptx(const Command& bench);
+void add_bench_nccl(const Command& bench);
+void add_bench_collective(const Command& bench, const std::string& op, const std::string& what);
 
 }  // namespace sealane::cli

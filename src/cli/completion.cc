@@ -4,9 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <sstream>
-
+#include "base/words.h"
 #include "cli/manual.h"
 
 namespace sealane::cli {
@@ -22,11 +20,8 @@ struct Flag {
 };
 
 std::vector<std::string> words_of(const std::string& type) {
-  std::vector<std::string> words;
-  if (type.find('|') == std::string::npos || type.find('[') != std::string::npos) return words;
-  std::istringstream in(type);
-  for (std::string word; std::getline(in, word, '|');) words.push_back(word);
-  return words;
+  if (type.find('|') == std::string::npos || type.find('[') != std::string::npos) return {};
+  return split(type, '|');
 }
 
 std::vector<Flag> flags_of(const CLI::App& app) {

@@ -29,10 +29,9 @@ inline RunOptions copy_run(const bench::CopySetting& setting, const bench::CopyE
 }
 
 template <typename Flags>
-void add_policies_and_platform(CLI::App& command, Flags& flags) {
-  add_value(command, "--policies", flags.policies, "NAME,...", "Which, comma-separated [all]")
-      ->delimiter(',');
-  add_value(command, "--platform", flags.platform, "P", "The modelled machine [h100-tdx]");
+void add_policies_and_platform(const Command& command, Flags& flags) {
+  command.value("--policies", flags.policies, "NAME,...", "Which, comma-separated [all]");
+  command.value("--platform", flags.platform, "P", "The modelled machine [h100-tdx]");
 }
 
 }  // namespace sealane::cli

@@ -13,13 +13,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
+#include "base/try.h"
 #include "bench/memory.h"
 #include "bench/seal_trial.h"
 #include "cli/checkup.h"
@@ -303,7 +303,7 @@ Status show(const Checkup& checkup, const std::string& json_path, const nlohmann
   nlohmann::json json = to_json(checkup);
   json.update(more);
   const std::string text = to_text(checkup, style_of_stdout());
-  if (Status status = report::write_results(text, json_path, json); !status) return status;
+  SEALANE_TRY(report::write_results(text, json_path, json));
   const size_t failed = checkup.count(Verdict::fail);
   if (failed == 0) return {};
   return io_error(counted(failed, "check") +
@@ -334,20 +334,19 @@ Status run_nccl_doctor(const Flags& flags) {
 }
 
 Status run_doctor(const Flags& flags) {
-  if (Status status = report::check_writable(flags.json); !status) return status;
+  SEALANE_TRY(report::check_writable(flags.json));
   return flags.nccl ? run_nccl_doctor(flags) : run_machine_doctor(flags);
 }
 
 }  // namespace
 
-void add_doctor(CLI::App& root, Invocation& invocation) {
-  const auto [command, flags] = add_command<Flags>(
-      root, invocation, "doctor", "What this machine has, and what to expect", &run_doctor);
-  add_output(command, "--json", flags.json, "Also write the findings as JSON; - is stdout, alone");
-  auto* const nccl = command.add_flag("--nccl", flags.nccl,
-                                      "Instead: is what NCCL sends between machines sealed?");
-  add_value(command, "--log", flags.log, "FILE", "NCCL's log to look at, too (NCCL_DEBUG=INFO)")
-      ->needs(nccl);
+void add_doctor(const Command& root) {
+  const auto [command, flags] =
+      add_command<Flags>(root, "doctor", "What this machine has, and what to expect", &run_doctor);
+  command.output("--json", flags.json, "Also write the findings as JSON; - is stdout, alone");
+  command.flag("--nccl", flags.nccl, "Instead: is what NCCL sends between machines sealed?");
+  command.value("--log", flags.log, "FILE", "NCCL's log to look at, too (NCCL_DEBUG=INFO)")
+      .needs("--nccl");
   command.footer(
       "Examples:\n"
       "  sealane doctor                       findings, each ok, warn or fail\n"

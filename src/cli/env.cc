@@ -11,21 +11,18 @@
 
 namespace sealane::cli {
 
-void add_env(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand("env", "Lines to export");
-  command->require_subcommand(1);
-  auto* nccl = command->add_subcommand("nccl", "For NCCL over sealed connections");
-  nccl->footer(
+void add_env(const Command& root) {
+  const Command nccl =
+      root.group("env", "Lines to export").command("nccl", "For NCCL over sealed connections");
+  nccl.footer(
       "Use: eval \"$(sealane env nccl)\", on every host, with SEALANE_KEY_FILE set.\n"
       "'sealane doctor --nccl' says whether what NCCL sends is sealed.");
-  nccl->callback([&invocation] {
-    invocation.job = []() -> Status {
-      std::string text;
-      for (const NcclSetting& one : nccl_settings()) {
-        text += fmt::format("export {}={}\n", one.name, one.value);
-      }
-      return report::write_file("-", text);
-    };
+  nccl.job([] {
+    std::string text;
+    for (const NcclSetting& one : nccl_settings()) {
+      text += fmt::format("export {}={}\n", one.name, one.value);
+    }
+    return report::write_file("-", text);
   });
 }
 

@@ -8,12 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/byte_count.h"
+#include "base/try.h"
 #include "cli/command.h"
 #include "cli/estimate_flags.h"
 #include "cli/estimate_report.h"
@@ -29,7 +27,6 @@ namespace {
 
 constexpr uint32_t kWorkers = 8;
 constexpr size_t kTimelineSpans = 120'000;
-constexpr uint64_t kSlotsMost = uint64_t{1} << 40;
 constexpr const char* kDdp = "ddp";
 
 const std::vector<std::string> kUsual{"off", "stock", "parallel", "pipellm", "sealane"};
@@ -52,12 +49,7 @@ Status check_outputs(const EstimateFlags& flags) {
       inputs_of(flags));
 }
 
-// What was found, for people and for programs. Nothing is written before everything is known.
-struct Found {
-  std::string text;
-  nlohmann::json json;
-};
-
+// Nothing is written before everything is known.
 Status write(const EstimateFlags& flags, const Found& found, const std::string& trace = {}) {
   const std::string text = flags.trace == "-" ? "" : found.text;
   const Status shown = report::write_results(text, flags.json, found.json);
@@ -72,9 +64,9 @@ Status save_platform(const EstimateFlags& flags, const Platform& platform) {
 
 // With --why: what the rows' `value` rests on.
 template <typename Row>
-Status add_why(const EstimateFlags& flags, const std::vector<Row>& rows, double Row::*value,
-               const std::string& what, const std::vector<estimate::Unknown>& unknowns,
-               Found& found) {
+Status find_why(const EstimateFlags& flags, const std::vector<Row>& rows, double Row::*value,
+                const std::string& what, const std::vector<estimate::Unknown>& unknowns,
+                Found& found) {
   if (!flags.why) return {};
   Why why{.policies = {}, .what = what, .leanings = {}};
   std::vector<double> predicted;
@@ -88,8 +80,7 @@ Status add_why(const EstimateFlags& flags, const std::vector<Row>& rows, double 
   });
   if (!leanings) return leanings.error();
   why.leanings = *std::move(leanings);
-  found.text += why_text(why);
-  found.json["rests_on"] = why_json(why);
+  add_why(why, found);
   return {};
 }
 
@@ -101,10 +92,10 @@ uint32_t sealing_cores(const Platform& platform) {
 }
 
 Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform platform) {
-  auto names = choose_policies(flags.policies, kUsual, estimate::serving_policy_names());
-  if (!names) return names.error();
+  SEALANE_LET(auto names,
+              choose_policies(flags.policies, kUsual, estimate::serving_policy_names()));
   estimate::ServingPlan plan;
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     plan.policies.push_back(*estimate::find_serving_policy(name));
   }
   plan.platform = std::move(platform);
@@ -114,11 +105,7 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
   plan.draws = flags.draws;
   plan.parts = true;
   plan.prices = flags.prices;
-  if (!flags.slots.empty()) {
-    const auto bytes = parse_byte_count(flags.slots, kSlotsMost);
-    if (!bytes) return usage_error("--slots: " + bytes.error().message);
-    plan.slot_bytes_max = *bytes;
-  }
+  plan.slot_bytes_max = flags.slot_bytes;
   if (!flags.trace.empty() || !flags.json.empty()) plan.timeline_spans = kTimelineSpans;
   return plan;
 }
@@ -126,31 +113,25 @@ Result<estimate::ServingPlan> make_plan(const EstimateFlags& flags, Platform pla
 Found found_serving(const EstimateFlags& flags, const EstimateSubject& subject,
                     const estimate::ServingPlan& plan,
                     const std::vector<estimate::ServingRow>& rows) {
-  Found found{serving_text(subject, plan.platform, rows),
-              serving_json(subject, plan.platform, rows)};
-  if (flags.prices.given()) {
-    found.text += price_text(subject, flags.prices, rows);
-    found.json["prices"] = price_json(subject, flags.prices, rows);
-  }
+  Found found = serving_found(subject, plan.platform, rows);
+  if (flags.prices.given()) add_prices(subject, flags.prices, rows, found);
   return found;
 }
 
 // With --fleet.
-Status add_fleet(const EstimateFlags& flags, const estimate::ServingPlan& plan,
-                 const estimate::MakeFeed& make, Found& found) {
+Status find_fleet(const EstimateFlags& flags, const estimate::ServingPlan& plan,
+                  const estimate::MakeFeed& make, Found& found) {
   if (!flags.fleet) return {};
   const Progress progress;
   progress.show("simulating fewer and more cores for each GPU");
-  const auto fleet = estimate_fleet(plan, make, estimate::kFleetGoalPct);
-  if (!fleet) return fleet.error();
-  found.text += fleet_text(*fleet, plan.platform);
-  found.json["fleet"] = fleet_json(*fleet);
+  SEALANE_LET(const auto fleet, estimate_fleet(plan, make, estimate::kFleetGoalPct));
+  add_fleet(fleet, plan.platform, found);
   return {};
 }
 
 Status write_serving(const EstimateFlags& flags, const estimate::ServingPlan& plan,
                      const std::vector<estimate::ServingRow>& rows, const Found& found) {
-  if (Status status = save_platform(flags, plan.platform); !status) return status;
+  SEALANE_TRY(save_platform(flags, plan.platform));
   return write(flags, found, flags.trace.empty() ? "" : estimate::chrome_trace(rows));
 }
 
@@ -164,19 +145,17 @@ Status estimate_workload(EstimateFlags& flags) {
   const std::string name = flags.model.empty() ? std::string(serving->model) : flags.model;
   const workload::Model* model = workload::find_model(name);
   if (model == nullptr) return unknown("model", name, names_of(workload::models()));
-  if (Status status = only_flags(flags, serving->name, serving->flags); !status) return status;
-  auto platform = choose_platform(flags.platform);
-  if (!platform) return platform.error();
-  auto plan = make_plan(flags, *std::move(platform));
-  if (!plan) return plan.error();
-  plan->priced_units = priced_units(serving->unit);
-  if (Status status = check_outputs(flags); !status) return status;
+  SEALANE_TRY(only_flags(flags, serving->name, serving->flags));
+  SEALANE_LET(auto platform, choose_platform(flags.platform));
+  SEALANE_LET(auto plan, make_plan(flags, std::move(platform)));
+  plan.priced_units = priced_units(serving->unit);
+  SEALANE_TRY(check_outputs(flags));
 
   const auto make = [&](const Platform& where, const estimate::Draw& draw) {
     return workload::make_serving(*serving, *model, estimate::roofline_of(where),
                                   drawn(flags.serving, draw));
   };
-  if (auto possible = make(plan->platform, {}); !possible) return possible.error();
+  SEALANE_TRY(make(plan.platform, {}));
   const estimate::MakeFeed feed = [&](const Platform& where, const estimate::Draw& draw) {
     return *make(where, draw);
   };
@@ -184,27 +163,27 @@ Status estimate_workload(EstimateFlags& flags) {
   {
     const Progress progress;
     progress.show(fmt::format("simulating {} under {} policies, {} times", serving->name,
-                              plan->policies.size(), 1 + plan->draws));
-    rows = estimate_serving(*plan, feed);
+                              plan.policies.size(), 1 + plan.draws));
+    rows = estimate_serving(plan, feed);
   }
   if (!rows) return rows.error();
   const EstimateSubject subject{std::string(serving->name),
                                 name,
                                 std::string(serving->unit),
-                                plan->workers,
-                                plan->seed,
+                                plan.workers,
+                                plan.seed,
                                 given_flags(flags),
                                 model->bytes()};
   const auto unknowns = serving_unknowns(
-      *plan, flags.serving, serving->flags,
+      plan, flags.serving, serving->flags,
       [&](const Platform& where, const workload::ServingOptions& options) {
         return *workload::make_serving(*serving, *model, estimate::roofline_of(where), options);
       });
-  Found found = found_serving(flags, subject, *plan, *rows);
-  if (Status status = add_fleet(flags, *plan, feed, found); !status) return status;
+  Found found = found_serving(flags, subject, plan, *rows);
+  SEALANE_TRY(find_fleet(flags, plan, feed, found));
   const Status known =
-      add_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns, found);
-  return known ? write_serving(flags, *plan, *rows, found) : known;
+      find_why(flags, *rows, &estimate::ServingRow::loss_pct, kLoss, unknowns, found);
+  return known ? write_serving(flags, plan, *rows, found) : known;
 }
 
 Result<workload::Program> load(const std::string& path) {
@@ -213,32 +192,27 @@ Result<workload::Program> load(const std::string& path) {
 
 Status estimate_traces(const EstimateFlags& flags) {
   if (!flags.model.empty()) return usage_error("--model means nothing to a trace");
-  if (Status status = only_flags(flags, "a trace", ""); !status) return status;
+  SEALANE_TRY(only_flags(flags, "a trace", ""));
   if (flags.traces.size() > 1 && (!flags.json.empty() || !flags.trace.empty())) {
     return usage_error("--json and --trace take one trace at a time");
   }
   if (flags.fleet) return usage_error("--fleet means nothing to a trace");
   std::vector<workload::Program> programs;
   for (const std::string& path : flags.traces) {
-    auto program = load(path);
-    if (!program) return program.error();
-    programs.push_back(*std::move(program));
+    SEALANE_LET(auto program, load(path));
+    programs.push_back(std::move(program));
   }
-  auto platform = choose_platform(flags.platform);
-  if (!platform) return platform.error();
-  const auto plan = make_plan(flags, *std::move(platform));
-  if (!plan) return plan.error();
-  if (Status status = check_outputs(flags); !status) return status;
+  SEALANE_LET(auto platform, choose_platform(flags.platform));
+  SEALANE_LET(const auto plan, make_plan(flags, std::move(platform)));
+  SEALANE_TRY(check_outputs(flags));
   for (size_t i = 0; i < programs.size(); ++i) {
-    const auto rows = estimate_program(*plan, programs[i]);
-    if (!rows) return rows.error();
-    const EstimateSubject subject{flags.traces[i], "", "", plan->workers, plan->seed};
-    Found found = found_serving(flags, subject, *plan, *rows);
+    SEALANE_LET(const auto rows, estimate_program(plan, programs[i]));
+    const EstimateSubject subject{flags.traces[i], "", "", plan.workers, plan.seed};
+    Found found = found_serving(flags, subject, plan, rows);
     if (i > 0) found.text.insert(0, "\n");
-    const Status known = add_why(flags, *rows, &estimate::ServingRow::slowdown, kSlowdown,
-                                 program_unknowns(*plan, programs[i]), found);
-    if (!known) return known;
-    if (Status status = write_serving(flags, *plan, *rows, found); !status) return status;
+    SEALANE_TRY(find_why(flags, rows, &estimate::ServingRow::slowdown, kSlowdown,
+                         program_unknowns(plan, programs[i]), found));
+    SEALANE_TRY(write_serving(flags, plan, rows, found));
   }
   return {};
 }
@@ -249,62 +223,50 @@ Status estimate_training(EstimateFlags& flags) {
   const std::string name = flags.model.empty() ? "gpt2-xl" : flags.model;
   const workload::TrainingModel* model = workload::find_training_model(name);
   if (model == nullptr) return unknown("model", name, names_of(workload::training_models()));
-  if (Status status = only_flags(flags, kDdp, ddp_flags()); !status) return status;
-  if (Status status = complete_ddp(flags); !status) return status;
+  SEALANE_TRY(only_flags(flags, kDdp, ddp_flags()));
+  SEALANE_TRY(complete_ddp(flags));
   if (!flags.trace.empty()) return usage_error("--trace means nothing to 'ddp'");
   if (flags.fleet) return usage_error("--fleet means nothing to 'ddp', which shows 1 to 1024 GPUs");
   const auto known = estimate::ddp_policies(flags.ddp.fabric);
   const std::vector<std::string> all(known.begin(), known.end());
-  const auto policies = choose_policies(flags.policies, all, all);
-  if (!policies) return policies.error();
-  const auto platform = choose_platform(flags.platform);
-  if (!platform) return platform.error();
-  if (Status status = check_outputs(flags); !status) return status;
+  SEALANE_LET(const auto policies, choose_policies(flags.policies, all, all));
+  SEALANE_LET(const auto platform, choose_platform(flags.platform));
+  SEALANE_TRY(check_outputs(flags));
 
   // As many as the machine has, one of which stays with the program.
-  flags.ddp.workers = std::min(flags.ddp.workers, sealing_cores(*platform));
-  const auto rows = estimate_ddp(*model, *platform, flags.ddp, *policies);
-  if (!rows) return rows.error();
+  flags.ddp.workers = std::min(flags.ddp.workers, sealing_cores(platform));
+  SEALANE_LET(auto rows, estimate_ddp(*model, platform, flags.ddp, policies));
+  DdpEstimate training{{kDdp, name, "samples/s", flags.ddp.workers, flags.serving.seed,
+                        given_flags(flags), model->gradient_bytes()},
+                       platform,
+                       flags.ddp,
+                       flags.ddp.batch > 0 ? flags.ddp.batch : model->batch,
+                       std::move(rows),
+                       {needed_seal_rate(*model, platform, flags.ddp, kDdpGoal),
+                        needed_seal_rate_range(*model, platform, flags.ddp, kDdpGoal),
+                        needed_workers(*model, platform, flags.ddp, kDdpGoal),
+                        needed_workers_range(*model, platform, flags.ddp, kDdpGoal),
+                        needed_bucket(*model, platform, flags.ddp, kDdpGoal)},
+                       {}};
   const bool nccl = flags.ddp.fabric == estimate::Fabric::nccl;
-  const DdpNeeds needs{needed_seal_rate(*model, *platform, flags.ddp, kDdpGoal),
-                       needed_seal_rate_range(*model, *platform, flags.ddp, kDdpGoal),
-                       needed_workers(*model, *platform, flags.ddp, kDdpGoal),
-                       needed_workers_range(*model, *platform, flags.ddp, kDdpGoal),
-                       needed_bucket(*model, *platform, flags.ddp, kDdpGoal)};
-  std::vector<DdpScale> scaling;
   for (uint32_t count = 1; count <= 1024; count *= 2) {
-    const uint32_t gpus = nccl ? count * flags.ddp.gpus_per_machine : count;
     estimate::DdpOptions options = flags.ddp;
-    options.gpus = gpus;
-    scaling.push_back({gpus, *estimate_ddp(*model, *platform, options, *policies)});
+    options.gpus = nccl ? count * flags.ddp.gpus_per_machine : count;
+    training.scaling.push_back({options.gpus, *estimate_ddp(*model, platform, options, policies)});
   }
-  const EstimateSubject subject{kDdp,
-                                name,
-                                "samples/s",
-                                flags.ddp.workers,
-                                flags.serving.seed,
-                                given_flags(flags),
-                                model->gradient_bytes()};
-  const uint64_t batch = flags.ddp.batch > 0 ? flags.ddp.batch : model->batch;
-  Found found{nccl ? nccl_text(subject, *platform, flags.ddp, *rows, needs, scaling)
-                   : ddp_text(subject, *platform, flags.ddp, *rows, needs),
-              ddp_json(subject, *platform, flags.ddp, batch, *rows, needs, scaling)};
-  if (flags.prices.given()) {
-    found.text += ddp_price_text(flags.prices, flags.ddp, *rows);
-    found.json["prices"] = ddp_price_json(flags.prices, flags.ddp, *rows);
-  }
-  const Status told = add_why(flags, *rows, &estimate::DdpRow::slowdown, kSlowdown,
-                              ddp_unknowns(*model, *platform, flags.ddp, *policies), found);
-  if (!told) return told;
-  if (Status status = save_platform(flags, *platform); !status) return status;
+  Found found = ddp_found(training);
+  if (flags.prices.given()) add_prices(flags.prices, training, found);
+  SEALANE_TRY(find_why(flags, training.rows, &estimate::DdpRow::slowdown, kSlowdown,
+                       ddp_unknowns(*model, platform, flags.ddp, policies), found));
+  SEALANE_TRY(save_platform(flags, platform));
   return write(flags, found);
 }
 
 Status estimate(EstimateFlags& flags) {
   if (flags.list) {
     if (!flags.trace.empty()) return usage_error("--trace means nothing to --list");
-    if (Status status = check_outputs(flags); !status) return status;
-    return write(flags, {list_text(), list_json()});
+    SEALANE_TRY(check_outputs(flags));
+    return write(flags, list_found());
   }
   if (!flags.workload.empty() && !flags.traces.empty()) {
     return usage_error("give a workload or traces, not both");
@@ -320,9 +282,9 @@ Status estimate(EstimateFlags& flags) {
 
 }  // namespace
 
-void add_estimate(CLI::App& root, Invocation& invocation) {
+void add_estimate(const Command& root) {
   const auto [command, flags] = add_command<EstimateFlags>(
-      root, invocation, "estimate",
+      root, "estimate",
       "What confidential mode costs a workload or a recorded run, under each policy", &estimate);
   declare(command, flags);
   command.footer(

@@ -55,12 +55,12 @@ std::vector<Cost> costs_of(const EstimateSubject& subject, const Prices& prices,
 }
 
 // Cores are paid for the whole step, so a price is as uncertain as its time.
-std::vector<Cost> costs_of(const Prices& prices, const estimate::DdpOptions& options,
-                           std::span<const estimate::DdpRow> rows) {
+std::vector<Cost> costs_of(const Prices& prices, const DdpEstimate& estimate) {
+  const estimate::DdpOptions& options = estimate.options;
   const uint32_t machines =
       (options.gpus + options.gpus_per_machine - 1) / options.gpus_per_machine;
   std::vector<Cost> costs;
-  for (const auto& row : rows) {
+  for (const auto& row : estimate.rows) {
     const bool seals = row.policy == "sealane" && options.sealer == estimate::Sealer::cpu &&
                        options.link != estimate::Link::nvlink_encrypted;
     const double cores = seals ? static_cast<double>(machines * options.workers) : 0;
@@ -106,6 +106,12 @@ json json_of(const std::string& per, const Prices& prices, const std::vector<Cos
   return result;
 }
 
+void add_table(const std::string& per, const Prices& prices, const std::vector<Cost>& costs,
+               const char* note, Found& found) {
+  found.text += table_of(per, costs) + wrapped(note, 0);
+  found.json["prices"] = json_of(per, prices, costs);
+}
+
 // A number and its interval, in a table of many.
 std::string with_range(const estimate::ServingRow& row) {
   const std::string loss = fmt::format("{:.1f}", row.loss_pct);
@@ -128,35 +134,6 @@ std::string enough_text(const estimate::Fleet& fleet) {
   };
   return text + fmt::format(" (80 %: {} to {}).", number(fleet.enough_at_best),
                             number(fleet.enough_at_worst));
-}
-
-}  // namespace
-
-double priced_units(std::string_view throughput) { return unit_of(throughput).units; }
-
-std::string price_text(const EstimateSubject& subject, const Prices& prices,
-                       std::span<const estimate::ServingRow> rows) {
-  return table_of(unit_of(subject.unit).name, costs_of(subject, prices, rows)) +
-         wrapped(
-             "Cores: those that seal, as long as they are busy. Where 'sealane' is below "
-             "'stock', the GPU time it wins is worth more than they are.",
-             0);
-}
-
-json price_json(const EstimateSubject& subject, const Prices& prices,
-                std::span<const estimate::ServingRow> rows) {
-  return json_of(unit_of(subject.unit).name, prices, costs_of(subject, prices, rows));
-}
-
-std::string ddp_price_text(const Prices& prices, const estimate::DdpOptions& options,
-                           std::span<const estimate::DdpRow> rows) {
-  return table_of("step", costs_of(prices, options, rows)) +
-         wrapped("Cores: --workers of every machine, the whole step long.", 0);
-}
-
-json ddp_price_json(const Prices& prices, const estimate::DdpOptions& options,
-                    std::span<const estimate::DdpRow> rows) {
-  return json_of("step", prices, costs_of(prices, options, rows));
 }
 
 std::string fleet_text(const estimate::Fleet& fleet, const Platform& platform) {
@@ -200,6 +177,29 @@ json fleet_json(const estimate::Fleet& fleet) {
   if (fleet.enough_at_best) result["cores_enough_80"]["low"] = *fleet.enough_at_best;
   if (fleet.enough_at_worst) result["cores_enough_80"]["high"] = *fleet.enough_at_worst;
   return result;
+}
+
+}  // namespace
+
+double priced_units(std::string_view throughput) { return unit_of(throughput).units; }
+
+void add_prices(const EstimateSubject& subject, const Prices& prices,
+                std::span<const estimate::ServingRow> rows, Found& found) {
+  add_table(
+      unit_of(subject.unit).name, prices, costs_of(subject, prices, rows),
+      "Cores: those that seal, as long as they are busy. Where 'sealane' is below 'stock', the "
+      "GPU time it wins is worth more than they are.",
+      found);
+}
+
+void add_prices(const Prices& prices, const DdpEstimate& estimate, Found& found) {
+  add_table("step", prices, costs_of(prices, estimate),
+            "Cores: --workers of every machine, the whole step long.", found);
+}
+
+void add_fleet(const estimate::Fleet& fleet, const Platform& platform, Found& found) {
+  found.text += fleet_text(fleet, platform);
+  found.json["fleet"] = fleet_json(fleet);
 }
 
 }  // namespace sealane::cli

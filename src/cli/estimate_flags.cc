@@ -7,60 +7,47 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
-#include "base/byte_count.h"
-#include "base/bytes.h"
-#include "cli/command.h"
+#include "base/try.h"
+#include "base/words.h"
 #include "platform/reader.h"
 
 namespace sealane::cli {
 namespace {
 
-std::vector<std::string> words(std::string_view text, char separator) {
-  std::vector<std::string> result;
-  std::istringstream in{std::string(text)};
-  for (std::string word; std::getline(in, word, separator);) {
-    if (!word.empty()) result.push_back(word);
-  }
-  return result;
-}
+constexpr uint64_t kBytesMost = uint64_t{1} << 40;
 
-class Declare {
+// Those options that only some workloads read.
+class Particular {
  public:
-  Declare(CLI::App& command, EstimateFlags& flags) : command_(command), flags_(flags) {}
+  Particular(const Command& command, EstimateFlags& flags) : command_(command), flags_(flags) {}
 
   template <typename T>
-  CLI::Option* option(const std::string& name, T& to, const std::string& help,
-                      const std::string& type) {
-    return known(name, command_.add_option("--" + name, to, help)->type_name(type));
+  void value(const std::string& name, T& to, const std::string& takes, const std::string& help,
+             const FlagCheck& check = {}) {
+    keep(name, command_.value("--" + name, to, takes, help, check));
   }
-  // Set by its place among the words.
+  void bytes(const std::string& name, uint64_t& to, const std::string& help) {
+    keep(name, command_.bytes("--" + name, to, kBytesMost, "BYTES", help));
+  }
   void word(const std::string& name, const std::string& words, const std::string& help,
             const std::function<void(size_t)>& set) {
-    const auto all = estimate::words_of(words);
-    const auto found = [all, set](const std::string& word) {
-      set(static_cast<size_t>(std::find(all.begin(), all.end(), word) - all.begin()));
-    };
-    known(name, command_.add_option_function<std::string>("--" + name, found, help))
-        ->type_name(words)
-        ->check(one_of(all));
+    keep(name, command_.word("--" + name, words, help, set));
   }
   void flag(const std::string& name, bool& to, const std::string& help) {
-    known(name, command_.add_flag("--" + name, to, help));
+    keep(name, command_.flag("--" + name, to, help));
   }
 
  private:
-  CLI::Option* known(const std::string& name, CLI::Option* made) {
-    flags_.particular.emplace_back(name, made);
-    return made;
+  void keep(const std::string& name, const Option& option) {
+    flags_.particular.emplace_back(name, option);
   }
 
-  CLI::App& command_;
+  const Command& command_;
   EstimateFlags& flags_;
 };
 
-void declare_serving(Declare& declare, workload::ServingOptions& to) {
+void declare_serving(Particular& declare, workload::ServingOptions& to) {
   for (const estimate::ServingOption& each : estimate::serving_options()) {
     const std::string name(each.name);
     const std::string takes(each.takes);
@@ -68,78 +55,69 @@ void declare_serving(Declare& declare, workload::ServingOptions& to) {
     if (const auto* set = std::get_if<estimate::SetWord>(&each.to)) {
       declare.word(name, takes, help, [set, &to](size_t index) { (*set)(to, index); });
     } else if (const auto* real = std::get_if<1>(&each.to)) {
-      declare.option(name, to.**real, help, takes)->check(real_number(each.least, each.most));
+      declare.value(name, to.**real, takes, help, real_number(each.least, each.most));
     } else {
-      declare.option(name, to.*std::get<0>(each.to), help, takes)
-          ->check(
-              whole_number(static_cast<uint64_t>(each.least), static_cast<uint64_t>(each.most)));
+      declare.value(
+          name, to.*std::get<0>(each.to), takes, help,
+          whole_number(static_cast<uint64_t>(each.least), static_cast<uint64_t>(each.most)));
     }
   }
 }
 
-void declare_ddp(Declare& declare, estimate::DdpOptions& to, EstimateFlags& flags) {
+void declare_ddp(Particular& declare, estimate::DdpOptions& to, EstimateFlags& flags) {
+  const FlagCheck rate = real_number(0.001, 100'000);
   declare.word("fabric", "sealane|nccl", "ddp: who carries the gradients [sealane]",
                [&to](size_t index) { to.fabric = static_cast<estimate::Fabric>(index); });
-  declare.option("machines", flags.machines, "ddp over nccl: 1 to 1024 [8]", "N")
-      ->check(whole_number(1, 1'024));
-  declare
-      .option("tunnel-gb-per-s", to.tunnel_gb_per_s,
-              "ddp over nccl: WireGuard between two machines [1.25]", "GB/S")
-      ->check(real_number(0.001, 100'000));
-  declare.option("gpus", to.gpus, "ddp: 1 to 1024 [4]", "N");
-  declare.option("gpus-per-machine", to.gpus_per_machine, "ddp: in one trusted VM [8]", "N");
-  declare.option("bucket", flags.bucket, "ddp: of gradients [25M]", "BYTES");
-  declare.option("large-bucket", flags.large_bucket, "ddp: of the policy 'buckets' [1G]", "BYTES");
+  declare.value("machines", flags.machines, "N", "ddp over nccl: 1 to 1024 [8]",
+                whole_number(1, 1'024));
+  declare.value("tunnel-gb-per-s", to.tunnel_gb_per_s, "GB/S",
+                "ddp over nccl: WireGuard between two machines [1.25]", rate);
+  declare.value("gpus", to.gpus, "N", "ddp: 1 to 1024 [4]");
+  declare.value("gpus-per-machine", to.gpus_per_machine, "N", "ddp: in one trusted VM [8]");
+  declare.bytes("bucket", to.bucket_bytes, "ddp: of gradients [25M]");
+  declare.bytes("large-bucket", to.large_bucket_bytes, "ddp: of the policy 'buckets' [1G]");
   declare.word("link", "pcie|nvlink|nvlink-encrypted", "ddp: between GPUs [nvlink]",
                [&to](size_t index) { to.link = static_cast<estimate::Link>(index); });
-  declare
-      .option("network-gb-per-s", to.network_gb_per_s, "ddp: per GPU, between machines [50]",
-              "GB/S")
-      ->check(real_number(0.001, 100'000));
+  declare.value("network-gb-per-s", to.network_gb_per_s, "GB/S",
+                "ddp: per GPU, between machines [50]", rate);
   declare.word("sealer", "cpu|copy-engine|gpu-kernel", "ddp: who seals for 'sealane' [cpu]",
                [&to](size_t index) { to.sealer = static_cast<estimate::Sealer>(index); });
-  declare
-      .option("seal-gb-per-s", to.seal_gb_per_s,
-              "ddp: of one core, engine or kernel [the platform's]", "GB/S")
-      ->check(real_number(0.001, 100'000));
-  declare
-      .option("compute-tflops", to.compute_tflops, "ddp: what one GPU reaches [the platform's]",
-              "T")
-      ->check(real_number(0.001, 1'000'000));
+  declare.value("seal-gb-per-s", to.seal_gb_per_s, "GB/S",
+                "ddp: of one core, engine or kernel [the platform's]", rate);
+  declare.value("compute-tflops", to.compute_tflops, "T",
+                "ddp: what one GPU reaches [the platform's]", real_number(0.001, 1'000'000));
   declare.flag("no-overlap", flags.no_overlap, "ddp: communicate after the backward pass");
 }
 
 }  // namespace
 
-void declare(CLI::App& command, EstimateFlags& flags) {
-  add_value(command, "--workload", flags.workload, "W", "What to run; --list shows all");
-  add_value(command, "traces", flags.traces, "TRACE",
-            "Traces of runs with CC off instead: trace format v1, or Nsight Systems CSV");
-  add_value(command, "--model", flags.model, "M", "Which model; --list shows all");
-  add_value(command, "--platform", flags.platform, "P", "Name or file of a platform, or 'local'");
-  add_value(command, "--policy", flags.policies, "P,...",
-            "Which, separated by commas [off,stock,parallel,pipellm,sealane; ddp: all]");
-  add_value(command, "--workers", flags.workers, "N", "Cores that seal [8; ddp: 16 per machine]")
-      ->check(whole_number(1, 1'024));
-  add_value(command, "--slots", flags.slots, "BYTES", "Memory for records sealed ahead [256M]");
-  add_value(command, "--seed", flags.serving.seed, "N", "Of everything random [1]");
-  add_draws(command, flags.draws);
-  command.add_flag("--why", flags.why, "Show which numbers the result rests on most");
-  command.add_flag("--fleet", flags.fleet,
-                   "Show the loss by cores for each GPU, where GPUs share the host");
-  for (const auto& [name, to, help] :
-       {std::tuple("--gpu-price", &flags.prices.gpu_per_hour, "Of a GPU for an hour"),
-        std::tuple("--core-price", &flags.prices.core_per_hour,
-                   "Of a core for an hour: what a unit of work costs is shown")}) {
-    command.add_option(name, *to, help)->type_name("P")->check(real_number(0, 1'000'000));
-  }
-  add_output(command, "--save-platform", flags.save_platform,
-             "Write the platform, 'local' above all, as a file to keep");
-  add_output(command, "--json", flags.json, "Write the result to FILE, - is stdout");
-  add_output(command, "--trace", flags.trace,
-             "Write a Chrome trace (Perfetto) of the end of the run");
-  command.add_flag("--list", flags.list, "Show platforms, workloads and models");
-  Declare particular(command, flags);
+void declare(const Command& command, EstimateFlags& flags) {
+  command.value("--workload", flags.workload, "W", "What to run; --list shows all");
+  command.value("traces", flags.traces, "TRACE",
+                "Traces of runs with CC off instead: trace format v1, or Nsight Systems CSV");
+  command.value("--model", flags.model, "M", "Which model; --list shows all");
+  command.value("--platform", flags.platform, "P", "Name or file of a platform, or 'local'");
+  command.value("--policy", flags.policies, "P,...",
+                "Which, separated by commas [off,stock,parallel,pipellm,sealane; ddp: all]");
+  command.value("--workers", flags.workers, "N", "Cores that seal [8; ddp: 16 per machine]",
+                whole_number(1, 1'024));
+  command.bytes("--slots", flags.slot_bytes, kBytesMost, "BYTES",
+                "Memory for records sealed ahead [256M]");
+  command.value("--seed", flags.serving.seed, "N", "Of everything random [1]");
+  command.draws(flags.draws);
+  command.flag("--why", flags.why, "Show which numbers the result rests on most");
+  command.flag("--fleet", flags.fleet,
+               "Show the loss by cores for each GPU, where GPUs share the host");
+  const FlagCheck price = real_number(0, 1'000'000);
+  command.value("--gpu-price", flags.prices.gpu_per_hour, "P", "Of a GPU for an hour", price);
+  command.value("--core-price", flags.prices.core_per_hour, "P",
+                "Of a core for an hour: what a unit of work costs is shown", price);
+  command.output("--save-platform", flags.save_platform,
+                 "Write the platform, 'local' above all, as a file to keep");
+  command.output("--json", flags.json, "Write the result to FILE, - is stdout");
+  command.output("--trace", flags.trace, "Write a Chrome trace (Perfetto) of the end of the run");
+  command.flag("--list", flags.list, "Show platforms, workloads and models");
+  Particular particular(command, flags);
   declare_serving(particular, flags.serving);
   declare_ddp(particular, flags.ddp, flags);
 }
@@ -160,9 +138,9 @@ Result<Platform> choose_platform(const std::string& name) {
 }
 
 Status only_flags(const EstimateFlags& flags, std::string_view workload, std::string_view read) {
-  const std::vector<std::string> known = words(read, ' ');
+  const std::vector<std::string> known = split(read, ' ');
   for (const auto& [name, option] : flags.particular) {
-    if (option->count() == 0 || std::find(known.begin(), known.end(), name) != known.end()) {
+    if (!option.given() || std::find(known.begin(), known.end(), name) != known.end()) {
       continue;
     }
     return usage_error(fmt::format("--{} means nothing to '{}', which reads: --{}", name, workload,
@@ -174,7 +152,7 @@ Status only_flags(const EstimateFlags& flags, std::string_view workload, std::st
 std::vector<std::pair<std::string, std::string>> given_flags(const EstimateFlags& flags) {
   std::vector<std::pair<std::string, std::string>> given;
   for (const auto& [name, option] : flags.particular) {
-    if (option->count() > 0) given.emplace_back(name, option->results().front());
+    if (option.given()) given.emplace_back(name, option.text());
   }
   return given;
 }
@@ -188,7 +166,7 @@ namespace {
 
 bool was_given(const EstimateFlags& flags, std::string_view name) {
   return std::any_of(flags.particular.begin(), flags.particular.end(),
-                     [&](const auto& one) { return one.first == name && one.second->count() > 0; });
+                     [&](const auto& one) { return one.first == name && one.second.given(); });
 }
 
 // Over NCCL machines count; what it does not read is refused.
@@ -220,16 +198,7 @@ Status complete_fabric(EstimateFlags& flags) {
 }  // namespace
 
 Status complete_ddp(EstimateFlags& flags) {
-  if (Status status = complete_fabric(flags); !status) return status;
-  constexpr uint64_t kBucketMost = uint64_t{1} << 40;
-  for (const auto& [text, to, name] :
-       {std::tuple(&flags.bucket, &flags.ddp.bucket_bytes, "--bucket"),
-        std::tuple(&flags.large_bucket, &flags.ddp.large_bucket_bytes, "--large-bucket")}) {
-    if (text->empty()) continue;
-    const auto bytes = parse_byte_count(*text, kBucketMost);
-    if (!bytes) return usage_error(fmt::format("{}: {}", name, bytes.error().message));
-    *to = *bytes;
-  }
+  SEALANE_TRY(complete_fabric(flags));
   flags.ddp.overlap = !flags.no_overlap;
   flags.ddp.draws = flags.draws;
   // What was given is known.
@@ -245,7 +214,8 @@ Result<std::vector<std::string>> choose_policies(const std::string& text,
                                                  const std::vector<std::string>& all) {
   if (text.empty()) return usual;
   std::vector<std::string> chosen;
-  for (const std::string& name : words(text, ',')) {
+  for (const std::string& name : split(text, ',')) {
+    if (name.empty()) continue;
     if (std::find(all.begin(), all.end(), name) == all.end()) return unknown("policy", name, all);
     if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
   }

@@ -5,14 +5,13 @@
 // was given that the workload does not read.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/command.h"
+#include "core/budget.h"
 #include "estimate/ddp.h"
 #include "estimate/price.h"
 #include "estimate/serving.h"
@@ -28,7 +27,7 @@ struct EstimateFlags {
   std::string platform = "h100-nvl-tdx";
   std::string policies;
   uint32_t workers = 0;  // 0: 8 for serving, 16 for training
-  std::string slots;
+  uint64_t slot_bytes = kSlotBytesDefault;
   std::string json;
   std::string trace;
   bool list = false;
@@ -41,16 +40,14 @@ struct EstimateFlags {
   workload::ServingOptions serving;
 
   estimate::DdpOptions ddp;
-  std::string bucket;
-  std::string large_bucket;
   uint32_t machines = 0;
   bool no_overlap = false;
 
-  // Options that only some workloads read: name without dashes, and what CLI11 knows of it.
-  std::vector<std::pair<std::string, const CLI::Option*>> particular;
+  // Options that only some workloads read, by their names without dashes.
+  std::vector<std::pair<std::string, Option>> particular;
 };
 
-void declare(CLI::App& command, EstimateFlags& flags);
+void declare(const Command& command, EstimateFlags& flags);
 
 bool is_platform_file(const std::string& name);  // rather than the name of one of ours
 // A platform by name or file; `local` is measured first. A wrong name is answered with the nearest.

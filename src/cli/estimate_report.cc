@@ -150,8 +150,6 @@ std::string parts_text(std::span<const estimate::ServingRow> rows) {
              0);
 }
 
-}  // namespace
-
 std::string serving_text(const EstimateSubject& subject, const Platform& platform,
                          std::span<const estimate::ServingRow> rows) {
   const bool timed = subject.unit.empty();
@@ -234,8 +232,6 @@ json serving_json(const EstimateSubject& subject, const Platform& platform,
   return result;
 }
 
-namespace {
-
 std::string ddp_table(std::span<const estimate::DdpRow> rows) {
   Table table({{"policy", Align::left},
                {"total s"},
@@ -267,8 +263,8 @@ std::string needed_range_text(const estimate::Interval& range, int digits) {
 }
 
 // Times of `off`, by the number of machines.
-std::string scale_table(const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                        std::span<const DdpScale> scaling) {
+std::string scale_table(const DdpEstimate& estimate) {
+  const auto& [subject, platform, options, batch, rows, needs, scaling] = estimate;
   std::vector<Table::Column> columns{{"machines"}};
   for (const auto& row : rows) {
     if (row.policy != "off") columns.push_back({row.policy + (options.draws > 0 ? ", 80 %" : "")});
@@ -328,11 +324,8 @@ std::string nccl_needs_text(const estimate::DdpOptions& options, const DdpNeeds&
       needs.workers ? fmt::format("it takes {}", *needs.workers) : "no number of them is", range);
 }
 
-}  // namespace
-
-std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
-                     const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                     const DdpNeeds& needs) {
+std::string ddp_text(const DdpEstimate& estimate) {
+  const auto& [subject, platform, options, batch, rows, needs, scaling] = estimate;
   std::string text = fmt::format("SIMULATED: ddp {} on {} x {}, link {}\n  ", subject.model,
                                  options.gpus, visible(platform.name), to_string(options.link));
   text += wrapped(visible(platform.description), 2) + "  ";
@@ -350,9 +343,8 @@ std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
          (options.draws > 0 ? kRangeNote : "");
 }
 
-std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
-                      const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                      const DdpNeeds& needs, std::span<const DdpScale> scaling) {
+std::string nccl_text(const DdpEstimate& estimate) {
+  const auto& [subject, platform, options, batch, rows, needs, scaling] = estimate;
   std::string text = fmt::format("SIMULATED: ddp {} over NCCL, {} machines of {} x {}\n  ",
                                  subject.model, options.gpus / options.gpus_per_machine,
                                  options.gpus_per_machine, visible(platform.name));
@@ -361,7 +353,7 @@ std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
   text += "  " + wrapped(nccl_needs_text(options, needs), 2) + "\n";
   text += ddp_table(rows);
   text += "Seconds of one GPU and iteration.\n\n";
-  text += scale_table(options, rows, scaling);
+  text += scale_table(estimate);
   if (options.draws > 0) text += kRangeNote;
   return text +
          wrapped(
@@ -377,10 +369,8 @@ std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
              0);
 }
 
-json ddp_json(const EstimateSubject& subject, const Platform& platform,
-              const estimate::DdpOptions& options, uint64_t batch,
-              std::span<const estimate::DdpRow> rows, const DdpNeeds& needs,
-              std::span<const DdpScale> scaling) {
+json ddp_json(const DdpEstimate& estimate) {
+  const auto& [subject, platform, options, batch, rows, needs, scaling] = estimate;
   json result = header_json(subject, platform);
   result["gpus"] = options.gpus;
   result["fabric"] = options.fabric == estimate::Fabric::nccl ? "nccl" : "sealane";
@@ -420,13 +410,9 @@ json ddp_json(const EstimateSubject& subject, const Platform& platform,
   return result;
 }
 
-namespace {
-
 std::string entry(std::string_view name, const std::string& what) {
   return fmt::format("  {:<16}{}", name, wrapped(what, 18));
 }
-
-}  // namespace
 
 std::string list_text() {
   std::string text = "Platforms (--platform)\n";
@@ -502,5 +488,19 @@ json list_json() {
   }
   return out;
 }
+
+}  // namespace
+
+Found serving_found(const EstimateSubject& subject, const Platform& platform,
+                    std::span<const estimate::ServingRow> rows) {
+  return {serving_text(subject, platform, rows), serving_json(subject, platform, rows)};
+}
+
+Found ddp_found(const DdpEstimate& estimate) {
+  const bool nccl = estimate.options.fabric == estimate::Fabric::nccl;
+  return {nccl ? nccl_text(estimate) : ddp_text(estimate), ddp_json(estimate)};
+}
+
+Found list_found() { return {list_text(), list_json()}; }
 
 }  // namespace sealane::cli

@@ -4,7 +4,7 @@
 // What `sealane estimate` found, for people and for programs.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include <span>
 #include <string>
@@ -29,10 +29,14 @@ struct EstimateSubject {
   uint64_t model_bytes = 0;
 };
 
-std::string serving_text(const EstimateSubject& subject, const Platform& platform,
-                         std::span<const estimate::ServingRow> rows);
-nlohmann::json serving_json(const EstimateSubject& subject, const Platform& platform,
-                            std::span<const estimate::ServingRow> rows);
+// What was found, for people and for programs.
+struct Found {
+  std::string text;
+  nlohmann::json json;
+};
+
+Found serving_found(const EstimateSubject& subject, const Platform& platform,
+                    std::span<const estimate::ServingRow> rows);
 
 // What `sealane` needs for kDdpGoal: of one sealer, and per machine. Nothing: out of reach.
 struct DdpNeeds {
@@ -42,26 +46,24 @@ struct DdpNeeds {
   estimate::Interval workers_range;
   std::optional<estimate::NeededBucket> bucket;
 };
-std::string ddp_text(const EstimateSubject& subject, const Platform& platform,
-                     const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                     const DdpNeeds& needs);
-// `scaling` holds the rows for 1 to 1,024 GPUs, or machines, by number of GPUs.
+// The rows for 1 to 1,024 GPUs or, over NCCL, machines, by number of GPUs.
 struct DdpScale {
   uint32_t gpus;
   std::vector<estimate::DdpRow> rows;
 };
-// Over NCCL.
-std::string nccl_text(const EstimateSubject& subject, const Platform& platform,
-                      const estimate::DdpOptions& options, std::span<const estimate::DdpRow> rows,
-                      const DdpNeeds& needs, std::span<const DdpScale> scaling);
-nlohmann::json ddp_json(const EstimateSubject& subject, const Platform& platform,
-                        const estimate::DdpOptions& options, uint64_t batch,
-                        std::span<const estimate::DdpRow> rows, const DdpNeeds& needs,
-                        std::span<const DdpScale> scaling);
+struct DdpEstimate {
+  EstimateSubject subject;
+  const Platform& platform;
+  const estimate::DdpOptions& options;
+  uint64_t batch = 0;  // of one GPU
+  std::vector<estimate::DdpRow> rows;
+  DdpNeeds needs;
+  std::vector<DdpScale> scaling;
+};
+Found ddp_found(const DdpEstimate& estimate);
 
 // What --workload, --platform, --model and --policy can be.
-std::string list_text();
-nlohmann::json list_json();
+Found list_found();
 
 // `sealane` is to take at most so many times as long as `off`.
 constexpr double kDdpGoal = 1.15;
@@ -72,20 +74,13 @@ constexpr double kDdpGoal = 1.15;
 // How many units of work a price is for, by the unit of throughput; rows are priced for as many.
 double priced_units(std::string_view throughput);
 
-// A core counts as long as it is busy sealing.
-std::string price_text(const EstimateSubject& subject, const estimate::Prices& prices,
-                       std::span<const estimate::ServingRow> rows);
-nlohmann::json price_json(const EstimateSubject& subject, const estimate::Prices& prices,
-                          std::span<const estimate::ServingRow> rows);
+// A core counts as long as it is busy sealing; in training those of 'sealane' count all the time,
+// in every machine.
+void add_prices(const EstimateSubject& subject, const estimate::Prices& prices,
+                std::span<const estimate::ServingRow> rows, Found& found);
+void add_prices(const estimate::Prices& prices, const DdpEstimate& estimate, Found& found);
 
-// The cores of 'sealane' count all the time, in every machine.
-std::string ddp_price_text(const estimate::Prices& prices, const estimate::DdpOptions& options,
-                           std::span<const estimate::DdpRow> rows);
-nlohmann::json ddp_price_json(const estimate::Prices& prices, const estimate::DdpOptions& options,
-                              std::span<const estimate::DdpRow> rows);
-
-std::string fleet_text(const estimate::Fleet& fleet, const Platform& platform);
-nlohmann::json fleet_json(const estimate::Fleet& fleet);
+void add_fleet(const estimate::Fleet& fleet, const Platform& platform, Found& found);
 
 // What an estimate rests on (estimate/rests_on.h, estimate_why.cc).
 constexpr const char* kLoss = "loss in %";
@@ -97,7 +92,6 @@ struct Why {
   std::vector<estimate::Leaning> leanings;
 };
 
-std::string why_text(const Why& why);
-nlohmann::json why_json(const Why& why);
+void add_why(const Why& why, Found& found);
 
 }  // namespace sealane::cli

@@ -54,8 +54,6 @@ std::vector<Weighed> weigh(const Why& why, const std::vector<size_t>& policies) 
   return weighed;
 }
 
-}  // namespace
-
 std::string why_text(const Why& why) {
   if (why.leanings.empty()) return "\nIt rests on no number that may be off.\n";
   const std::vector<size_t> policies = shown_policies(why);
@@ -100,6 +98,13 @@ json why_json(const Why& why) {
                    {"between", std::move(between)}});
   }
   return all;
+}
+
+}  // namespace
+
+void add_why(const Why& why, Found& found) {
+  found.text += why_text(why);
+  found.json["rests_on"] = why_json(why);
 }
 
 }  // namespace sealane::cli

@@ -8,11 +8,10 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "base/bytes.h"
+#include "base/try.h"
 #include "cli/checkup.h"
 #include "os/page_guard.h"
 
@@ -56,20 +55,19 @@ Status write_as_kernel(const TrialMemory& memory) {
 }
 
 Status expect_written(const PageGuards& guards, const TrialMemory& memory, bool expected) {
-  const auto written = guards.written(memory.range());
-  if (!written) return written.error();
-  if (*written == expected) return {};
+  SEALANE_LET(const auto written, guards.written(memory.range()));
+  if (written == expected) return {};
   return internal_error(expected ? "a write was not noticed" : "a write was noticed without one");
 }
 
 Status try_guard(const PageGuards& guards, const TrialMemory& memory) {
-  if (Status status = guards.arm(memory.range()); !status) return status;
-  if (Status status = expect_written(guards, memory, false); !status) return status;
+  SEALANE_TRY(guards.arm(memory.range()));
+  SEALANE_TRY(expect_written(guards, memory, false));
   write_as_program(memory);
-  if (Status status = expect_written(guards, memory, true); !status) return status;
-  if (Status status = guards.arm(memory.range()); !status) return status;
-  if (Status status = write_as_kernel(memory); !status) return status;
-  if (Status status = expect_written(guards, memory, true); !status) return status;
+  SEALANE_TRY(expect_written(guards, memory, true));
+  SEALANE_TRY(guards.arm(memory.range()));
+  SEALANE_TRY(write_as_kernel(memory));
+  SEALANE_TRY(expect_written(guards, memory, true));
   return guards.disarm(memory.range());
 }
 

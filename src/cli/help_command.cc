@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "cli/command.h"
 #include "cli/manual.h"
 #include "report/output.h"
@@ -58,7 +59,7 @@ Status write_all(const CLI::App& root, const std::string& share) {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) return io_error("cannot make " + path.parent_path().string(), error.value());
-    if (Status status = report::write_file(path.string(), text); !status) return status;
+    SEALANE_TRY(report::write_file(path.string(), text));
   }
   return {};
 }
@@ -66,36 +67,31 @@ Status write_all(const CLI::App& root, const std::string& share) {
 Status help(const CLI::App& root, const Flags& flags) {
   if (!flags.directory.empty()) return write_all(root, flags.directory);
   if (!flags.shell.empty()) return report::write_file("-", completion_script(root, flags.shell));
-  const auto command = find_command(root, flags.topic);
-  if (!command) return command.error();
-  if (flags.man) return report::write_file("-", man_page(root, *command));
+  SEALANE_LET(const auto command, find_command(root, flags.topic));
+  if (flags.man) return report::write_file("-", man_page(root, command));
   // App::help() would tell of the command that was typed, which is this one.
-  const auto format = command->app->get_formatter();
+  const auto format = command.app->get_formatter();
   return report::write_file(
-      "-", format->make_help(command->app, command->path, CLI::AppFormatMode::Normal));
+      "-", format->make_help(command.app, command.path, CLI::AppFormatMode::Normal));
 }
 
 }  // namespace
 
-void add_help(CLI::App& root, Invocation& invocation) {
-  auto* command = root.add_subcommand("help", "Help on a command, man pages, shell completions");
-  auto flags = std::make_shared<Flags>();
-  add_value(*command, "topic", flags->topic, "COMMAND",
-            "The command, as in: sealane help bench seal");
-  command->add_flag("--man", flags->man, "Its man page instead, for `man -l -`");
-  add_value(*command, "--completion", flags->shell, "bash|zsh|fish",
-            "Completions for this shell, to be sourced")
-      ->check(one_of({"bash", "zsh", "fish"}));
-  add_value(*command, "--write", flags->directory, "DIR",
-            "Write all pages and completions below this directory, as packages do");
-  command->footer(
+void add_help(const Command& root, const CLI::App& all) {
+  const Command command = root.command("help", "Help on a command, man pages, shell completions");
+  const auto flags = std::make_shared<Flags>();
+  command.value("topic", flags->topic, "COMMAND", "The command, as in: sealane help bench seal");
+  command.flag("--man", flags->man, "Its man page instead, for `man -l -`");
+  command.value("--completion", flags->shell, "bash|zsh|fish",
+                "Completions for this shell, to be sourced", one_of({"bash", "zsh", "fish"}));
+  command.value("--write", flags->directory, "DIR",
+                "Write all pages and completions below this directory, as packages do");
+  command.footer(
       "Examples:\n"
       "  sealane help bench copy\n"
       "  sealane help run --man | man -l -\n"
       "  source <(sealane help --completion bash)");
-  command->callback([flags, &root, &invocation] {
-    invocation.job = [flags, &root] { return help(root, *flags); };
-  });
+  command.job([flags, &all] { return help(all, *flags); });
 }
 
 }  // namespace sealane::cli

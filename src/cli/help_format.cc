@@ -3,8 +3,6 @@
 
 #include "cli/help_format.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <sstream>
 #include <utility>

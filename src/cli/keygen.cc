@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
 #include <string>
 
+#include "base/try.h"
 #include "cli/certificates.h"
 #include "cli/command.h"
 #include "comm/key_file.h"
@@ -55,19 +55,18 @@ Status write_pair(const std::string& base, CertifiedKey& pair, std::string& list
 
 Status make_group_certificates(const KeyFlags& flags) {
   const Identity last{flags.group, flags.certificates, flags.certificates - 1};
-  if (Status status = check_identity(last); !status) return status;
+  SEALANE_TRY(check_identity(last));
   if (mkdir(flags.path.c_str(), 0700) != 0) {
     if (errno != EEXIST) return io_error("cannot make the directory " + flags.path, errno);
     return usage_error(flags.path +
                        " exists, and keys are never overwritten: name another directory");
   }
-  auto made = make_certificates(flags.group, flags.certificates, flags.days);
-  if (!made) return made.error();
+  SEALANE_LET(auto made, make_certificates(flags.group, flags.certificates, flags.days));
   std::string list;
-  if (Status status = write_pair(flags.path + "/ca", made->authority, list); !status) return status;
-  for (size_t rank = 0; rank < made->ranks.size(); ++rank) {
+  SEALANE_TRY(write_pair(flags.path + "/ca", made.authority, list));
+  for (size_t rank = 0; rank < made.ranks.size(); ++rank) {
     const std::string base = fmt::format("{}/{}", flags.path, rank);
-    if (Status status = write_pair(base, made->ranks[rank], list); !status) return status;
+    SEALANE_TRY(write_pair(base, made.ranks[rank], list));
   }
   return report::write_file("-", list);
 }
@@ -78,27 +77,22 @@ Status make_key(const KeyFlags& flags) {
   if (access(flags.path.c_str(), F_OK) == 0) {
     return usage_error(flags.path + " exists, and a key is never overwritten: name another file");
   }
-  if (Status status = write_key_file(flags.path); !status) return status;
+  SEALANE_TRY(write_key_file(flags.path));
   return report::write_file("-", flags.path + "\n");
 }
 
 }  // namespace
 
-void add_keygen(CLI::App& root, Invocation& invocation) {
-  const auto [command, flags] = add_command<KeyFlags>(
-      root, invocation, "keygen", "Make a key file for a training group", &make_key);
-  command.add_option("file", flags.path, "Where to; never overwritten")
-      ->required()
-      ->type_name("FILE");
-  auto* const certificates =
-      add_value(command, "--certificates", flags.certificates, "N",
-                "Instead: a directory with an authority and certificates for so many ranks")
-          ->check(whole_number(1, 65536));
-  add_value(command, "--group", flags.group, "NAME", "Of these ranks [default]")
-      ->needs(certificates);
-  add_value(command, "--days", flags.days, "N", "They are valid for [30]")
-      ->check(whole_number(1, 3650))
-      ->needs(certificates);
+void add_keygen(const Command& root) {
+  const auto [command, flags] =
+      add_command<KeyFlags>(root, "keygen", "Make a key file for a training group", &make_key);
+  command.value("file", flags.path, "FILE", "Where to; never overwritten").required();
+  command.value("--certificates", flags.certificates, "N",
+                "Instead: a directory with an authority and certificates for so many ranks",
+                whole_number(1, 65536));
+  command.value("--group", flags.group, "NAME", "Of these ranks [default]").needs("--certificates");
+  command.value("--days", flags.days, "N", "They are valid for [30]", whole_number(1, 3650))
+      .needs("--certificates");
   command.footer(
       "Examples:\n"
       "  sealane keygen job.key                one key for all ranks\n"

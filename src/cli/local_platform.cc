@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/try.h"
 #include "bench/memory.h"
 #include "bench/seal_trial.h"
 #include "cli/estimate_flags.h"
@@ -44,29 +45,26 @@ void set(Platform& platform, const std::string& key, double& to, double value,
 
 // The one that seals first, OpenSSL last, between them whatever else runs here.
 Result<std::vector<const Engine*>> engines_here() {
-  const auto fast = chosen_engine();
-  if (!fast) return fast.error();
-  std::vector<const Engine*> engines{*fast};
+  SEALANE_LET(const auto fast, chosen_engine());
+  std::vector<const Engine*> engines{fast};
   for (const Engine* engine : all_engines()) {
-    if (engine != *fast && engine != &openssl_engine() && engine->available()) {
+    if (engine != fast && engine != &openssl_engine() && engine->available()) {
       engines.push_back(engine);
     }
   }
-  if (*fast != &openssl_engine()) engines.push_back(&openssl_engine());
+  if (fast != &openssl_engine()) engines.push_back(&openssl_engine());
   return engines;
 }
 
 Result<bench::TrialResult> measure() {
-  const auto here = engines_here();
-  if (!here) return here.error();
-  const std::vector<const Engine*>& engines = *here;
+  SEALANE_LET(const auto here, engines_here());
+  const std::vector<const Engine*>& engines = here;
   const uint64_t walk = bench::walk_bytes(bench::Where::dram, kRecordBytes, bench::cache_sizes());
   const SteadyClock clock;
   const Progress progress;
   progress.show("measuring this machine's sealing and copy rates");
-  auto trial = bench::SealTrial::make(engines, walk, clock);
-  if (!trial) return trial.error();
-  return trial->measure(bench::Where::dram, kRecordBytes, walk, kBudget);
+  SEALANE_LET(auto trial, bench::SealTrial::make(engines, walk, clock));
+  return trial.measure(bench::Where::dram, kRecordBytes, walk, kBudget);
 }
 
 // "vaes-512 6.8, aes-ni 4.1": so that whoever keeps the file sees what the others would have done.
@@ -120,12 +118,10 @@ Result<double> measure_memory(unsigned cores) {
 }  // namespace
 
 Result<Platform> measure_local_platform() {
-  auto platform = find_platform(kGpuFrom);
-  if (!platform) return platform.error();
-  auto measured = measure();
-  if (!measured) return measured.error();
+  SEALANE_LET(auto platform, find_platform(kGpuFrom));
+  SEALANE_LET(auto measured, measure());
 
-  Platform local = *std::move(platform);
+  Platform local = std::move(platform);
   for (Parameter& parameter : local.parameters) {
     parameter.source = fmt::format("{}; as on {}", parameter.source, kGpuFrom);
   }
@@ -133,14 +129,14 @@ Result<Platform> measure_local_platform() {
   local.description =
       fmt::format("this machine's cores and rates, the GPU and link of {}", kGpuFrom);
   const std::string source = "measured on this machine, " + utc_now("%F");
-  const bench::EngineResult& fast = measured->engines.front();
-  const bench::EngineResult& stock = measured->engines.back();
+  const bench::EngineResult& fast = measured.engines.front();
+  const bench::EngineResult& stock = measured.engines.back();
   set(local, "host.fast_aead_gb_per_s", local.host.fast_aead_gb_per_s, fast.seal.rate_gb_s.median,
-      fmt::format("{}; one core, 64 KiB from DRAM: {}", source, rates_text(*measured)));
+      fmt::format("{}; one core, 64 KiB from DRAM: {}", source, rates_text(measured)));
   local.host.fast_aead_library = fast.engine;
   set(local, "host.fast_aead_library", fast.engine, source);
   set(local, "host.memcpy_gb_per_s", local.host.memcpy_gb_per_s,
-      measured->stream_copy.rate_gb_s.median, source);
+      measured.stream_copy.rate_gb_s.median, source);
   for (const auto& [key, path, rate] :
        {std::tuple("to_device", &local.to_device.cc, stock.seal.rate_gb_s.median),
         std::tuple("to_host", &local.to_host.cc, stock.open.rate_gb_s.median)}) {
@@ -152,9 +148,8 @@ Result<Platform> measure_local_platform() {
   set(local, "cc.stock_aead_library", local.cc.stock_aead_library, source);
   local.host.cores = read_machine().cores;
   set(local, "host.cores", fmt::format("{}", local.host.cores), source);
-  const auto memory = measure_memory(read_machine().cores);
-  if (!memory) return memory.error();
-  set(local, "host.memory_gb_per_s", local.host.memory_gb_per_s, *memory,
+  SEALANE_LET(const auto memory, measure_memory(read_machine().cores));
+  set(local, "host.memory_gb_per_s", local.host.memory_gb_per_s, memory,
       source + ": all cores copying at once");
   local.host.memory_bytes = bench::available_memory_bytes();
   set(local, "host.memory_bytes", fmt::format("{}", local.host.memory_bytes),

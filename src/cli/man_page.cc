@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 #include <sstream>
 
 #include "cli/manual.h"

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "base/try.h"
 #include "nccl/plugin_table.h"
 
 namespace sealane::cli {
@@ -115,16 +116,15 @@ void keep_warning(int level, unsigned long, const char*, int, const char* format
 Result<std::string> start_nccl_plugin(const std::string& name) {
   const bool is_path = name.find(".so") != std::string::npos;
   const std::string file = is_path ? name : "libnccl-net-" + name + ".so";
-  auto plugin = nccl::PluginTable::load(file);
-  if (!plugin) return plugin.error();
+  SEALANE_LET(auto plugin, nccl::PluginTable::load(file));
   last_warning.clear();
   void* context = nullptr;
-  if ((*plugin)->init(&context, 0, keep_warning) != nccl::kSuccess) {
+  if (plugin->init(&context, 0, keep_warning) != nccl::kSuccess) {
     return usage_error(last_warning.empty() ? "does not start" : last_warning);
   }
   int devices = 0;
-  (*plugin)->devices(&devices);
-  (*plugin)->finalize(context);
+  plugin->devices(&devices);
+  plugin->finalize(context);
   return fmt::format("{} starts, {} network device{}", file, devices, devices == 1 ? "" : "s");
 }
 

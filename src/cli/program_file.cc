@@ -5,7 +5,6 @@
 
 #include <elf.h>
 #include <fmt/core.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,8 @@
 #include <fstream>
 #include <sstream>
 #include <vector>
+
+#include "base/words.h"
 
 namespace sealane::cli {
 namespace {
@@ -73,8 +74,7 @@ Result<std::string> find_program(const std::string& program) {
     return io_error(fmt::format("cannot run {}: it is a directory", program));
   }
   const char* path = std::getenv("PATH");
-  std::istringstream directories(path == nullptr ? "/usr/bin:/bin" : path);
-  for (std::string directory; std::getline(directories, directory, ':');) {
+  for (const std::string& directory : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
     std::string candidate = (directory.empty() ? "." : directory) + "/" + program;
     if (!program.empty() && runs(candidate)) return candidate;
   }

@@ -8,12 +8,12 @@
 
 #include <array>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/command.h"
 #include "report/output.h"
 #include "report/page.h"
@@ -46,43 +46,36 @@ Result<report::RunFile> read(const std::string& path) {
 }
 
 Status report(const Flags& flags) {
-  const Status possible =
-      report::check_outputs({{"--output", flags.out}, {"--json", flags.json}}, flags.runs);
-  if (!possible) return possible;
+  SEALANE_TRY(report::check_outputs({{"--output", flags.out}, {"--json", flags.json}}, flags.runs));
   std::vector<report::RunFile> runs;
   for (const std::string& path : flags.runs) {
-    auto run = read(path);
-    if (!run) return run.error();
-    runs.push_back(*std::move(run));
+    SEALANE_LET(auto run, read(path));
+    runs.push_back(std::move(run));
   }
-  const auto page = report::make_page(runs, SEALANE_VERSION);
-  if (!page) return page.error();
-  if (Status status = report::write_file(flags.out, page->html); !status) return status;
+  SEALANE_LET(const auto page, report::make_page(runs, SEALANE_VERSION));
+  SEALANE_TRY(report::write_file(flags.out, page.html));
   nlohmann::json lines = nlohmann::json::array();
-  for (const report::SummaryLine& one : page->summary) {
+  for (const report::SummaryLine& one : page.summary) {
     lines.push_back({{"evidence", one.evidence}, {"text", one.text}});
   }
   const std::string text =
-      to_text(page->summary) + fmt::format("The page: {}\n", visible(flags.out));
+      to_text(page.summary) + fmt::format("The page: {}\n", visible(flags.out));
   return report::write_results(flags.out == "-" ? "" : text, flags.json,
                                {{"kind", "report"}, {"page", flags.out}, {"lines", lines}});
 }
 
 }  // namespace
 
-void add_report(CLI::App& root, Invocation& invocation) {
-  const auto [command, flags] =
-      add_command<Flags>(root, invocation, "report",
-                         "One page with tables and plots, from results of other commands", &report);
+void add_report(const Command& root) {
+  const auto [command, flags] = add_command<Flags>(
+      root, "report", "One page with tables and plots, from results of other commands", &report);
   command
-      .add_option("runs", flags.runs,
-                  "Files that --json of estimate, validate, bench or the training study wrote")
-      ->required()
-      ->type_name("RUN.json");
-  add_output(command, "-o,--output", flags.out, "The page, - is stdout")
-      ->required()
-      ->type_name("R.html");
-  add_output(command, "--json", flags.json, "Also write the summary as JSON; - is stdout, alone");
+      .value("runs", flags.runs, "RUN.json",
+             "Files that --json of estimate, validate, bench or the training study wrote")
+      .required();
+  command.value("-o,--output", flags.out, "R.html", "The page, - is stdout", &check_output_name)
+      .required();
+  command.output("--json", flags.json, "Also write the summary as JSON; - is stdout, alone");
   command.footer(
       "Examples:\n"
       "  sealane estimate --workload vllm --model opt-30b --json vllm.json\n"

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -148,19 +149,20 @@ int run(int argc, const char* const* argv) {
   root.formatter(std::make_shared<HelpFormat>());
 
   Invocation invocation;
-  add_doctor(root, invocation);
-  add_bench(root, invocation);
-  add_sim(root, invocation);
-  add_estimate(root, invocation);
-  add_validate(root, invocation);
-  add_report(root, invocation);
-  add_run(root, invocation);
-  add_record(root, invocation);
-  add_trial(root, invocation);
-  add_attach(root, invocation);
-  add_keygen(root, invocation);
-  add_env(root, invocation);
-  add_help(root, invocation);
+  const Command commands(root, invocation);
+  add_doctor(commands);
+  add_bench(commands);
+  add_sim(commands);
+  add_estimate(commands);
+  add_validate(commands);
+  add_report(commands);
+  add_run(commands);
+  add_record(commands);
+  add_trial(commands);
+  add_attach(commands);
+  add_keygen(commands);
+  add_env(commands);
+  add_help(commands, root);
   root.footer(kFooter);  // after the commands, which would inherit it
 
   try {

@@ -14,11 +14,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/output_file.h"
+#include "base/try.h"
+#include "base/words.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
 #include "cli/run_environment.h"
@@ -73,8 +74,7 @@ Status print(const std::string& form, const Environment& environment) {
 std::vector<std::string> inputs_of(const Start& start, const std::string& program) {
   std::vector<std::string> inputs = {program};
   inputs.insert(inputs.end(), start.command.begin() + 1, start.command.end());
-  std::istringstream kernels(start.options.kernels);
-  for (std::string file; std::getline(kernels, file, ':');) inputs.push_back(file);
+  for (std::string& file : split(start.options.kernels, ':')) inputs.push_back(std::move(file));
   std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
   return inputs;
 }
@@ -94,9 +94,7 @@ Status clear_outputs(const Start& start, const std::string& program) {
   for (const auto& [flag, path] : named) {
     outputs.push_back({flag, path.empty() ? "" : serve::output_path(path)});
   }
-  if (Status status = report::check_outputs(outputs, inputs_of(start, program)); !status) {
-    return status;
-  }
+  SEALANE_TRY(report::check_outputs(outputs, inputs_of(start, program)));
   for (const report::NamedFile& one : named) {
     if (!one.path.empty() && one.path.find("%p") == std::string::npos) remove_output(one.path);
   }
@@ -137,52 +135,44 @@ void warn_without_runtime(const RunOptions& options, const std::string& program)
 Status run(Start& start) {
   RunOptions& options = start.options;
   take_from_environment(options);
-  if (Status status = check(options); !status) return status;
-  const auto environment = environment_for(options);
-  if (!environment) return environment.error();
-  if (!start.print_env.empty()) return print(start.print_env, *environment);
+  SEALANE_TRY(check(options));
+  SEALANE_LET(const auto environment, environment_for(options));
+  if (!start.print_env.empty()) return print(start.print_env, environment);
   if (start.command.empty()) {
     return usage_error(fmt::format("a program is needed: sealane {} -- PROGRAM [ARGUMENT...]",
                                    options.record.empty() ? "run [--emulate]" : "record -o FILE"));
   }
-  const auto program = find_program(start.command[0]);
-  if (!program) return program.error();
-  if (Status status = clear_outputs(start, *program); !status) return status;
+  SEALANE_LET(const auto program, find_program(start.command[0]));
+  SEALANE_TRY(clear_outputs(start, program));
   warn_without_driver(options);
-  warn_without_runtime(options, *program);
+  warn_without_runtime(options, program);
   if (options.emulate) {
     const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
     fmt::print(stderr,
                "sealane: EMULATED GPU, confidential mode {}: protects nothing, for tests only\n",
                cc ? "on" : "off");
   }
-  return become(start.command, *environment);
+  return become(start.command, environment);
 }
 
-void add_start(CLI::App& command, const std::shared_ptr<Start>& start, Invocation& invocation) {
-  command
-      .add_flag("--print-env{shell}", start->print_env,
-                "Print the environment instead: as shell lines, or with =file as a file for "
-                "docker --env-file and systemd EnvironmentFile")
-      ->type_name("shell|file")
-      ->check([](const std::string& form) {
-        return form == "shell" || form == "file" ? "" : "is shell or file";
-      });
+void add_start(const Command& command, const std::shared_ptr<Start>& start) {
+  command.flag("--print-env", start->print_env, "shell", "shell|file",
+               "Print the environment instead: as shell lines, or with =file as a file for "
+               "docker --env-file and systemd EnvironmentFile");
   add_emulator_options(command, start->options);
-  add_value(command, kProgramOption, start->command, "PROGRAM",
-            "The program and its arguments, after --");
-  command.callback([start, &invocation] { invocation.job = [start] { return run(*start); }; });
+  command.value(kProgramOption, start->command, "PROGRAM",
+                "The program and its arguments, after --");
+  command.job([start] { return run(*start); });
 }
 
 }  // namespace
 
-void add_run(CLI::App& root, Invocation& invocation) {
+void add_run(const Command& root) {
   auto start = std::make_shared<Start>();
-  CLI::App* command =
-      root.add_subcommand("run", "Run a CUDA program under the transparent runtime");
-  add_runtime_options(*command, start->options);
-  add_start(*command, start, invocation);
-  command->footer(
+  const Command command = root.command("run", "Run a CUDA program under the transparent runtime");
+  add_runtime_options(command, start->options);
+  add_start(command, start);
+  command.footer(
       "Examples:\n"
       "  sealane run --observe -- python3 serve.py   change nothing, say what was found\n"
       "  sealane run -- python3 serve.py             with all that is on by default\n"
@@ -195,15 +185,16 @@ void add_run(CLI::App& root, Invocation& invocation) {
       "docs/runtime.md, docs/watching.md, docs/emulator.md.");
 }
 
-void add_record(CLI::App& root, Invocation& invocation) {
+void add_record(const Command& root) {
   auto start = std::make_shared<Start>();
-  CLI::App* command = root.add_subcommand("record", "Record a CUDA program's copies and launches");
-  add_output(*command, "-o,--output", start->options.record,
-             "The trace to write (docs/trace-format.md); %p is the process's number")
-      ->required()
-      ->check(&check_program_output_name);
-  add_start(*command, start, invocation);
-  command->footer(
+  const Command command = root.command("record", "Record a CUDA program's copies and launches");
+  command
+      .output("-o,--output", start->options.record,
+              "The trace to write (docs/trace-format.md); %p is the process's number",
+              &check_program_output_name)
+      .required();
+  add_start(command, start);
+  command.footer(
       "Examples:\n"
       "  sealane record -o program.trace -- ./program\n"
       "  sealane record -o program.trace --emulate --cc off -- ./program\n"

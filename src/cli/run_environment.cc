@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
+#include "base/try.h"
+#include "base/words.h"
 #include "platform/reader.h"
 
 namespace sealane::cli {
@@ -53,7 +54,7 @@ Result<std::string> preload_name(Environment& out, const std::string& directory,
                                  const std::string& file) {
   const std::string path = directory + "/" + file;
   if (path.find_first_of(" \t\n:;") == std::string::npos) return path;
-  if (Status status = add_library_path(out, directory); !status) return status.error();
+  SEALANE_TRY(add_library_path(out, directory));
   return file;
 }
 
@@ -64,10 +65,9 @@ void add_file(Environment& out, const char* variable, const std::string& path) {
 
 // Every number of a platform file as one word; whoever reads them takes those he knows.
 Result<std::string> model_words(const std::string& name) {
-  const auto platform = find_platform(name);
-  if (!platform) return platform.error();
+  SEALANE_LET(const auto platform, find_platform(name));
   std::string words;
-  for (const Parameter& parameter : platform->parameters) {
+  for (const Parameter& parameter : platform.parameters) {
     if (parameter.value.find(' ') != std::string::npos) continue;  // a name, not a number
     words += fmt::format("{}{}={}", words.empty() ? "" : " ", parameter.key, parameter.value);
   }
@@ -77,9 +77,8 @@ Result<std::string> model_words(const std::string& name) {
 // What estimates are made from.
 Status add_costs(const RunOptions& options, Environment& out) {
   if (options.platform.empty() || !options.watches()) return {};
-  const auto words = model_words(options.platform);
-  if (!words) return words.error();
-  out.emplace_back("SEALANE_COSTS", fmt::format("platform={} {}", options.platform, *words));
+  SEALANE_LET(const auto words, model_words(options.platform));
+  out.emplace_back("SEALANE_COSTS", fmt::format("platform={} {}", options.platform, words));
   return {};
 }
 
@@ -96,20 +95,16 @@ Status add_preloads(const RunOptions& options, Environment& out) {
   std::string list;
   const auto add = [&](const std::string& name) { list += (list.empty() ? "" : ":") + name; };
   if (options.preloads()) {
-    const auto directory =
-        directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
-    if (!directory) return directory.error();
-    const auto name = preload_name(out, *directory, kPreload);
-    if (!name) return name.error();
-    add(*name);
+    SEALANE_LET(const auto directory,
+                directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"}));
+    SEALANE_LET(const auto name, preload_name(out, directory, kPreload));
+    add(name);
   }
   if (options.emulate && !kSanitized) {
-    const auto directory = emulator_directory();
-    if (!directory) return directory.error();
+    SEALANE_LET(const auto directory, emulator_directory());
     for (const char* file : {"libcudart.so.12", "libcudart.so.13"}) {
-      const auto name = preload_name(out, *directory, file);
-      if (!name) return name.error();
-      add(*name);
+      SEALANE_LET(const auto name, preload_name(out, directory, file));
+      add(name);
     }
   }
   if (list.empty()) return {};
@@ -159,8 +154,7 @@ Status add_runtime(const RunOptions& options, Environment& out) {
 // and programs change their directory.
 std::string whole_names(const std::string& list) {
   std::string out;
-  std::istringstream in(list);
-  for (std::string name; std::getline(in, name, ':');) {
+  for (std::string& name : split(list, ':')) {
     std::error_code error;
     if (std::filesystem::exists(name, error)) name = std::filesystem::absolute(name).string();
     out += (out.empty() ? "" : ":") + name;
@@ -181,12 +175,11 @@ void add_python_path(Environment& out, const std::string& directory) {
 }
 
 Status add_emulator(const RunOptions& options, Environment& out) {
-  const auto directory = emulator_directory();
-  if (!directory) return directory.error();
-  if (Status status = add_library_path(out, *directory); !status) return status;
-  add_python_path(out, *directory);
+  SEALANE_LET(const auto directory, emulator_directory());
+  SEALANE_TRY(add_library_path(out, directory));
+  add_python_path(out, directory);
   if (options.value_of("SEALANE_EMU_REACH") == "linked") {
-    if (Status status = add_library_path(out, *directory + "/linked"); !status) return status;
+    SEALANE_TRY(add_library_path(out, directory + "/linked"));
   }
   for (const auto* list : {&options.switches, &options.unconfirmed}) {
     for (const Switch& one : *list) {
@@ -198,9 +191,8 @@ Status add_emulator(const RunOptions& options, Environment& out) {
   }
   add_file(out, "SEALANE_EMU_STATS", options.truth);
   if (!options.platform.empty()) {
-    const auto words = model_words(options.platform);
-    if (!words) return words.error();
-    out.emplace_back("SEALANE_EMU_MODEL", *words);
+    SEALANE_LET(const auto words, model_words(options.platform));
+    out.emplace_back("SEALANE_EMU_MODEL", words);
   }
   const bool paced = !options.platform.empty() || !options.value_of("SEALANE_EMU_DILATION").empty();
   const std::string pacing = options.pacing.empty() ? (paced ? "model" : "none") : options.pacing;
@@ -224,11 +216,11 @@ Result<std::string> directory_of(const char* what, const char* file,
 Result<Environment> environment_for(const RunOptions& options) {
   Environment out;
   if (options.emulate) {
-    if (const auto added = add_emulator(options, out); !added) return added.error();
+    SEALANE_TRY(add_emulator(options, out));
   }
-  if (const auto added = add_preloads(options, out); !added) return added.error();
+  SEALANE_TRY(add_preloads(options, out));
   if (options.preloads()) {
-    if (const auto added = add_runtime(options, out); !added) return added.error();
+    SEALANE_TRY(add_runtime(options, out));
   }
   return out;
 }

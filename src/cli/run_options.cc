@@ -10,10 +10,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <regex>
-#include <sstream>
 
 #include "base/byte_count.h"
-#include "cli/command.h"
+#include "base/try.h"
+#include "base/words.h"
 #include "core/policy.h"
 
 namespace sealane::cli {
@@ -39,9 +39,7 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 }
 
 Status check_enable(const std::string& list) {
-  std::vector<std::string> words;
-  std::istringstream in(list);
-  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  const std::vector<std::string> words = split(list, ',');
   const std::vector<std::string> known = names_of(parts());
   for (const std::string& word : words) {
     if (!contains(known, word)) {
@@ -95,9 +93,7 @@ std::string check_switch(const Switch& one, const std::string& value) {
   };
   if (takes == "on|off") return among({"on", "off", "1", "0"});
   if (takes == "HOW") return among({"helper", "deepbind", "dlsym", "linked", "own"});
-  if (const size_t bar = takes.find('|'); bar != takes.npos) {
-    return among({std::string(takes.substr(0, bar)), std::string(takes.substr(bar + 1))});
-  }
+  if (takes.find('|') != takes.npos) return among(split(takes, '|'));
   if (takes == "K") return value == "auto" ? "" : real_number(1, 10000)(value);
   if (takes == "X.Y") {
     static const std::regex capability("([5-9]|1[0-2])\\.?[0-9]");
@@ -122,17 +118,14 @@ std::string check_switch(const Switch& one, const std::string& value) {
   return fmt::format("'{}' is not a number from {} to {}", value, one.least, one.most);
 }
 
-void add_number(CLI::App& command, Switch& number) {
-  command.add_option(number.flag, number.value, number.help)
-      ->type_name("N")
-      ->check(whole_number(number.least, number.most));
+void add_number(const Command& command, Switch& number) {
+  command.value(number.flag, number.value, "N", number.help,
+                whole_number(number.least, number.most));
 }
 
-CLI::Option* add_switch(CLI::App& command, Switch& one) {
-  const Switch form = one;
-  return command.add_option(one.flag, one.value, one.help)
-      ->type_name(one.takes)
-      ->check([form](const std::string& value) { return check_switch(form, value); });
+void add_switch(const Command& command, Switch& one) {
+  command.value(one.flag, one.value, one.takes, one.help,
+                [form = one](const std::string& value) { return check_switch(form, value); });
 }
 
 // What the environment says is the emulated GPU's to read, but may never be.
@@ -215,9 +208,9 @@ Status check(const RunOptions& options) {
     return usage_error(
         "--policy is a set of switches: it cannot be combined with --enable or --observe");
   }
-  if (Status status = check_enable(options.enable); !status) return status;
-  if (Status status = check_policy(options.policy); !status) return status;
-  if (Status status = check_switches(options); !status) return status;
+  SEALANE_TRY(check_enable(options.enable));
+  SEALANE_TRY(check_policy(options.policy));
+  SEALANE_TRY(check_switches(options));
   if (const std::string flag = emulator_flag(options); !flag.empty() && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));
   }
@@ -238,58 +231,50 @@ Status check(const RunOptions& options) {
   return {};
 }
 
-void add_runtime_options(CLI::App& command, RunOptions& options) {
-  command.add_flag("--observe", options.observe,
-                   "Change nothing: check what Sealane assumes, and say what it would save");
-  add_value(command, "--enable", options.enable, "PART,...",
-            "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
-            "pinned; default (the first five, and speculate where it pays: so it is "
-            "without --emulate); or none")
-      ->check([](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
-  add_value(command, "--policy", options.policy, "NAME",
-            "A set of parts by its name, to compare: stock, parallel, sealane "
-            "(the default: seals ahead where it pays), speculate (always)")
-      ->check([](const std::string& name) { return name.empty() ? "is empty" : ""; });
+void add_runtime_options(const Command& command, RunOptions& options) {
+  command.flag("--observe", options.observe,
+               "Change nothing: check what Sealane assumes, and say what it would save");
+  command.value("--enable", options.enable, "PART,...",
+                "Parts, comma-separated: engine, async, parallel, coalesce, register, speculate, "
+                "pinned; default (the first five, and speculate where it pays: so it is "
+                "without --emulate); or none",
+                [](const std::string& list) { return list.empty() ? "is empty; write none" : ""; });
+  command.value("--policy", options.policy, "NAME",
+                "A set of parts by its name, to compare: stock, parallel, sealane "
+                "(the default: seals ahead where it pays), speculate (always)",
+                [](const std::string& name) { return name.empty() ? "is empty" : ""; });
   for (Switch& one : options.runtime) add_number(command, one);
-  command.add_flag("--quiet", options.quiet,
-                   "Leave out the line on stderr that says what is active");
-  add_output(command, "--stats", options.stats,
-             "Write counters (with --observe its findings, too) as JSON to this file and a summary "
-             "to stderr at the end")
-      ->check(&check_program_output_name);
-  add_output(command, "--metrics", options.metrics,
-             "Keep a Prometheus text file up to date, for a node exporter (a directory: a file "
-             "per process)")
-      ->type_name("PATH")
-      ->check(&check_program_output_name);
+  command.flag("--quiet", options.quiet, "Leave out the line on stderr that says what is active");
+  command.output(
+      "--stats", options.stats,
+      "Write counters (with --observe its findings, too) as JSON to this file and a summary "
+      "to stderr at the end",
+      &check_program_output_name);
+  command.value("--metrics", options.metrics, "PATH",
+                "Keep a Prometheus text file up to date, for a node exporter (a directory: a file "
+                "per process)",
+                &check_program_output_name);
   add_number(command, options.metrics_seconds);
-  add_output(command, "--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev")
-      ->check(&check_program_output_name);
+  command.output("--trace", options.trace, "Write a Chrome trace, for ui.perfetto.dev",
+                 &check_program_output_name);
 }
 
-void add_emulator_options(CLI::App& command, RunOptions& options) {
-  constexpr const char* kGroup = "The emulated GPU (docs/emulator.md)";
-  command.add_flag("--emulate", options.emulate, "On the emulated confidential GPU")->group(kGroup);
-  add_value(command, "--platform", options.platform, "P",
-            "Time (--emulate) or estimates as on this machine (see platforms/)")
-      ->group(kGroup);
-  add_value(command, "--pacing", options.pacing, "none|model",
-            "none: as fast as possible; model: at modelled speed [model with --platform or "
-            "--dilation]")
-      ->check(one_of({"none", "model"}))
-      ->group(kGroup);
-  for (Switch& one : options.switches) {
-    add_switch(command, one)->group(kGroup);
-  }
-  add_value(command, "--kernels", options.kernels, "FILE[:FILE]", "Shared objects with kernels")
-      ->group(kGroup);
-  add_output(command, "--truth", options.truth,
-             "Write what really happened to this file at the end")
-      ->check(&check_program_output_name)
-      ->group(kGroup);
-  for (Switch& one : options.unconfirmed) {
-    add_switch(command, one)->group("What nobody has confirmed about the real driver, emulated");
-  }
+void add_emulator_options(const Command& command, RunOptions& options) {
+  const Command emulator = command.titled("The emulated GPU (docs/emulator.md)");
+  emulator.flag("--emulate", options.emulate, "On the emulated confidential GPU");
+  emulator.value("--platform", options.platform, "P",
+                 "Time (--emulate) or estimates as on this machine (see platforms/)");
+  emulator.value("--pacing", options.pacing, "none|model",
+                 "none: as fast as possible; model: at modelled speed [model with --platform or "
+                 "--dilation]",
+                 one_of({"none", "model"}));
+  for (Switch& one : options.switches) add_switch(emulator, one);
+  emulator.value("--kernels", options.kernels, "FILE[:FILE]", "Shared objects with kernels");
+  emulator.output("--truth", options.truth, "Write what really happened to this file at the end",
+                  &check_program_output_name);
+  const Command unconfirmed =
+      command.titled("What nobody has confirmed about the real driver, emulated");
+  for (Switch& one : options.unconfirmed) add_switch(unconfirmed, one);
 }
 
 }  // namespace sealane::cli

@@ -5,14 +5,13 @@
 // nothing is refused: whoever wrote it expects something.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/command.h"
 
 namespace sealane::cli {
 
@@ -103,8 +102,8 @@ struct RunOptions {
 // What no flag says, SEALANE_* of this process says: flag over environment.
 void take_from_environment(RunOptions& options);
 
-void add_runtime_options(CLI::App& command, RunOptions& options);
-void add_emulator_options(CLI::App& command, RunOptions& options);
+void add_runtime_options(const Command& command, RunOptions& options);
+void add_emulator_options(const Command& command, RunOptions& options);
 
 // A flag that would do nothing, or a word that nobody knows, is a usage error.
 Status check(const RunOptions& options);

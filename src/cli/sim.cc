@@ -218,47 +218,44 @@ Status simulate(const Flags& flags) {
 
 }  // namespace
 
-void add_sim(CLI::App& root, Invocation& invocation) {
+void add_sim(const Command& root) {
   const auto [command, flags] = add_command<Flags>(
-      root, invocation, "sim",
+      root, "sim",
       "Run the core in a simulated machine, seed by seed, and look for broken promises", &simulate);
-  auto* traces = command.add_option(
-      "traces", flags.traces,
-      "Recorded programs (sealane record) instead of made ones: seed 0 is as it was recorded, all "
-      "others are disturbed");
-  traces->type_name("TRACE");
-  auto* seed = add_value(command, "--seed", flags.seed, "N", "Only this seed");
-  add_value(command, "--seeds", flags.seeds, "A..B",
-            "From the first to the last, included [0..100]")
-      ->excludes(seed);
-  add_value(command, "--ops", flags.ops, "N", "Operations of each seed's program [2000]");
-  add_value(command, "--mode", flags.mode, "swarm|serve|adversarial",
-            "What the programs are like [swarm]");
-  add_value(command, "--policy", flags.policy, "P",
-            "off, stock, parallel, pipellm, sealane, speculate [speculate]");
-  add_value(command, "--platform", flags.platform, "P",
-            "Name or file of a platform [h100-nvl-tdx; tables: every one]");
-  add_value(command, "--break", flags.broken, "RULE",
-            "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
-            "iv-once and others; a wrong name lists all. The simulator must notice");
-  command.add_flag("--alone", flags.alone,
-                   "Do not run each program under stock too, for comparison: a third of the time");
-  auto* hits = command.add_flag("--hits", flags.hits,
-                                "No seeds: how often the copies of each pattern, or trace, are "
-                                "foreseen");
-  auto* steps = command.add_flag(
-      "--steps", flags.steps, "No seeds: what each step from stock to sealane buys, per pattern");
-  for (const char* name :
-       {"--seed", "--seeds", "--ops", "--mode", "--policy", "--break", "--alone"}) {
-    hits->excludes(command.get_option(name));
-    steps->excludes(command.get_option(name));
-  }
-  steps->excludes(hits);
-  for (const char* name : {"--ops", "--mode", "--steps"}) {
-    traces->excludes(command.get_option(name));
-  }
-  add_output(command, "--json", flags.json,
-             "Write results for programs, of tables a list; - is stdout, no text");
+  command.value("--seed", flags.seed, "N", "Only this seed");
+  command.value("--seeds", flags.seeds, "A..B", "From the first to the last, included [0..100]")
+      .excludes({"--seed"});
+  command.value("--ops", flags.ops, "N", "Operations of each seed's program [2000]");
+  command.value("--mode", flags.mode, "swarm|serve|adversarial",
+                "What the programs are like [swarm]");
+  command.value("--policy", flags.policy, "P",
+                "off, stock, parallel, pipellm, sealane, speculate [speculate]");
+  command.value("--platform", flags.platform, "P",
+                "Name or file of a platform [h100-nvl-tdx; tables: every one]");
+  command.value("--break", flags.broken, "RULE",
+                "Turn one safety rule off, in builds of tests: order, gate, stale-at-turn, "
+                "iv-once and others; a wrong name lists all. The simulator must notice");
+  command.flag("--alone", flags.alone,
+               "Do not run each program under stock too, for comparison: a third of the time");
+  const std::vector<std::string> of_seeds = {"--seed",   "--seeds", "--ops",  "--mode",
+                                             "--policy", "--break", "--alone"};
+  command
+      .flag("--hits", flags.hits,
+            "No seeds: how often the copies of each pattern, or trace, are foreseen")
+      .excludes(of_seeds);
+  command
+      .flag("--steps", flags.steps,
+            "No seeds: what each step from stock to sealane buys, per pattern")
+      .excludes(of_seeds)
+      .excludes({"--hits"});
+  command
+      .value("traces", flags.traces, "TRACE",
+             "Recorded programs (sealane record) instead of made ones: seed 0 is as it was "
+             "recorded, all "
+             "others are disturbed")
+      .excludes({"--ops", "--mode", "--steps"});
+  command.output("--json", flags.json,
+                 "Write results for programs, of tables a list; - is stdout, no text");
   command.footer(
       "Exit status 1 if a promise was broken. One seed is one history, everywhere.\n"
       "Examples:\n"

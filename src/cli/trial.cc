@@ -17,12 +17,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/figures.h"
+#include "base/try.h"
 #include "bench/scratch.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
@@ -196,20 +195,17 @@ Result<TrialRun> Trial::prepared(const TrialStep& step) const {
       options.stats = file(step, "stats.json");
       break;
   }
-  const auto environment = environment_for(options);
-  if (!environment) return environment.error();
-  run.environment = *environment;
+  SEALANE_LET(run.environment, environment_for(options));
   return run;
 }
 
 Result<TrialOutcome> Trial::run(const TrialStep& step) {
   std::error_code error;
   fs::create_directories(fs::path(file(step, "out")).parent_path(), error);
-  const auto prepared = this->prepared(step);
-  if (!prepared) return prepared.error();
+  SEALANE_LET(const auto prepared, this->prepared(step));
   std::vector<WatchedFile> files;
   for (const std::string& path : flags_.files) files.emplace_back(path);
-  const auto end = run_for_trial(*prepared, [&](double elapsed_s) { show(step, elapsed_s); });
+  const auto end = run_for_trial(prepared, [&](double elapsed_s) { show(step, elapsed_s); });
   if (!end) return end.error();
   TrialOutcome outcome;
   outcome.ending = end->ending;
@@ -276,7 +272,7 @@ Status Trial::run_all() {
     }
     plan_.handle(*outcome);
     runs_.push_back(to_json(*step, *outcome));
-    if (Status status = write_down(); !status) return status;
+    SEALANE_TRY(write_down());
   }
   return {};
 }
@@ -314,7 +310,7 @@ Status Trial::conclude() {
   }
   const auto members = trial_bundle(all, records, private_names(flags_));
   const std::string bundle = directory_ + "/bundle.tar";
-  if (Status status = report::write_file(bundle, tar_of(members)); !status) return status;
+  SEALANE_TRY(report::write_file(bundle, tar_of(members)));
   all["bundle_file"] = flags_.directory + "/bundle.tar";
   for (const TarMember& one : members)
     all["bundle"].push_back({{"file", one.name}, {"what", one.what}});
@@ -325,7 +321,7 @@ Status Trial::conclude() {
     if (Status status = report::write_file(directory_ + "/" + name, content); !status)
       return status;
   }
-  if (Status status = report::write_json(directory_ + "/trial.json", all); !status) return status;
+  SEALANE_TRY(report::write_json(directory_ + "/trial.json", all));
   progress_.show("");
   const std::string places = fmt::format(
       "\nThe page: {0}/report.html. Everything that was run: {0}/runs\n", flags_.directory);
@@ -342,58 +338,53 @@ Status check_flags(TrialFlags& flags) {
   if (!flags.options.truth.empty()) {
     return usage_error("--truth: every run would write it; use `sealane run`");
   }
-  if (Status status = check(flags.options); !status) return status;
-  if (Status status = report::check_writable(flags.json_path); !status) return status;
+  SEALANE_TRY(check(flags.options));
+  SEALANE_TRY(report::check_writable(flags.json_path));
   const auto program = find_program(flags.command[0]);
   return program ? Status() : program.error();
 }
 
 Status try_program(TrialFlags& flags) {
-  if (Status status = check_flags(flags); !status) return status;
-  auto masks = Masks::make(!flags.no_usual_masks, flags.masks);
-  if (!masks) return masks.error();
+  SEALANE_TRY(check_flags(flags));
+  SEALANE_LET(auto masks, Masks::make(!flags.no_usual_masks, flags.masks));
   Environment plain;
   if (flags.options.emulate) {
-    const auto environment = environment_for(flags.options);
-    if (!environment) return environment.error();
-    plain = *environment;
+    SEALANE_LET(plain, environment_for(flags.options));
   }
   const bench::Scratch held;  // signals wait until a run has been ended
-  Trial trial(flags, *std::move(masks), settings_of(flags, plain));
-  if (Status status = trial.open(); !status) return status;
+  Trial trial(flags, std::move(masks), settings_of(flags, plain));
+  SEALANE_TRY(trial.open());
   if (Status status = trial.run_all(); !status) {
     if (bench::interrupted()) fmt::print(stderr, "sealane: {}\n", status.error().message);
     return status;
   }
-  if (Status status = trial.conclude(); !status) return status;
+  SEALANE_TRY(trial.conclude());
   if (trial.convincing()) return {};
   return io_error("the trial did not go through; what was found is above");
 }
 
 }  // namespace
 
-void add_trial(CLI::App& root, Invocation& invocation) {
+void add_trial(const Command& root) {
   const auto [command, flags] = add_command<TrialFlags>(
-      root, invocation, "trial", "Try a CUDA program under Sealane, part by part", &try_program);
-  add_value(command, "-o,--output", flags.directory, "DIR", "Where all of it goes [sealane-trial]")
-      ->check(&check_output_name);
-  add_output(command, "--json", flags.json_path, "Also write the findings as JSON; - is stdout");
-  command.add_flag("--resume", flags.resume, "Go on with the trial in that directory");
-  add_value(command, "--rounds", flags.rounds, "N", "How often each part is timed [3]")
-      ->check(whole_number(1, 1000));
-  add_value(command, "--limit", flags.limit_s, "SECONDS",
-            "Seconds after which a run counts as hung [an hour; then by what it took alone]")
-      ->check(real_number(0.001, 1e6));
-  add_value(command, "--mask", flags.masks, "REGEX",
-            "What may differ in stdout, besides times, rates, dates and addresses")
-      ->allow_extra_args(false);
-  command.add_flag("--no-usual-masks", flags.no_usual_masks, "Only what --mask says may differ");
-  add_value(command, "--compare", flags.files, "FILE", "A file the program writes, compared too")
-      ->allow_extra_args(false);
-  command.add_flag("--ignore-stdout", flags.ignore_stdout, "Compare only files and exit codes");
+      root, "trial", "Try a CUDA program under Sealane, part by part", &try_program);
+  command.value("-o,--output", flags.directory, "DIR", "Where all of it goes [sealane-trial]",
+                &check_output_name);
+  command.output("--json", flags.json_path, "Also write the findings as JSON; - is stdout");
+  command.flag("--resume", flags.resume, "Go on with the trial in that directory");
+  command.value("--rounds", flags.rounds, "N", "How often each part is timed [3]",
+                whole_number(1, 1000));
+  command.value("--limit", flags.limit_s, "SECONDS",
+                "Seconds after which a run counts as hung [an hour; then by what it took alone]",
+                real_number(0.001, 1e6));
+  command.value("--mask", flags.masks, "REGEX",
+                "What may differ in stdout, besides times, rates, dates and addresses");
+  command.flag("--no-usual-masks", flags.no_usual_masks, "Only what --mask says may differ");
+  command.value("--compare", flags.files, "FILE", "A file the program writes, compared too");
+  command.flag("--ignore-stdout", flags.ignore_stdout, "Compare only files and exit codes");
   add_emulator_options(command, flags.options);
-  add_value(command, kProgramOption, flags.command, "PROGRAM",
-            "The program and its arguments, after --");
+  command.value(kProgramOption, flags.command, "PROGRAM",
+                "The program and its arguments, after --");
   command.footer(
       "Examples:\n"
       "  sealane trial -- python3 generate.py --seed 1\n"

@@ -4,7 +4,6 @@
 #include "cli/trial_findings.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <string.h>
 

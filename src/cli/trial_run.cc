@@ -15,7 +15,6 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <memory>
 #include <thread>
 
 #include "base/bytes.h"

@@ -10,7 +10,6 @@
 
 #include <regex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"

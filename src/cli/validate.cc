@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 
+#include "base/try.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/validate_report.h"
@@ -29,7 +29,7 @@ Status validate(const Flags& flags) {
     if (!flags.data.empty()) return usage_error("--data means nothing to --blind");
     return validate_blind({flags.blind, flags.json, flags.draws});
   }
-  if (Status status = report::check_writable(flags.json); !status) return status;
+  SEALANE_TRY(report::check_writable(flags.json));
   estimate::ValidationOptions options{.data = flags.data, .progress = {}, .draws = flags.draws};
   Result<estimate::Validation> validation = estimate::Validation{};
   {
@@ -44,16 +44,15 @@ Status validate(const Flags& flags) {
 
 }  // namespace
 
-void add_validate(CLI::App& root, Invocation& invocation) {
-  const auto [command, flags] =
-      add_command<Flags>(root, invocation, "validate",
-                         "Estimates next to what others have published and measured", &validate);
-  add_value(command, "--data", flags.data, "DIR",
-            "Directory whose nsys/ has pairs NAME-off, NAME-on of Nsight CSV exports");
-  add_value(command, "--blind", flags.blind, "DIR",
-            "Directory with manifest.toml and measured.csv: foretold first, then compared");
-  add_draws(command, flags.draws);
-  add_output(command, "--json", flags.json, "Write the result to FILE, - is stdout");
+void add_validate(const Command& root) {
+  const auto [command, flags] = add_command<Flags>(
+      root, "validate", "Estimates next to what others have published and measured", &validate);
+  command.value("--data", flags.data, "DIR",
+                "Directory whose nsys/ has pairs NAME-off, NAME-on of Nsight CSV exports");
+  command.value("--blind", flags.blind, "DIR",
+                "Directory with manifest.toml and measured.csv: foretold first, then compared");
+  command.draws(flags.draws);
+  command.output("--json", flags.json, "Write the result to FILE, - is stdout");
   command.footer(
       "How the points are chosen, and what they rest on: docs/validation.md, which\n"
       "also says how to send us measurements (--blind).");

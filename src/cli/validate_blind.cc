@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <sstream>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/progress.h"
 #include "cli/utc_now.h"
 #include "cli/validate_report.h"
@@ -41,9 +41,8 @@ std::string sha256(const std::string& content) {
 Status commit(const std::string& path, const std::string& predictions) {
   std::error_code failed;
   if (!fs::exists(path, failed)) return report::write_file(path, predictions);
-  const auto before = read_whole(path);
-  if (!before) return before.error();
-  if (*before == predictions) return {};
+  SEALANE_LET(const auto before, read_whole(path));
+  if (before == predictions) return {};
   return usage_error(path +
                      ": other predictions are there, from another program or another manifest; "
                      "move them away to foretell anew");
@@ -75,40 +74,36 @@ Status validate_blind(const BlindFlags& flags) {
   const fs::path directory(flags.directory);
   const std::string committed = (directory / "predictions.csv").string();
   const std::string verdict = (directory / "verdict.txt").string();
-  const auto blind = estimate::read_blind(flags.directory);
-  if (!blind) return blind.error();
-  const Status possible = report::check_outputs(
+  SEALANE_LET(const auto blind, estimate::read_blind(flags.directory));
+  SEALANE_TRY(report::check_outputs(
       {{"predictions", committed}, {"verdict", verdict}, {"--json", flags.json}},
-      {blind->manifest, blind->measured});
-  if (!possible) return possible;
-  const auto foretold = predict(*blind, flags.draws);
-  if (!foretold) return foretold.error();
-  const std::string predictions = estimate::foretold_csv(*foretold);
-  if (Status status = commit(committed, predictions); !status) return status;
+      {blind.manifest, blind.measured}));
+  SEALANE_LET(const auto foretold, predict(blind, flags.draws));
+  const std::string predictions = estimate::foretold_csv(foretold);
+  SEALANE_TRY(commit(committed, predictions));
 
   // Not before here.
   std::error_code failed;
-  if (!fs::exists(blind->measured, failed)) {
+  if (!fs::exists(blind.measured, failed)) {
     return report::write_file(
         "-", fmt::format("SIMULATED: {} predictions are in {}\n{} is not there: put it there and "
                          "run this again\n",
-                         foretold->size(), visible(committed), visible(blind->measured)));
+                         foretold.size(), visible(committed), visible(blind.measured)));
   }
-  const auto measured = read_whole(blind->measured);
-  const auto manifest = read_whole(blind->manifest);
+  const auto measured = read_whole(blind.measured);
+  const auto manifest = read_whole(blind.manifest);
   if (!measured) return measured.error();
   if (!manifest) return manifest.error();
   std::istringstream values(*measured);
-  const auto validation = compare(*blind, *foretold, values);
-  if (!validation) return validation.error();
+  SEALANE_LET(const auto validation, compare(blind, foretold, values));
   const Digests digests{sha256(*manifest), sha256(predictions), sha256(*measured)};
   const std::string text =
-      validation_text(*validation, "MEASURED by others, next to what was SIMULATED before",
+      validation_text(validation, "MEASURED by others, next to what was SIMULATED before",
                       "measured") +
-      signed_off(*blind, digests);
-  if (Status status = report::write_file(verdict, text); !status) return status;
-  nlohmann::json json = validation_json(*validation);
-  json["sender"] = blind->sender;
+      signed_off(blind, digests);
+  SEALANE_TRY(report::write_file(verdict, text));
+  nlohmann::json json = validation_json(validation);
+  json["sender"] = blind.sender;
   json["sha256"] = {{"manifest", digests.manifest},
                     {"predictions", digests.predictions},
                     {"measured", digests.measured}};

@@ -3,7 +3,6 @@
 
 #include "comm/attest_command.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -20,6 +19,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "base/try.h"
 #include "comm/exit_hold.h"
 #include "core/session/attested_key.h"
 #include "transport/socket.h"
@@ -148,9 +148,8 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return io_error("cannot run the attestation command", error);
 
-  auto status = wait_for(child);
-  if (!status) return status.error();
-  if (*status != 0) return peer_error(concat("'", line, "' ended with status ", *status));
+  SEALANE_LET(auto status, wait_for(child));
+  if (status != 0) return peer_error(concat("'", line, "' ended with status ", status));
   struct stat file {};
   fstat(out.descriptor(), &file);
   std::vector<uint8_t> output(
@@ -186,18 +185,16 @@ Result<std::vector<uint8_t>> AttestCommand::produce(Bytes binding) {
 }
 
 Status AttestCommand::check(uint32_t peer, Bytes binding, Bytes evidence) {
-  const auto presented = read_presented(binding, evidence);
-  if (!presented) return presented.error();
+  SEALANE_LET(const auto presented, read_presented(binding, evidence));
   const auto known = registry().of(command_);
-  const Sha256::Digest what = believed(peer, *presented);
+  const Sha256::Digest what = believed(peer, presented);
   const Instant now = clock_->now();
   {
     const std::lock_guard lock(known->mutex);
     const auto before = known->accepted.find(what);
     if (before != known->accepted.end() && now - before->second < kBelief) return {};
   }
-  auto accepted = run("check", presented->binding, concat(peer), presented->evidence);
-  if (!accepted) return accepted.error();
+  SEALANE_LET(auto accepted, run("check", presented.binding, concat(peer), presented.evidence));
   const std::lock_guard lock(known->mutex);
   if (known->accepted.size() >= kAcceptedMax) known->accepted.clear();
   known->accepted[what] = now;

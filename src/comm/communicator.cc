@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/exit_hold.h"
 #include "seal/engine.h"
 #include "seal/reduce.h"
@@ -58,8 +59,8 @@ Communicator::Communicator(JoinOptions options)
 Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) {
   const ExitHold hold;
   if (!hold) return exiting_error();
-  if (Status status = fill_from_environment(options); !status) return status.error();
-  if (Status status = check_identity(options.self); !status) return status.error();
+  SEALANE_TRY(fill_from_environment(options));
+  SEALANE_TRY(check_identity(options.self));
   options.timeout = std::clamp(options.timeout, Duration(0), kTimeoutMax);
   if (options.record_bytes < 64 || options.record_bytes % 64 != 0 || options.record_bytes > 1_MiB) {
     return usage_error("records have 64 bytes to 1 MiB, a multiple of 64");
@@ -70,8 +71,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   if (options.host.find_first_of(" \n") != std::string::npos) {
     return usage_error("a host's name has no spaces");
   }
-  const auto engine = chosen_engine();
-  if (!engine) return engine.error();
+  SEALANE_LET(const auto engine, chosen_engine());
   if (options.mode == CommMode::plain && options.self.rank == 0) warn_about_plain_mode();
 
   std::unique_ptr<Communicator> made(new Communicator(std::move(options)));
@@ -88,7 +88,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
       made->options_.mode == CommMode::plain
           ? make_plain_lanes()
           : make_sealed_lanes(made->options_.self.rank, std::move(group->keys),
-                              std::move(*group->broadcast), **engine, made->options_.key_limits);
+                              std::move(*group->broadcast), *engine, made->options_.key_limits);
   made->runner_ = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
   return made;
 }
@@ -147,7 +147,7 @@ Status Communicator::check_process() const {
 // ---- Operations ----
 
 Status Communicator::check(const Operation& operation) const {
-  if (Status status = check_process(); !status) return status;
+  SEALANE_TRY(check_process());
   const uint32_t size = options_.self.size;
   if (operation.root >= size) {
     return usage_error(concat("rank ", operation.root, " is not of this group of ", size));
@@ -191,7 +191,7 @@ Status Communicator::check(const Operation& operation) const {
 }
 
 Status Communicator::execute(Operation operation) {
-  if (Status status = check_process(); !status) return status;
+  SEALANE_TRY(check_process());
   const ExitHold hold;
   if (!hold) return exiting_error();
   try {
@@ -219,12 +219,12 @@ Status Communicator::copy(Operation& operation) {
     std::memmove(to.data(), from.data(), count);
     operation.out.written(at, to);
   }
-  if (Status status = operation.in.finish(); !status) return status;
+  SEALANE_TRY(operation.in.finish());
   return operation.out.finish();
 }
 
 Status Communicator::run(Operation operation) {
-  if (Status status = check(operation); !status) return status;
+  SEALANE_TRY(check(operation));
   {
     std::unique_lock lock(mutex_);
     if (busy_ || !queue_.empty()) {
@@ -290,7 +290,7 @@ void Communicator::abort() {
 }
 
 std::optional<Error> Communicator::failure() {
-  if (Status status = check_process(); !status) return status.error();
+  SEALANE_TRY(check_process());
   const std::lock_guard lock(mutex_);
   listen();
   return failure_;
@@ -313,7 +313,7 @@ void Communicator::listen() {
 }
 
 Result<PairKeys> Communicator::pair_keys(const std::vector<uint32_t>& ranks) const {
-  if (Status status = check_process(); !status) return status.error();
+  SEALANE_TRY(check_process());
   PairKeys out;
   std::vector<bool> named(options_.self.size);
   for (const uint32_t rank : ranks) {

@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane {
 namespace {
@@ -97,14 +98,10 @@ Result<Listeners> open_listeners(bool tcp) {
   SystemRandom().fill(random);
   listeners.endpoint.unix_name = concat("sealane-", load_le<uint64_t>(random.data()), "-",
                                         load_le<uint64_t>(random.data() + 8));
-  auto local = Socket::listen_unix(listeners.endpoint.unix_name);
-  if (!local) return local.error();
-  listeners.unix_socket = std::move(*local);
+  SEALANE_LET(listeners.unix_socket, Socket::listen_unix(listeners.endpoint.unix_name));
   listeners.endpoint.host = host_id();
   if (!tcp) return listeners;
-  auto remote = Socket::listen_tcp("", 0);
-  if (!remote) return remote.error();
-  listeners.tcp_socket = std::move(*remote);
+  SEALANE_LET(listeners.tcp_socket, Socket::listen_tcp("", 0));
   listeners.endpoint.port = listeners.tcp_socket.port();
   listeners.endpoint.addresses = own_addresses();
   return listeners;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/attest_command.h"
 #include "comm/endpoint.h"
 #include "comm/exit_hold.h"
@@ -106,17 +107,17 @@ class Joiner final : private Strangers::Host {
   Status for_peers(Body body) {
     for (uint32_t peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
-      if (Status status = body(peer); !status) return status;
+      SEALANE_TRY(body(peer));
     }
     return {};
   }
 
   Status steps() {
-    if (Status status = prepare(); !status) return status;
-    if (Status status = meet(); !status) return status;
-    if (Status status = connect_sessions(); !status) return status;
+    SEALANE_TRY(prepare());
+    SEALANE_TRY(meet());
+    SEALANE_TRY(connect_sessions());
     plan();  // before a peer's terms are heard
-    if (Status status = wiring_.check_descriptors(); !status) return status;
+    SEALANE_TRY(wiring_.check_descriptors());
     if (Status status = until([&] { return all_sessions(); }, "complete the handshake"); !status) {
       return status;
     }
@@ -124,7 +125,7 @@ class Joiner final : private Strangers::Host {
     if (options_.transport == TransportKind::shm && wiring_.hosts_apart()) {
       return not_one_host();
     }
-    if (Status status = offer_wires(); !status) return status;
+    SEALANE_TRY(offer_wires());
     if (Status status = until([&] { return all_wires(); }, "set up its wires"); !status) {
       return status;
     }
@@ -133,7 +134,7 @@ class Joiner final : private Strangers::Host {
       result_.control->send(peer, ControlKind::ready, members_);
       return Status();
     };
-    if (Status status = for_peers(say_ready); !status) return status;
+    SEALANE_TRY(for_peers(say_ready));
     if (Status status = until([&] { return all_ready(); }, "get ready"); !status) return status;
     if (Status status = check_members(); !status) return status;
     rendezvous_->finish();
@@ -143,9 +144,8 @@ class Joiner final : private Strangers::Host {
   }
 
   Status prepare() {
-    auto credentials = credentials_for(options_);
-    if (!credentials) return credentials.error();
-    credentials_.emplace(std::move(*credentials));
+    SEALANE_LET(auto credentials, credentials_for(options_));
+    credentials_.emplace(std::move(credentials));
     if (options_.mode == CommMode::sealed) key_id_ = key_id(*credentials_);
     SystemRandom random;
     result_.broadcast = Key::random(random);
@@ -158,18 +158,14 @@ class Joiner final : private Strangers::Host {
   // ---- 1. Addresses ----
 
   Status meet() {
-    auto listeners = open_listeners(options_.transport != TransportKind::shm);
-    if (!listeners) return listeners.error();
-    listeners_ = std::move(*listeners);
+    SEALANE_LET(listeners_, open_listeners(options_.transport != TransportKind::shm));
     if (!options_.host.empty()) listeners_.endpoint.host = options_.host;
     listeners_.endpoint.key_id = key_id_;
-    auto rendezvous = make_rendezvous(options_);
-    if (!rendezvous) return rendezvous.error();
-    rendezvous_ = std::move(*rendezvous);
-    auto texts = rendezvous_->exchange(options_.self, listeners_.endpoint.encode(), deadline_);
-    if (!texts) return texts.error();
+    SEALANE_LET(rendezvous_, make_rendezvous(options_));
+    SEALANE_LET(auto texts,
+                rendezvous_->exchange(options_.self, listeners_.endpoint.encode(), deadline_));
     for (uint32_t peer = 0; peer < size(); ++peer) {
-      if (!note_address(peer, (*texts)[peer])) {
+      if (!note_address(peer, texts[peer])) {
         return peer_error(concat("rank ", peer, " left no address at the rendezvous"));
       }
     }
@@ -221,11 +217,11 @@ class Joiner final : private Strangers::Host {
       auto socket = connect_to(peers_[peer].endpoint, peers_[peer].local, false, deadline_);
       if (socket) return socket;
       if (SteadyClock().now() > deadline_) return named(peer, socket.error());
-      if (Status status = wanted(); !status) return status.error();
+      SEALANE_TRY(wanted());
       const auto text = rendezvous_->again(peer);
       if (!text) return left(peer);  // it has taken its address back
       if (!note_address(peer, *text)) return named(peer, socket.error());
-      if (Status status = nobody_left(); !status) return status.error();
+      SEALANE_TRY(nobody_left());
       std::this_thread::sleep_for(kSlice);
     }
   }
@@ -254,13 +250,11 @@ class Joiner final : private Strangers::Host {
 
   Status connect_sessions() {
     for (uint32_t peer = 0; peer < rank(); ++peer) {
-      auto socket = reach(peer);
-      if (!socket) return socket.error();
-      if (socket->send(Bytes(&Strangers::kControlHello, 1)) != 1) return left(peer);
-      auto session = Session::create(session_setup(peer));
-      if (!session) return session.error();
+      SEALANE_LET(auto socket, reach(peer));
+      if (socket.send(Bytes(&Strangers::kControlHello, 1)) != 1) return left(peer);
+      SEALANE_LET(auto session, Session::create(session_setup(peer)));
       result_.control->link(peer) =
-          std::make_unique<ControlLink>(std::move(*socket), std::move(*session));
+          std::make_unique<ControlLink>(std::move(socket), std::move(session));
     }
     return {};
   }
@@ -301,7 +295,7 @@ class Joiner final : private Strangers::Host {
   // ---- 3., 4. Terms and wires ----
 
   Status offer_wires() {
-    if (Status status = wiring_.prepare_own(); !status) return status;
+    SEALANE_TRY(wiring_.prepare_own());
     return for_peers([&](uint32_t peer) -> Status {
       result_.keys[peer] = result_.control->link(peer)->session().take_keys();
       result_.control->send(peer, ControlKind::terms, as_bytes(wiring_.terms()));
@@ -316,7 +310,7 @@ class Joiner final : private Strangers::Host {
     link->pump();
     if (const auto& failure = link->failure()) return named(rank_of_peer, *failure);
     while (const auto message = link->poll_message()) {
-      if (Status status = handle(rank_of_peer, *message); !status) return status;
+      SEALANE_TRY(handle(rank_of_peer, *message));
     }
     // One that was ready may have got all it wanted and ended.
     if (link->gone() && !peers_[rank_of_peer].ready) return left(rank_of_peer);
@@ -400,12 +394,12 @@ class Joiner final : private Strangers::Host {
       // Asked first: a rank that is wanted no longer because it has left had said all before.
       Status still_wanted = wanted();
       strangers_.accept(listeners_);
-      if (Status status = strangers_.hear(); !status) return status;
+      SEALANE_TRY(strangers_.hear());
       const auto hear = [&](uint32_t peer) { return hear_peer(peer); };
-      if (Status status = for_peers(hear); !status) return status;
+      SEALANE_TRY(for_peers(hear));
       if (condition()) return {};
       if (!still_wanted) return still_wanted;
-      if (Status status = look_after_missing(); !status) return status;
+      SEALANE_TRY(look_after_missing());
       if (SteadyClock().now() > deadline_) return timed_out(what);
       wait_for_sockets(interests(), kSlice);
     }

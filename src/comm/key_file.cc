@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/key_source.h"
 #include "os/descriptor.h"
 
@@ -78,7 +79,7 @@ Result<std::string> read_private_file(const std::string& path, bool secret,
   }
   if (!S_ISREG(status.st_mode)) return usage_error(path + " is no file");
   if (secret) {
-    if (Status mine = check_private(status, path, group); !mine) return mine.error();
+    SEALANE_TRY(check_private(status, path, group));
   }
   if (static_cast<uint64_t>(status.st_size) > kFileBytesMax) {
     return usage_error(path + " is too long for what it is");
@@ -173,9 +174,8 @@ Result<Credentials> read_credentials(const JoinOptions& options) {
   if (options.key != nullptr) return Credentials(PresharedKey{options.key->duplicate()});
   if (options.pair_keys != nullptr) return Credentials(duplicate(*options.pair_keys));
   if (options.certificate_file.empty()) {
-    auto key = read_key(options);
-    if (!key) return key.error();
-    return Credentials(PresharedKey{std::move(*key)});
+    SEALANE_LET(auto key, read_key(options));
+    return Credentials(PresharedKey{std::move(key)});
   }
   if (options.private_key_file.empty() || options.authorities_file.empty()) {
     return usage_error(

@@ -16,11 +16,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <thread>
 
 #include "base/text.h"
 #include "base/time.h"
+#include "base/try.h"
 #include "comm/key_file.h"
 #include "os/descriptor.h"
 
@@ -171,24 +171,19 @@ Result<std::string_view> body_of(std::string_view answer, const std::string& res
 bool is_hub_resource(const std::string& name) { return name.starts_with(kScheme); }
 
 Result<Key> key_from_hub(const std::string& resource, const std::string& hub) {
-  const auto path = path_of(resource);
-  if (!path) return path.error();
-  const auto socket = connect_to(hub.empty() ? kHubDefault : hub);
-  if (!socket) return socket.error();
+  SEALANE_LET(const auto path, path_of(resource));
+  SEALANE_LET(const auto socket, connect_to(hub.empty() ? kHubDefault : hub));
   // Version 1.0: the answer comes in one piece and ends with the connection.
   const std::string request =
-      concat("GET /cdh/resource/", *path, " HTTP/1.0\r\nHost: localhost\r\nAccept: */*\r\n\r\n");
-  if (send(socket->get(), request.data(), request.size(), MSG_NOSIGNAL) !=
+      concat("GET /cdh/resource/", path, " HTTP/1.0\r\nHost: localhost\r\nAccept: */*\r\n\r\n");
+  if (send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size())) {
     return io_error("cannot ask the confidential data hub", errno);
   }
   SecretText answer;
-  if (Status status = answer.read_all(socket->get(), "the confidential data hub"); !status) {
-    return status.error();
-  }
-  const auto body = body_of(answer.view(), resource);
-  if (!body) return body.error();
-  return parse_key(*body, resource);
+  SEALANE_TRY(answer.read_all(socket.get(), "the confidential data hub"));
+  SEALANE_LET(const auto body, body_of(answer.view(), resource));
+  return parse_key(body, resource);
 }
 
 Result<Key> key_from_command(const std::string& command) {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/call.h"
 #include "core/session/identity.h"
 #include "seal/stream_copy.h"
@@ -65,9 +66,7 @@ class SealedLanes final : public Lanes {
                        MutableBytes slot) override {
     const size_t bytes = record_bytes(source.bytes());
     RekeyingSendLane& lane = to == kEveryone ? everyone_ : peers_[to]->to;
-    if (Status status = lane.seal_exposed(header, source, slot.first(bytes)); !status) {
-      return status.error();
-    }
+    SEALANE_TRY(lane.seal_exposed(header, source, slot.first(bytes)));
     return bytes;
   }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane {
 namespace {
@@ -38,12 +39,11 @@ Result<uint32_t> first_number(std::initializer_list<const char*> names, const ch
 
 Status fill_identity(Identity& self) {
   if (self.size != 0) return {};
-  auto size = first_number({"SEALANE_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}, "group size");
-  if (!size) return size.error();
-  auto rank = first_number({"SEALANE_RANK", "RANK", "OMPI_COMM_WORLD_RANK"}, "rank");
-  if (!rank) return rank.error();
-  self.size = *size;
-  self.rank = *rank;
+  SEALANE_LET(auto size,
+              first_number({"SEALANE_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}, "group size"));
+  SEALANE_LET(auto rank, first_number({"SEALANE_RANK", "RANK", "OMPI_COMM_WORLD_RANK"}, "rank"));
+  self.size = size;
+  self.rank = rank;
   return {};
 }
 
@@ -57,9 +57,8 @@ Status fill_rendezvous(JoinOptions& options) {
   const auto port = variable("MASTER_PORT");
   if (host && port) {
     // torchrun's own store listens on MASTER_PORT itself.
-    auto base = number("MASTER_PORT", *port);
-    if (!base) return base.error();
-    options.rendezvous = concat("tcp:", *host, ":", *base + 1);
+    SEALANE_LET(auto base, number("MASTER_PORT", *port));
+    options.rendezvous = concat("tcp:", *host, ":", base + 1);
     return {};
   }
   // mpirun gives all ranks of a job one name; that is enough on one host.
@@ -84,8 +83,8 @@ Result<TransportKind> parse_transport(std::string_view name) {
 }
 
 Status fill_from_environment(JoinOptions& options) {
-  if (Status status = fill_identity(options.self); !status) return status;
-  if (Status status = fill_rendezvous(options); !status) return status;
+  SEALANE_TRY(fill_identity(options.self));
+  SEALANE_TRY(fill_rendezvous(options));
   const auto fill = [](std::string& field, const char* name) {
     if (field.empty()) field = variable(name).value_or("");
   };
@@ -101,9 +100,7 @@ Status fill_from_environment(JoinOptions& options) {
   }
   fill(options.host, "SEALANE_HOSTID");
   if (const auto text = variable("SEALANE_TCP_STREAMS"); text && options.tcp_streams == 0) {
-    auto streams = number("SEALANE_TCP_STREAMS", *text);
-    if (!streams) return streams.error();
-    options.tcp_streams = *streams;
+    SEALANE_LET(options.tcp_streams, number("SEALANE_TCP_STREAMS", *text));
   }
   if (const auto name = variable("SEALANE_TRANSPORT");
       name && options.transport == TransportKind::automatic) {

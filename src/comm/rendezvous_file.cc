@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/endpoint.h"
 #include "comm/meeting_places.h"
 #include "os/descriptor.h"
@@ -57,7 +57,7 @@ class FileRendezvous final : public Rendezvous {
                                             Instant deadline) override {
     self_ = self;
     own_ = own;
-    if (Status status = enter(own, deadline); !status) return status.error();
+    SEALANE_TRY(enter(own, deadline));
     std::vector<std::string> all;
     for (uint64_t pass = 1; all.size() < self.size;) {
       const auto rank = static_cast<uint32_t>(all.size());
@@ -67,7 +67,7 @@ class FileRendezvous final : public Rendezvous {
       }
       if (const auto told = word()) return peer_error(*told);
       if (pass++ % kPassesPerLook == 0) {
-        if (Status status = look_around(); !status) return status.error();
+        SEALANE_TRY(look_around());
       }
       if (meeting_over(deadline)) return nobody_came(rank, path_, hint_);
       std::this_thread::sleep_for(kMeetingPause);

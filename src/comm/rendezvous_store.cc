@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/meeting_places.h"
 
 namespace sealane {
@@ -19,9 +20,7 @@ class StoreRendezvous final : public Rendezvous {
   Result<std::vector<std::string>> exchange(const Identity& self, const std::string& own,
                                             Instant deadline) override {
     self_ = self;
-    if (Status status = store_.set(key(self, self.rank), sized(self, own)); !status) {
-      return status.error();
-    }
+    SEALANE_TRY(store_.set(key(self, self.rank), sized(self, own)));
     std::vector<std::string> all;
     for (uint32_t rank = 0; rank < self.size; ++rank) {
       auto text = get(key(self, rank), deadline);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/meeting_places.h"
 #include "transport/socket.h"
 
@@ -60,19 +61,18 @@ class TcpRendezvous final : public Rendezvous {
 
   Result<std::vector<std::string>> serve(const Identity& self, const std::string& own,
                                          Instant deadline) {
-    auto listener = Socket::listen_tcp("", port_);
-    if (!listener) return listener.error();
+    SEALANE_LET(auto listener, Socket::listen_tcp("", port_));
     std::vector<std::string> all(self.size);
     std::vector<Socket> guests(self.size);
     all[0] = own;
     for (uint32_t heard = 1; heard < self.size;) {
-      auto guest = listener->accept();
+      auto guest = listener.accept();
       if (!guest) {
         if (const auto rank = who_left(guests)) {
           return refuse_all(guests, peer_error(concat("rank ", *rank, " left while joining")));
         }
         if (meeting_over(deadline)) return nobody_came(missing(all), where());
-        wait_for_sockets({{listener->descriptor(), false}}, kMeetingPause * 10);
+        wait_for_sockets({{listener.descriptor(), false}}, kMeetingPause * 10);
         continue;
       }
       uint32_t rank = 0;
@@ -138,12 +138,11 @@ class TcpRendezvous final : public Rendezvous {
   Result<std::vector<std::string>> ask(const Identity& self, const std::string& own,
                                        Instant deadline) {
     while (!meeting_over(deadline)) {
-      auto host = Socket::connect_tcp(host_, port_);
-      if (!host) return host.error();
-      wait_for_sockets({{host->descriptor(), true}}, kMeetingPause * 50);
-      if (host->connect_error() == 0 &&
-          send_text(*host, self.rank, with_identity(self, own), deadline)) {
-        return hear(*host, self, deadline);
+      SEALANE_LET(auto host, Socket::connect_tcp(host_, port_));
+      wait_for_sockets({{host.descriptor(), true}}, kMeetingPause * 50);
+      if (host.connect_error() == 0 &&
+          send_text(host, self.rank, with_identity(self, own), deadline)) {
+        return hear(host, self, deadline);
       }
       std::this_thread::sleep_for(kMeetingPause * 10);  // rank 0 is not there yet
     }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/exit_hold.h"
 #include "core/collective/choose.h"
 #include "seal/reduce.h"
@@ -183,7 +184,7 @@ Status Runner::attempt(Operation& operation, uint64_t number) {
   if (!is_message(operation.collective)) recent_[number % recent_.size()] = call;
   // Ranks that never wait must hear of trouble, too.
   const bool look = SteadyClock().now() - last_heard_ >= kLookInterval;
-  if (Status status = look ? hear_control() : hear_calls(); !status) return status;
+  SEALANE_TRY(look ? hear_control() : hear_calls());
   operation.in.locate(in_windows_, options_.self.size);
   operation.out.locate(out_windows_, options_.self.size);
   Running running(operation, make_schedule(asked), options_.record_bytes, options_.self,
@@ -222,9 +223,9 @@ uint64_t& Runner::counter(const Operation& operation) {
 
 Status Runner::carry_out(Running& running) {
   while (!running.finished()) {
-    if (Status status = check_stopped(); !status) return status;
+    SEALANE_TRY(check_stopped());
     if (const auto task = running.execution.poll(running)) {
-      if (Status status = perform(running, *task); !status) return status;
+      SEALANE_TRY(perform(running, *task));
       running.execution.handle_done(*task);
       running.last_progress = Instant();
     } else if (Status status = wait(running); !status) {
@@ -256,7 +257,7 @@ Status Runner::wait(Running& running) {
   const Instant now = clock.now();
   if (now - running.last_look < kLookInterval) return {};
   running.last_look = now;
-  if (Status status = check_peers(running); !status) return status;
+  SEALANE_TRY(check_peers(running));
   const auto peers = running.waiting_for();
   awaited_.store(peers.empty() ? kNobody : peers.front(), std::memory_order_relaxed);
   tell_call(running, peers);
@@ -269,7 +270,7 @@ Status Runner::wait(Running& running) {
 
 // Who is gone is asked first: what it had sent or taken before has arrived by then.
 Status Runner::check_peers(Running& running) {
-  if (Status status = hear_control(); !status) return status;
+  SEALANE_TRY(hear_control());
   std::vector<uint32_t> gone;
   for (uint32_t peer = 0; peer < running.ranks; ++peer) {
     if (peer == running.rank) continue;
@@ -328,7 +329,7 @@ Status Runner::hear_calls() {
     }
     if (!awaiting_[peer] || awaiting_[peer]->number >= collectives_) continue;
     const Call theirs = *std::exchange(awaiting_[peer], std::nullopt);
-    if (Status status = compare(peer, theirs); !status) return status;
+    SEALANE_TRY(compare(peer, theirs));
   }
   return {};
 }
@@ -372,17 +373,17 @@ Bytes Runner::read(Running& running, const Buffer& buffer, uint64_t at, size_t c
 }
 
 Status Runner::send(Running& running, const Task& task, const Delivery& payload) {
-  if (Status status = running.operation.in.problem(); !status) return status;
-  if (Status status = running.operation.out.problem(); !status) return status;
+  SEALANE_TRY(running.operation.in.problem());
+  SEALANE_TRY(running.operation.out.problem());
   const Step& step = running.schedule.steps[task.step];
   const uint32_t wire = running.out_wire(step);
   const uint32_t lane = step.kind == StepKind::publish ? kEveryone : step.to;
   const MutableBytes slot = running.fabric.slot(wire);
   Delivery sealed = payload;
   sealed.sealed_streamed = running.fabric.streams(wire, task.bytes);
-  const auto written = lanes_->write(lane, header(running, task, options_.self.rank), sealed, slot);
-  if (!written) return written.error();
-  running.fabric.commit(wire, *written);
+  SEALANE_LET(const auto written,
+              lanes_->write(lane, header(running, task, options_.self.rank), sealed, slot));
+  running.fabric.commit(wire, written);
   records_made_.fetch_add(1, std::memory_order_relaxed);
   bytes_made_.fetch_add(task.bytes, std::memory_order_relaxed);
   return {};
@@ -417,8 +418,8 @@ Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t
   // Good for one task: the next one may need the scratch.
   const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
   const bool stashed = step.kind == StepKind::fold_stash;
-  const auto opened = stashed ? Bytes(scratch_->stash().first(task.bytes)) : open(running, task);
-  if (!opened) return opened.error();
+  SEALANE_LET(const auto opened,
+              stashed ? Bytes(scratch_->stash().first(task.bytes)) : open(running, task));
   Bytes own = scratch_->result().first(task.bytes);
   if (step.operand == Operand::in && !stashed) {
     own = read(running, operation.in, in_at, task.bytes);
@@ -426,10 +427,10 @@ Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t
     own = read(running, operation.out, out_at, task.bytes);
   }
   const MutableBytes to = operation.out.target(out_at, task.bytes, scratch_->result());
-  Delivery sum = sum_of(running, task, own, *opened, to);
+  Delivery sum = sum_of(running, task, own, opened, to);
   sum.streamed = step.last && running.streamed();
   const bool divided = step.last && operation.op == ReduceOperator::avg;
-  if (divided || !postpone(running, sum, *opened)) {
+  if (divided || !postpone(running, sum, opened)) {
     // A sum to be streamed is made in scratch, where the step that publishes it finds it.
     if (sum.streamed) sum.to = scratch_->result().first(task.bytes);
     reduce(sum.type, sum.op, sum.first, sum.second, sum.to);
@@ -457,11 +458,10 @@ Status Runner::publish(Running& running, const Task& task, uint64_t in_at, uint6
 }
 
 Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
-  const auto incoming = open(running, task);
-  if (!incoming) return incoming.error();
+  SEALANE_LET(const auto incoming, open(running, task));
   const Bytes own = read(running, running.operation.in, in_at, task.bytes);
   const MutableBytes partial = scratch_->result().first(task.bytes);
-  Status sent = send(running, task, sum_of(running, task, own, *incoming, partial));
+  Status sent = send(running, task, sum_of(running, task, own, incoming, partial));
   running.fabric.pop(running.in_wire(running.schedule.steps[task.step]));
   return sent;
 }
@@ -470,14 +470,13 @@ Status Runner::relay(Running& running, const Task& task, uint64_t in_at) {
 Status Runner::receive(Running& running, const Task& task, uint64_t out_at) {
   const Buffer& out = running.operation.out;
   const uint32_t wire = running.in_wire(running.schedule.steps[task.step]);
-  const auto opened = open(running, task);
-  if (!opened) return opened.error();
+  SEALANE_LET(const auto opened, open(running, task));
   const MutableBytes to = out.target(out_at, task.bytes, scratch_->result());
   Delivery copy;
-  copy.first = *opened;
+  copy.first = opened;
   copy.to = to;
   copy.streamed = running.streamed();
-  if (!postpone(running, copy, *opened)) {
+  if (!postpone(running, copy, opened)) {
     sealane::carry_out(copy);
     out.written(out_at, to);
   }

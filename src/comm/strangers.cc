@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/wiring.h"
 
 namespace sealane {
@@ -39,8 +40,7 @@ void Strangers::accept(const Listeners& listeners) {
 
 Status Strangers::hear() {
   for (Stranger& stranger : all_) {
-    Status status = stranger.link != nullptr ? hear_session(stranger) : hear_hello(stranger);
-    if (!status) return status;
+    SEALANE_TRY(stranger.link != nullptr ? hear_session(stranger) : hear_hello(stranger));
   }
   std::erase_if(all_, [](const Stranger& stranger) { return stranger.done; });
   return {};
@@ -63,9 +63,8 @@ Status Strangers::hear_hello(Stranger& stranger) {
     if (brings_data) host_.admit_data(stranger.hello, std::move(stranger.socket));
     return {};
   }
-  auto session = host_.make_session();
-  if (!session) return session.error();
-  stranger.link = std::make_unique<ControlLink>(std::move(stranger.socket), std::move(*session));
+  SEALANE_LET(auto session, host_.make_session());
+  stranger.link = std::make_unique<ControlLink>(std::move(stranger.socket), std::move(session));
   return hear_session(stranger);
 }
 

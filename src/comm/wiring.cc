@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "transport/mixed_fabric.h"
 
 namespace sealane {
@@ -93,9 +94,8 @@ Status Wiring::check_descriptors() const {
 
 Status Wiring::prepare_own() {
   if (shares_memory()) {
-    auto outbox = SharedSegment::create(ShmFabric::outbox_bytes(shm_shape()));
-    if (!outbox) return outbox.error();
-    peers_[rank()].outbox = std::move(*outbox);
+    SEALANE_LET(auto outbox, SharedSegment::create(ShmFabric::outbox_bytes(shm_shape())));
+    peers_[rank()].outbox = std::move(outbox);
   }
   if (mixed()) {
     peers_[rank()].bell = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

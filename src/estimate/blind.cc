@@ -9,6 +9,7 @@
 
 #include <map>
 
+#include "base/try.h"
 #include "estimate/serving.h"
 #include "platform/spread.h"
 #include "workload/csv.h"
@@ -65,7 +66,7 @@ Result<Foretold> foretell_run(const BlindRun& run, const Platform& platform, uin
                                   drawn(run.options, draw));
   };
   if (run.serving != nullptr) {
-    if (auto possible = make(platform, {}); !possible) return possible.error();
+    SEALANE_TRY(make(platform, {}));
   }
   const auto rows = run.program
                         ? estimate_program(plan, *run.program)
@@ -87,10 +88,9 @@ Result<std::vector<Foretold>> foretell(const Blind& blind, uint32_t draws,
       all.push_back(foretell_copy(run, blind.platform, draws));
       continue;
     }
-    auto one = run.training != nullptr ? foretell_training(run, blind.platform, draws)
-                                       : foretell_run(run, blind.platform, draws);
-    if (!one) return one.error();
-    all.push_back(*std::move(one));
+    SEALANE_LET(auto one, run.training != nullptr ? foretell_training(run, blind.platform, draws)
+                                                  : foretell_run(run, blind.platform, draws));
+    all.push_back(std::move(one));
   }
   return all;
 }
@@ -107,7 +107,7 @@ std::string foretold_csv(std::span<const Foretold> foretold) {
 Result<Validation> compare(const Blind& blind, std::span<const Foretold> foretold,
                            std::istream& measured) {
   workload::CsvReader csv(measured, blind.measured);
-  if (Status status = csv.read_header(); !status) return status.error();
+  SEALANE_TRY(csv.read_header());
   const auto name = csv.column("name");
   const auto value = csv.column("value");
   const auto high = csv.optional_column("high");
@@ -115,17 +115,14 @@ Result<Validation> compare(const Blind& blind, std::span<const Foretold> foretol
   if (!value) return value.error();
   std::map<std::string, Interval> values;
   for (;;) {
-    const auto more = csv.next();
-    if (!more) return more.error();
-    if (!*more) break;
-    const auto low = csv.number(*value);
-    if (!low) return low.error();
-    Interval range{*low, *low};
+    SEALANE_LET(const auto more, csv.next());
+    if (!more) break;
+    SEALANE_LET(const auto low, csv.number(*value));
+    Interval range{low, low};
     if (high && !csv.empty(*high)) {
-      const auto end = csv.number(*high);
-      if (!end) return end.error();
-      if (*end < *low) return csv.error("the range ends before it begins");
-      range.high = *end;
+      SEALANE_LET(const auto end, csv.number(*high));
+      if (end < low) return csv.error("the range ends before it begins");
+      range.high = end;
     }
     if (!values.emplace(csv.text(*name), range).second) return csv.error("a name that was there");
   }

@@ -14,6 +14,7 @@
 #include <set>
 #include <variant>
 
+#include "base/try.h"
 #include "estimate/blind.h"
 #include "estimate/serving.h"
 #include "platform/reader.h"
@@ -64,12 +65,12 @@ class ManifestReader {
     if (runs == nullptr || runs->empty()) return missing("[[run]]");
     if (runs->size() > kRunsMost) return error(*runs, "more runs than anybody checks");
     blind_.measured = (directory_ / measured).string();
-    auto found =
-        find_platform(platform.ends_with(".toml") ? (directory_ / platform).string() : platform);
-    if (!found) return found.error();
-    blind_.platform = *std::move(found);
+    SEALANE_LET(
+        auto found,
+        find_platform(platform.ends_with(".toml") ? (directory_ / platform).string() : platform));
+    blind_.platform = std::move(found);
     for (const toml::node& run : *runs) {
-      if (Status status = read_run(*run.as_table()); !status) return status.error();
+      SEALANE_TRY(read_run(*run.as_table()));
     }
     return std::move(blind_);
   }
@@ -80,7 +81,7 @@ class ManifestReader {
     options_ = nullptr;
     model_.clear();
     for (const auto& [key, node] : table) {
-      if (Status status = field(run, std::string(key.str()), node); !status) return status;
+      SEALANE_TRY(field(run, std::string(key.str()), node));
     }
     if (run.name.empty()) return error(table, "a run without a name");
     if (!names_.insert(run.name).second) {
@@ -91,10 +92,10 @@ class ManifestReader {
     if (kinds != 1) {
       return error(table, fmt::format("{}: give one of workload, trace and copy-bytes", run.name));
     }
-    if (Status status = fit_model(run, table); !status) return status;
-    if (Status status = read_options(run); !status) return status;
-    if (Status status = fit_policy(run, table); !status) return status;
-    if (Status status = fit_metric(run, table); !status) return status;
+    SEALANE_TRY(fit_model(run, table));
+    SEALANE_TRY(read_options(run));
+    SEALANE_TRY(fit_policy(run, table));
+    SEALANE_TRY(fit_metric(run, table));
     blind_.runs.push_back(std::move(run));
     return {};
   }
@@ -114,7 +115,7 @@ class ManifestReader {
     if (key == "copy-bytes") return whole(node, key, kCopyBytesMost, run.copy_bytes);
     if (key == "workers") {
       uint64_t workers = 0;
-      if (Status status = whole(node, key, 1'024, workers); !status) return status;
+      SEALANE_TRY(whole(node, key, 1'024, workers));
       run.workers = static_cast<uint32_t>(workers);
       return {};
     }
@@ -127,14 +128,14 @@ class ManifestReader {
 
   // A name is a field of a CSV file.
   Status name(const toml::node& node, std::string& to) {
-    if (Status status = text(node, "name", to); !status) return status;
+    SEALANE_TRY(text(node, "name", to));
     if (to.find_first_of(",\"") == std::string::npos) return {};
     return error(node, "name: without commas and quotes");
   }
 
   Status workload_name(const toml::node& node, BlindRun& run) {
     std::string name;
-    if (Status status = text(node, "workload", name); !status) return status;
+    SEALANE_TRY(text(node, "workload", name));
     run.serving = workload::find_serving(name);
     if (name == kTrainingWorkload) run.training = workload::find_training_model("gpt2-xl");
     if (run.serving != nullptr || run.training != nullptr) return {};
@@ -159,11 +160,10 @@ class ManifestReader {
 
   Status trace(const toml::node& node, BlindRun& run) {
     std::string name;
-    if (Status status = text(node, "trace", name); !status) return status;
+    SEALANE_TRY(text(node, "trace", name));
     const std::string path = (directory_ / name).string();
-    auto program = workload::is_nsys(path) ? workload::load_nsys(path) : workload::load_trace(path);
-    if (!program) return program.error();
-    run.program = *std::move(program);
+    SEALANE_LET(run.program,
+                workload::is_nsys(path) ? workload::load_nsys(path) : workload::load_trace(path));
     return {};
   }
 
@@ -182,7 +182,7 @@ class ManifestReader {
   Status one_of(const toml::node& node, const std::string& key,
                 const std::vector<std::string_view>& words, Kind& to) const {
     std::string name;
-    if (Status status = text(node, key, name); !status) return status;
+    SEALANE_TRY(text(node, key, name));
     const auto found = std::find(words.begin(), words.end(), name);
     if (found == words.end()) {
       return error(node, fmt::format("{}: unknown '{}': {}", key, name, fmt::join(words, " or ")));
@@ -210,14 +210,14 @@ class ManifestReader {
     for (const auto& [key, node] : *options_) {
       const std::string name(key.str());
       if (run.training != nullptr) {
-        if (Status status = training_option(run.ddp, name, node); !status) return status;
+        SEALANE_TRY(training_option(run.ddp, name, node));
         continue;
       }
       if (!is_among(name, run.serving->flags)) {
         return error(node, fmt::format("{} means nothing to '{}', which reads: {}", name,
                                        run.serving->name, run.serving->flags));
       }
-      if (Status status = option(run.options, name, node); !status) return status;
+      SEALANE_TRY(option(run.options, name, node));
     }
     return {};
   }
@@ -229,7 +229,7 @@ class ManifestReader {
       value = *node.value<double>();
     } else {
       std::string word;
-      if (Status status = text(node, key, word); !status) return status;
+      SEALANE_TRY(text(node, key, word));
       value = std::move(word);
     }
     const auto wrong = set_training_option(options, key, value);
@@ -243,7 +243,7 @@ class ManifestReader {
                                     [&](const ServingOption& each) { return each.name == key; });
     if (found == all.end() || std::holds_alternative<SetWord>(found->to)) {
       std::string word;
-      if (Status status = text(node, key, word); !status) return status;
+      SEALANE_TRY(text(node, key, word));
       if (found != all.end() && set_serving_word(*found, word, options)) return {};
       return error(node, fmt::format("{}: unknown '{}'", key, word));
     }

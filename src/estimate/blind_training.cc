@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/try.h"
 #include "estimate/blind.h"
 
 namespace sealane::estimate {
@@ -90,9 +91,8 @@ Result<Foretold> foretell_training(const BlindRun& run, const Platform& platform
   options.draws = draws;
   options.workers = run.workers;
   const std::vector<std::string> policies{run.policy};
-  const auto rows = estimate_ddp(*run.training, platform, options, policies);
-  if (!rows) return rows.error();
-  const DdpRow& row = rows->back();
+  SEALANE_LET(const auto rows, estimate_ddp(*run.training, platform, options, policies));
+  const DdpRow& row = rows.back();
   const Interval time{1e3 * row.time_range.low, 1e3 * row.time_range.high};
   if (run.metric == Metric::time) return Foretold{run.name, "ms", 1e3 * row.time_s, time};
   if (run.metric == Metric::slowdown) {

@@ -20,7 +20,6 @@
 // Pure functions, any thread.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "estimate/ddp_cost.h"

@@ -89,7 +89,6 @@ struct ServingOption {
   std::string_view help;
 };
 std::span<const ServingOption> serving_options();
-std::vector<std::string> words_of(std::string_view list);  // "a|b"
 // False if it is none of the option's words.
 bool set_serving_word(const ServingOption& option, const std::string& word,
                       workload::ServingOptions& options);

@@ -7,6 +7,7 @@
 #include <array>
 #include <type_traits>
 
+#include "base/words.h"
 #include "estimate/serving.h"
 
 namespace sealane::estimate {
@@ -72,18 +73,8 @@ const std::array kOptions{
 
 std::span<const ServingOption> serving_options() { return kOptions; }
 
-std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> words;
-  while (!list.empty()) {
-    const size_t end = std::min(list.find('|'), list.size());
-    words.emplace_back(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return words;
-}
-
 bool set_serving_word(const ServingOption& option, const std::string& word, Options& options) {
-  const std::vector<std::string> words = words_of(option.takes);
+  const std::vector<std::string> words = split(option.takes, '|');
   const auto found = std::find(words.begin(), words.end(), word);
   if (found == words.end()) return false;
   std::get<SetWord>(option.to)(options, static_cast<size_t>(found - words.begin()));

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/try.h"
 #include "estimate/ddp.h"
 #include "estimate/serving.h"
 #include "estimate/validation_parts.h"
@@ -41,7 +42,7 @@ class Validator {
     if (!traces) return traces.error();
     for (const auto step : {&Validator::copies, &Validator::pipellm, &Validator::small_copies,
                             &Validator::blackwell, &Validator::training, &Validator::kept_apart}) {
-      if (Status status = (this->*step)(); !status) return status.error();
+      SEALANE_TRY((this->*step)());
     }
     result_.checks.insert(result_.checks.end(), traces->begin(), traces->end());
     return std::move(result_);
@@ -85,9 +86,8 @@ class Validator {
       return std::vector<Check>{};
     }
     tell("recorded runs");
-    const auto where = platform(kTracedPlatform);
-    if (!where) return where.error();
-    return check_traces(options_.data, *where, this_draw());
+    SEALANE_LET(const auto where, platform(kTracedPlatform));
+    return check_traces(options_.data, where, this_draw());
   }
 
   Status copies() {
@@ -105,10 +105,9 @@ class Validator {
                                         const std::vector<std::string>& policies,
                                         uint32_t workers = 16) {
     tell(fmt::format("{} {}", workload_name, model));
-    auto where = platform(platform_name);
-    if (!where) return where.error();
+    SEALANE_LET(auto where, platform(platform_name));
     ServingPlan plan;
-    plan.platform = *std::move(where);
+    plan.platform = std::move(where);
     plan.workers = workers;
     for (const std::string& name : policies) plan.policies.push_back(*find_serving_policy(name));
     const workload::Roofline gpu = roofline_of(plan.platform);
@@ -117,7 +116,7 @@ class Validator {
       return workload::make_serving(*workload::find_serving(workload_name),
                                     *workload::find_model(model), gpu, drawn(options, draw));
     };
-    if (auto possible = make(); !possible) return possible.error();
+    SEALANE_TRY(make());
     return estimate_serving(plan, [&](const Platform&, const Draw&) { return *make(); });
   }
 
@@ -130,10 +129,9 @@ class Validator {
     };
     workload::ServingOptions flexgen_options;
     flexgen_options.steps = 1;
-    const auto flexgen =
-        serve("h100-sxm", "flexgen", "opt-66b", flexgen_options, {"stock", "pipellm"});
-    if (!flexgen) return flexgen.error();
-    loss("FlexGen OPT-66B, stock loss", 88.2, 88.2, (*flexgen)[1].loss_pct, paper,
+    SEALANE_LET(const auto flexgen,
+                serve("h100-sxm", "flexgen", "opt-66b", flexgen_options, {"stock", "pipellm"}));
+    loss("FlexGen OPT-66B, stock loss", 88.2, 88.2, flexgen[1].loss_pct, paper,
          "sealing rate assumed: between the two published Xeons under TDX");
 
     // The paper's requests are not in what we have: what it swept is swept here too.
@@ -147,11 +145,11 @@ class Validator {
         options.samples = samples;
         options.minutes = 1;
         options.swap_unit = workload::SwapUnit::layer;
-        const auto rows = serve("h100-sxm", "vllm", "opt-30b", options, {"stock", "pipellm"});
-        if (!rows) return rows.error();
-        stock_worst = std::max(stock_worst, (*rows)[1].loss_pct);
-        ours_worst = std::max(ours_worst, (*rows)[2].loss_pct);
-        ours_best = std::min(ours_best, (*rows)[2].loss_pct);
+        SEALANE_LET(const auto rows,
+                    serve("h100-sxm", "vllm", "opt-30b", options, {"stock", "pipellm"}));
+        stock_worst = std::max(stock_worst, rows[1].loss_pct);
+        ours_worst = std::max(ours_worst, rows[2].loss_pct);
+        ours_best = std::min(ours_best, rows[2].loss_pct);
       }
     }
     loss("vLLM OPT-30B, worst stock loss", 52.8, 52.8, stock_worst, paper,
@@ -159,7 +157,7 @@ class Validator {
          "by block it would be 60 %");
     loss("vLLM under PipeLLM, least loss", 5.2, 14.2, ours_best, notes, "same sweep");
     loss("vLLM under PipeLLM, worst loss", 5.2, 14.2, ours_worst, notes, "same sweep");
-    loss("FlexGen OPT-66B under PipeLLM", 0, 19.6, (*flexgen)[2].loss_pct, paper,
+    loss("FlexGen OPT-66B under PipeLLM", 0, 19.6, flexgen[2].loss_pct, paper,
          "bounded by the 40 GB/s that a hidden transfer reaches: 18.2 % if nothing else is lost");
     return {};
   }
@@ -183,16 +181,16 @@ class Validator {
       workload::ServingOptions options;
       options.concurrency = point.concurrency;
       options.step_ms = 1e3 * static_cast<double>(point.concurrency) / point.off;
-      const auto rows = serve("h100-tdx", "decode", "llama-3-8b", options, {"stock", "async"}, 4);
-      if (!rows) return rows.error();
+      SEALANE_LET(const auto rows,
+                  serve("h100-tdx", "decode", "llama-3-8b", options, {"stock", "async"}, 4));
       row("small copies", fmt::format("SGLang, {} at a time, stock loss", point.concurrency), "%",
-          point.loss, point.loss, (*rows)[1].loss_pct, "SGLang PR 15188",
+          point.loss, point.loss, rows[1].loss_pct, "SGLang PR 15188",
           "the length of a step is theirs with CC off; machine and host work per step (1 ms) "
           "assumed; 256 at a time set what each sequence adds (2.8 us)",
           point.concurrency == 256);
       if (point.concurrency > 1) continue;
       row("small copies", "SGLang with a thread for copies, 1 at a time, loss", "%", 0, 1,
-          (*rows)[2].loss_pct, "SGLang PR 15188",
+          rows[2].loss_pct, "SGLang PR 15188",
           "'restores full performance', read as a loss of 1 % at most; a thread for copies is what "
           "'async' has");
     }
@@ -201,12 +199,11 @@ class Validator {
 
   // A decoding step of a model that was not published: as long as Llama-3-8B's with 16 sequences.
   Result<workload::ServingOptions> some_step(const std::string& platform_name) {
-    const auto where = platform(platform_name);
-    if (!where) return where.error();
+    SEALANE_LET(const auto where, platform(platform_name));
     constexpr uint64_t kSequences = 16;
     constexpr uint64_t kContext = kSequences * 450;
     const Duration step =
-        workload::step_time(*workload::find_model("llama-3-8b"), roofline_of(*where),
+        workload::step_time(*workload::find_model("llama-3-8b"), roofline_of(where),
                             workload::Batch::decode(kSequences, kContext));
     workload::ServingOptions options;
     options.step_ms = unknown("a step", static_cast<double>(step.count()) / 1e6);
@@ -215,12 +212,11 @@ class Validator {
 
   // Engines that let copies block, and those that were patched so that a thread of their own waits.
   Status blackwell() {
-    const auto options = some_step("b200-tdx");
-    if (!options) return options.error();
-    const auto decode = serve("b200-tdx", "decode", "llama-3-8b", *options, {"stock", "async"}, 4);
-    if (!decode) return decode.error();
-    const ServingRow& stock = (*decode)[1];
-    const ServingRow& patched = (*decode)[2];
+    SEALANE_LET(const auto options, some_step("b200-tdx"));
+    SEALANE_LET(const auto decode,
+                serve("b200-tdx", "decode", "llama-3-8b", options, {"stock", "async"}, 4));
+    const ServingRow& stock = decode[1];
+    const ServingRow& patched = decode[2];
     const char* group = "small copies";
     const std::string note = "model and concurrency assumed, host work per step too (1 ms)";
     const std::string by_thread = note + "; a thread for copies is what 'async' has";
@@ -235,7 +231,7 @@ class Validator {
         by_thread);
     row(group, "an engine that knows of CC, time per token", "x", 1.01, 1.01, patched.slowdown,
         "Tinfoil, June 2026", by_thread);
-    if (Status status = launches(*options); !status) return status;
+    SEALANE_TRY(launches(options));
     return restore_and_load();
   }
 
@@ -250,14 +246,12 @@ class Validator {
                      "; 10 kernels a layer and 9 us before each launch assumed"),
           std::tuple(workload::Graphs::full, "a step that is one graph", 1.04, "")}) {
       options.graphs = graphs;
-      const auto step = serve("b200-tdx", "decode", "llama-3-8b", options, {"stock"});
-      if (!step) return step.error();
-      row("launches", fmt::format("B200, {}", what), "x", published, published, (*step)[1].slowdown,
+      SEALANE_LET(const auto step, serve("b200-tdx", "decode", "llama-3-8b", options, {"stock"}));
+      row("launches", fmt::format("B200, {}", what), "x", published, published, step[1].slowdown,
           kB200Study, note + more);
     }
-    const auto where = platform("b200-tdx");
-    if (!where) return where.error();
-    const double kernels = 1 + where->gpu.kernel_slowdown;
+    SEALANE_LET(const auto where, platform("b200-tdx"));
+    const double kernels = 1 + where.gpu.kernel_slowdown;
     row("launches", "B300, 96,000 products in a graph", "x", 1.0012, 1.0012, kernels,
         kSerializedBridge, "what CC adds to kernels is known of an H100 only");
     row("launches", "B300, a product of matrices", "x", 1 / 0.998, 1 / 0.998, kernels,
@@ -269,18 +263,18 @@ class Validator {
     workload::ServingOptions options;
     constexpr double kPrefix = 4096;
     options.prefix = static_cast<uint64_t>(unknown("a prefix", kPrefix));
-    const auto restore = serve("b200-tdx", "kv-restore", "llama-3-8b", options, {"stock"});
-    if (!restore) return restore.error();
+    SEALANE_LET(const auto restore,
+                serve("b200-tdx", "kv-restore", "llama-3-8b", options, {"stock"}));
     const char* group = "restore and load";
     row(group, "KV restore to first token, stock", "x", 2.31, 2.31,
-        *(*restore)[1].latency_p50_ms / *(*restore)[0].latency_p50_ms, kSerializedBridge,
+        *restore[1].latency_p50_ms / *restore[0].latency_p50_ms, kSerializedBridge,
         "another GPU (B200); prefix, model and the request's way to the engine (14 ms) assumed. "
         "Copies alone take 1 / 0.203 = 4.9 times as long there, so with CC off about a third of "
         "the published time were copies; the rest is that way and the prompt");
-    const auto load = serve("b200-tdx", "load", "llama-3-8b", {}, {"stock", "parallel"});
-    if (!load) return load.error();
+    SEALANE_LET(const auto load,
+                serve("b200-tdx", "load", "llama-3-8b", {}, {"stock", "parallel"}));
     row(group, "model load, one context against a pool", "x", 34, 34,
-        (*load)[1].slowdown / (*load)[2].slowdown, kSerializedBridge,
+        load[1].slowdown / load[2].slowdown, kSerializedBridge,
         "34 is 287 s against 8.4 s for GPT-OSS-120B, both with CC on (a reader's note on the "
         "paper; secondary). Another GPU (B200), tensors of Llama-3-8B; a pool of contexts is "
         "nearest to 'parallel'. 287 s are 0.23 GB/s, where one context copies 9.5: 687 tensors "
@@ -311,14 +305,13 @@ class Validator {
               "arXiv 2409.03992"},
              {"DeepSeek-R1 on 8 B200, patched, loss", 1.8, 3.9, "b200-tdx", "async", 1,
               "NVIDIA's blog"}}) {
-      auto options = some_step(point.platform);
-      if (!options) return options.error();
-      options->steps_ahead = point.steps_ahead;
-      const auto rows = serve(point.platform, "decode", "llama-3-8b", *options, {point.policy}, 4);
-      if (!rows) return rows.error();
+      SEALANE_LET(auto options, some_step(point.platform));
+      options.steps_ahead = point.steps_ahead;
+      SEALANE_LET(const auto rows,
+                  serve(point.platform, "decode", "llama-3-8b", options, {point.policy}, 4));
       std::string note = "model, concurrency and host work per step (1 ms) assumed, as elsewhere";
       if (point.steps_ahead == 0) note += "; an engine that waits for each step assumed";
-      row("kept apart", point.what, "%", point.low, point.high, (*rows)[1].loss_pct, point.source,
+      row("kept apart", point.what, "%", point.low, point.high, rows[1].loss_pct, point.source,
           note);
     }
     return {};
@@ -329,15 +322,14 @@ class Validator {
   Result<double> slowdown(const char* model, const Platform& platform, const DdpOptions& options,
                           const char* policy) {
     const std::vector<std::string> policies{policy};
-    auto rows = estimate_ddp(*workload::find_training_model(model), platform, options, policies);
-    if (!rows) return rows.error();
-    return rows->back().slowdown;
+    SEALANE_LET(auto rows,
+                estimate_ddp(*workload::find_training_model(model), platform, options, policies));
+    return rows.back().slowdown;
   }
 
   Status training() {
     tell("training");
-    const auto where = platform("h100-nvl-tdx");
-    if (!where) return where.error();
+    SEALANE_LET(const auto where, platform("h100-nvl-tdx"));
     const char* const paper = "GPU-TEE DDP study, arXiv 2501.11771";
     const auto point = [&](const char* what, double published, double predicted, bool calibrated,
                            const char* note) {
@@ -349,11 +341,11 @@ class Validator {
       usual = drawn(usual, *draw_);
       usual.draws = 0;
     }
-    const auto xl = slowdown("gpt2-xl", *where, usual, "study");
+    const auto xl = slowdown("gpt2-xl", where, usual, "study");
     DdpOptions theirs = usual;
     theirs.large_bucket_bytes = static_cast<uint64_t>(
         unknown("large buckets", static_cast<double>(usual.large_bucket_bytes)));
-    const auto large = slowdown("gpt2-xl", *where, theirs, "buckets");
+    const auto large = slowdown("gpt2-xl", where, theirs, "buckets");
     if (!xl) return xl.error();
     if (!large) return large.error();
     point("GPT-2-XL, 4 GPUs, 25 MiB buckets", kStudyPoint, *xl, true, "sets the cost of a message");
@@ -363,34 +355,32 @@ class Validator {
     for (const auto& model : workload::training_models()) {
       const double batch = unknown("batches", static_cast<double>(model.batch));
       theirs.batch = static_cast<uint64_t>(std::max(1.0, std::round(batch)));
-      const auto each = slowdown(std::string(model.name).c_str(), *where, theirs, "study");
-      if (!each) return each.error();
-      sum += *each;
+      SEALANE_LET(const auto each,
+                  slowdown(std::string(model.name).c_str(), where, theirs, "study"));
+      sum += each;
     }
     point("average over models, 4 GPUs", 8.68,
           sum / static_cast<double>(workload::training_models().size()), false,
           "over our nine models and batches; the study's are not in what we have. None of it is "
           "copies: the study's path has a cost for each message, and the average is that of "
           "messages for each second of computing");
-    if (Status status = findings(*where, paper); !status) return status;
+    SEALANE_TRY(findings(where, paper));
     return encrypted_nvlink(usual);
   }
 
   Status encrypted_nvlink(DdpOptions options) {
-    const auto where = platform("b200-tdx");
-    if (!where) return where.error();
+    SEALANE_LET(const auto where, platform("b200-tdx"));
     options.link = Link::nvlink_encrypted;
     const auto usual = static_cast<double>(workload::find_training_model("gpt2-xl")->batch);
     options.batch = static_cast<uint64_t>(std::round(unknown("batches", usual)));
-    const auto step = slowdown("gpt2-xl", *where, options, "stock");
-    if (!step) return step.error();
+    SEALANE_LET(const auto step, slowdown("gpt2-xl", where, options, "stock"));
     const char* group = "training on B200";
     const std::string note =
         "GPT-2-XL in bf16 on 4 GPUs, its batch and its launches assumed. A step waits for the "
         "all-reduce, 156 instead of 185 GB/s, and before that for the host, whose launches take "
         "longer than the kernels";
-    row(group, "a step over encrypted NVLink", "x", 1.11, 1.24, *step, kB200Study, note);
-    row(group, "training, loss of throughput", "%", 18, 32, 100 * (1 - 1 / *step),
+    row(group, "a step over encrypted NVLink", "x", 1.11, 1.24, step, kB200Study, note);
+    row(group, "training, loss of throughput", "%", 18, 32, 100 * (1 - 1 / step),
         "Tinfoil, June 2026", note);
     return {};
   }
@@ -438,9 +428,8 @@ Result<Validation> validate(const ValidationOptions& options) {
   if (!result || options.draws == 0) return result;
   std::vector<std::vector<Check>> all;
   for (uint32_t draw = 0; draw < options.draws; ++draw) {
-    auto again = Validator(options, draw).run();
-    if (!again) return again.error();
-    all.push_back(std::move(again->checks));
+    SEALANE_LET(auto again, Validator(options, draw).run());
+    all.push_back(std::move(again.checks));
   }
   set_range(result->checks, all, &Check::predicted, &Check::range);
   return result;

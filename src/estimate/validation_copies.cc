@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/try.h"
 #include "estimate/validation_parts.h"
 #include "platform/cost.h"
 
@@ -149,21 +150,18 @@ Result<std::vector<Check>> check_copies(const PlatformOf& platform_of) {
   std::vector<Check> checks;
   const auto add = [&](const std::vector<Series>& all) -> Status {
     for (const Series& series : all) {
-      const auto platform = platform_of(series.platform);
-      if (!platform) return platform.error();
+      SEALANE_LET(const auto platform, platform_of(series.platform));
       for (const Point& point : series.points) {
-        checks.push_back(check_point(*platform, series, point));
+        checks.push_back(check_point(platform, series, point));
       }
     }
     return {};
   };
-  if (Status status = add(sealed_series()); !status) return status.error();
-  const auto blackwell = platform_of("b200-tdx");
-  if (!blackwell) return blackwell.error();
-  checks.push_back(
-      check_share(*blackwell, "B300 to device, of CC off", blackwell->to_device, 0.203));
-  checks.push_back(check_share(*blackwell, "B300 to host, of CC off", blackwell->to_host, 0.211));
-  if (Status status = add(open_series()); !status) return status.error();
+  SEALANE_TRY(add(sealed_series()));
+  SEALANE_LET(const auto blackwell, platform_of("b200-tdx"));
+  checks.push_back(check_share(blackwell, "B300 to device, of CC off", blackwell.to_device, 0.203));
+  checks.push_back(check_share(blackwell, "B300 to host, of CC off", blackwell.to_host, 0.211));
+  SEALANE_TRY(add(open_series()));
   return checks;
 }
 

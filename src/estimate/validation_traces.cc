@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <optional>
 
+#include "base/try.h"
 #include "estimate/serving.h"
 #include "estimate/validation_parts.h"
 #include "workload/nsys.h"
@@ -36,22 +35,19 @@ constexpr std::string_view kSetsCallCost = "streamcluster";
 
 Result<Check> check_one(const Platform& platform, const fs::path& prefix, const std::string& name,
                         const Draw& draw) {
-  const auto recorded = workload::load_nsys((prefix.string() + "-off"));
-  if (!recorded) return recorded.error();
+  SEALANE_LET(const auto recorded, workload::load_nsys((prefix.string() + "-off")));
   ServingPlan plan;
   plan.platform = platform;
   plan.policies = {*find_serving_policy("stock")};
-  const auto rows = estimate_program(plan, drawn(*recorded, draw));
-  if (!rows) return rows.error();
-  const auto truth = workload::nsys_span(prefix.string() + "-on");
-  if (!truth) return truth.error();
-  const double measured = static_cast<double>(truth->count()) / 1e6;
+  SEALANE_LET(const auto rows, estimate_program(plan, drawn(recorded, draw)));
+  SEALANE_LET(const auto truth, workload::nsys_span(prefix.string() + "-on"));
+  const double measured = static_cast<double>(truth.count()) / 1e6;
   return Check{.group = "recorded runs",
                .what = fmt::format("{}, CC on from CC off", name),
                .unit = "ms",
                .published_low = measured,
                .published_high = measured,
-               .predicted = 1e3 * rows->back().time_s,
+               .predicted = 1e3 * rows.back().time_s,
                .calibrated = name == kSetsCallCost,
                .source = "ISPASS'25 artifact",
                .note = "first copy or launch to the end of the last; first launch's loading apart"};
@@ -68,9 +64,8 @@ Result<std::vector<Check>> check_traces(const std::string& data, const Platform&
   }
   std::vector<Check> checks;
   for (const std::string& name : names) {
-    auto check = check_one(platform, directory / name, name, draw);
-    if (!check) return check.error();
-    checks.push_back(*std::move(check));
+    SEALANE_LET(auto check, check_one(platform, directory / name, name, draw));
+    checks.push_back(std::move(check));
   }
   return checks;
 }

@@ -3,12 +3,11 @@
 
 #include "nccl/communicator_checks.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "nccl/player.h"
 
 namespace sealane::nccl {
@@ -20,7 +19,7 @@ Status sum_right(Ring& ring, int rank, float scale) {
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = scale * static_cast<float>(i % 97 + static_cast<size_t>(rank));
   }
-  if (Status status = ring.all_reduce(values); !status) return status;
+  SEALANE_TRY(ring.all_reduce(values));
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] != scale * static_cast<float>(2 * (i % 97) + 1)) {
       return crypto_error(concat("a sum is wrong at element ", i));
@@ -48,68 +47,59 @@ void close_both(Player& player, const Player::Pair& pair) {
 
 // Two communicators, both ways, at the same time; each gets its own bytes.
 Status check_communicators(const Subject& subject, const PluginTable& plugin, Seat& seat) {
-  auto first = Player::start(plugin, seat, 1);
-  if (!first) return first.error();
-  auto second = Player::start(plugin, seat, 2);
-  if (!second) return second.error();
+  SEALANE_LET(auto first, Player::start(plugin, seat, 1));
+  SEALANE_LET(auto second, Player::start(plugin, seat, 2));
   const int other = 1 - seat.rank();
-  auto one = (*first)->connect_ring(other, other, 0);
-  if (!one) return one.error();
-  auto two = (*second)->connect_ring(other, other, 1);
-  if (!two) return two.error();
-  Ring first_ring(**first, *one, 64 << 10);
-  Ring second_ring(**second, *two, 64 << 10);
+  SEALANE_LET(auto one, first->connect_ring(other, other, 0));
+  SEALANE_LET(auto two, second->connect_ring(other, other, 1));
+  Ring first_ring(*first, one, 64 << 10);
+  Ring second_ring(*second, two, 64 << 10);
   for (int round = 0; round < rounds_of(subject); ++round) {
-    if (Status status = sum_right(first_ring, seat.rank(), 1); !status) return status;
-    if (Status status = sum_right(second_ring, seat.rank(), 1000); !status) return status;
+    SEALANE_TRY(sum_right(first_ring, seat.rank(), 1));
+    SEALANE_TRY(sum_right(second_ring, seat.rank(), 1000));
   }
   const Status status = meet_at(seat, 0);
-  close_both(**first, *one);
-  close_both(**second, *two);
+  close_both(*first, one);
+  close_both(*second, two);
   return status;
 }
 
 // A communicator that was split from another has its context, and goes on when the other's
 // connections are closed.
 Status check_split(const Subject& subject, const PluginTable& plugin, Seat& seat) {
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  SEALANE_LET(auto player, Player::start(plugin, seat));
   const int other = 1 - seat.rank();
-  auto whole = (*player)->connect_ring(other, other, 0);
-  if (!whole) return whole.error();
-  auto part = (*player)->connect_ring(other, other, 1);
-  if (!part) return part.error();
-  Ring whole_ring(**player, *whole, 64 << 10);
-  Ring part_ring(**player, *part, 64 << 10);
+  SEALANE_LET(auto whole, player->connect_ring(other, other, 0));
+  SEALANE_LET(auto part, player->connect_ring(other, other, 1));
+  Ring whole_ring(*player, whole, 64 << 10);
+  Ring part_ring(*player, part, 64 << 10);
   for (int round = 0; round < rounds_of(subject); ++round) {
-    if (Status status = sum_right(whole_ring, seat.rank(), 1); !status) return status;
-    if (Status status = sum_right(part_ring, seat.rank(), 1000); !status) return status;
+    SEALANE_TRY(sum_right(whole_ring, seat.rank(), 1));
+    SEALANE_TRY(sum_right(part_ring, seat.rank(), 1000));
   }
-  if (Status status = meet_at(seat, 0); !status) return status;
-  close_both(**player, *whole);
-  if (Status status = sum_right(part_ring, seat.rank(), 3); !status) return status;
+  SEALANE_TRY(meet_at(seat, 0));
+  close_both(*player, whole);
+  SEALANE_TRY(sum_right(part_ring, seat.rank(), 3));
   const Status status = meet_at(seat, 1);
-  close_both(**player, *part);
+  close_both(*player, part);
   return status;
 }
 
 // NCCL's service thread makes and closes connections while its progress thread sends and receives.
 Status check_threads(const Subject& subject, const PluginTable& plugin, Seat& seat) {
   constexpr int kConnections = kLinksMax - 1;
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  SEALANE_LET(auto player, Player::start(plugin, seat));
   const int other = 1 - seat.rank();
-  auto ring = (*player)->connect_ring(other, other, 0);
-  if (!ring) return ring.error();
+  SEALANE_LET(auto ring, player->connect_ring(other, other, 0));
   Status served;
   std::thread service([&] {
     for (int link = 1; link <= kConnections && served; ++link) {
-      auto made = (*player)->connect_ring(other, other, link);
+      auto made = player->connect_ring(other, other, link);
       served = made ? meet_at(seat, link) : Status(made.error());
-      if (made) close_both(**player, *made);
+      if (made) close_both(*player, *made);
     }
   });
-  Ring moving(**player, *ring, 64 << 10);
+  Ring moving(*player, ring, 64 << 10);
   Status moved;
   for (int round = 0; moved && round < 10 * rounds_of(subject); ++round) {
     moved = sum_right(moving, seat.rank(), static_cast<float>(round + 1));
@@ -118,7 +108,7 @@ Status check_threads(const Subject& subject, const PluginTable& plugin, Seat& se
   if (!moved) return moved;
   if (!served) return served;
   const Status status = meet_at(seat, 0);
-  close_both(**player, *ring);
+  close_both(*player, ring);
   return status;
 }
 
@@ -128,60 +118,49 @@ Status check_abort(const Subject&, const PluginTable& plugin, Seat& seat) {
   std::vector<uint8_t> memory(1 << 20);
   const int other = 1 - seat.rank();
   {
-    auto player = Player::start(plugin, seat, 1);
-    if (!player) return player.error();
-    auto ring = (*player)->connect_ring(other, other, 0);
-    if (!ring) return ring.error();
-    auto listener = (*player)->listen_for(other, 1);
-    if (!listener) return listener.error();
-    auto handle = seat.take_handle(other, 1, patience());
-    if (!handle) return handle.error();
+    SEALANE_LET(auto player, Player::start(plugin, seat, 1));
+    SEALANE_LET(auto ring, player->connect_ring(other, other, 0));
+    SEALANE_LET(auto listener, player->listen_for(other, 1));
+    SEALANE_LET(auto handle, seat.take_handle(other, 1, patience()));
     void* comm = nullptr;
-    const Code code = plugin.connect((*player)->context(), 0, *handle, &comm);
+    const Code code = plugin.connect(player->context(), 0, handle, &comm);
     if (code != kSuccess) return failed("connect", code);
-    auto receiving = (*player)->receive(ring->receive, memory.data(), memory.size());
-    if (!receiving) return receiving.error();
-    if (Status status = meet_at(seat, 0); !status) return status;
-    if (comm != nullptr) (*player)->close_send(comm);
-    (*player)->close_listen(*listener);
-    close_both(**player, *ring);
+    SEALANE_TRY(player->receive(ring.receive, memory.data(), memory.size()));
+    SEALANE_TRY(meet_at(seat, 0));
+    if (comm != nullptr) player->close_send(comm);
+    player->close_listen(listener);
+    close_both(*player, ring);
   }
-  auto player = Player::start(plugin, seat, 2);
-  if (!player) return player.error();
-  auto ring = (*player)->connect_ring(other, other, 2);
-  if (!ring) return ring.error();
-  Ring moving(**player, *ring, 64 << 10);
-  if (Status status = sum_right(moving, seat.rank(), 1); !status) return status;
+  SEALANE_LET(auto player, Player::start(plugin, seat, 2));
+  SEALANE_LET(auto ring, player->connect_ring(other, other, 2));
+  Ring moving(*player, ring, 64 << 10);
+  SEALANE_TRY(sum_right(moving, seat.rank(), 1));
   const Status status = meet_at(seat, 1);
-  close_both(**player, *ring);
+  close_both(*player, ring);
   return status;
 }
 
 // One listener, two connections.
 Status check_listener(const Subject&, const PluginTable& plugin, Seat& seat) {
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  SEALANE_LET(auto player, Player::start(plugin, seat));
   const Traffic traffic{20, {1000, 300'000}, 4};
   if (seat.rank() == 0) {
     for (int i = 0; i < 2; ++i) {
-      auto comm = (*player)->connect_to(1);
-      if (!comm) return comm.error();
-      if (Status status = send_traffic(**player, *comm, traffic); !status) return status;
-      if (Status status = seat.await(1, i, patience()); !status) return status;
-      (*player)->close_send(*comm);
+      SEALANE_LET(auto comm, player->connect_to(1));
+      SEALANE_TRY(send_traffic(*player, comm, traffic));
+      SEALANE_TRY(seat.await(1, i, patience()));
+      player->close_send(comm);
     }
     return {};
   }
-  auto listener = (*player)->listen_for(0);
-  if (!listener) return listener.error();
+  SEALANE_LET(auto listener, player->listen_for(0));
   for (int i = 0; i < 2; ++i) {
-    auto comm = (*player)->accept_on(*listener);
-    if (!comm) return comm.error();
-    if (Status status = receive_traffic(**player, *comm, traffic); !status) return status;
+    SEALANE_LET(auto comm, player->accept_on(listener));
+    SEALANE_TRY(receive_traffic(*player, comm, traffic));
     seat.reach(i);
-    (*player)->close_receive(*comm);
+    player->close_receive(comm);
   }
-  (*player)->close_listen(*listener);
+  player->close_listen(listener);
   return {};
 }
 

@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "nccl/communicator_checks.h"
 #include "nccl/player.h"
 
@@ -33,30 +33,27 @@ using Body = Status (*)(const Subject&, const PluginTable&, Seat&);
 // One connection from rank 0 to rank 1, and what each does with it.
 template <typename Sender, typename Receiver>
 Status one_way(const PluginTable& plugin, Seat& seat, Sender sender, Receiver receiver) {
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  SEALANE_LET(auto player, Player::start(plugin, seat));
   if (seat.rank() == 0) {
-    auto comm = (*player)->connect_to(1);
-    if (!comm) return comm.error();
-    Status status = sender(**player, *comm);
-    (*player)->close_send(*comm);
+    SEALANE_LET(auto comm, player->connect_to(1));
+    Status status = sender(*player, comm);
+    player->close_send(comm);
     return status;
   }
-  auto comm = (*player)->accept_from(0);
-  if (!comm) return comm.error();
-  Status status = receiver(**player, *comm);
-  (*player)->close_receive(*comm);
+  SEALANE_LET(auto comm, player->accept_from(0));
+  Status status = receiver(*player, comm);
+  player->close_receive(comm);
   return status;
 }
 
 Status stream(const PluginTable& plugin, Seat& seat, const Traffic& traffic) {
   return one_way(
       plugin, seat,
-      [&](Player& player, void* comm) {
-        if (Status status = send_traffic(player, comm, traffic); !status) return status;
+      [&](Player& player, void* comm) -> Status {
+        SEALANE_TRY(send_traffic(player, comm, traffic));
         return seat.await(1, 0, patience());  // NCCL closes when both are done
       },
-      [&](Player& player, void* comm) {
+      [&](Player& player, void* comm) -> Status {
         const Status status = receive_traffic(player, comm, traffic);
         seat.reach(0);
         return status;
@@ -67,8 +64,8 @@ Status check_table(const Subject&, const PluginTable& plugin, Seat& seat) {
   if (const auto missing = plugin.missing()) {
     return usage_error(concat("the table of version ", plugin.version(), " has no ", *missing));
   }
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  // A plugin is asked while somebody plays.
+  SEALANE_LET([[maybe_unused]] const auto player, Player::start(plugin, seat));
   int devices = 0;
   plugin.devices(&devices);
   for (int device = 0; device < devices; ++device) {
@@ -119,9 +116,8 @@ Status check_waiting(const Subject&, const PluginTable& plugin, Seat& seat) {
         std::vector<void*> requests;
         fill_pattern(memory, 7);
         for (int i = 0; i < kMessages; ++i) {
-          auto request = player.send(comm, memory.data(), kBytes);
-          if (!request) return request.error();
-          requests.push_back(*request);
+          SEALANE_LET(auto request, player.send(comm, memory.data(), kBytes));
+          requests.push_back(request);
           for (void* one : requests) {
             int done = 0;
             if (one == nullptr) continue;
@@ -134,7 +130,7 @@ Status check_waiting(const Subject&, const PluginTable& plugin, Seat& seat) {
         seat.reach(0);
         for (void* one : requests) {
           if (one == nullptr) continue;
-          if (auto size = player.wait(one); !size) return size.error();
+          SEALANE_TRY(player.wait(one));
         }
         return seat.await(1, 1, patience());
       },
@@ -142,10 +138,9 @@ Status check_waiting(const Subject&, const PluginTable& plugin, Seat& seat) {
         const Status status = seat.await(0, 0, patience());
         if (!status) return crypto_error("isend or test waits for the receiver");
         for (int i = 0; i < kMessages; ++i) {
-          auto request = player.receive(comm, memory.data(), kBytes);
-          if (!request) return request.error();
-          if (auto size = player.wait(*request); !size) return size.error();
-          if (Status right = check_pattern(memory, 7); !right) return right;
+          SEALANE_LET(auto request, player.receive(comm, memory.data(), kBytes));
+          SEALANE_TRY(player.wait(request));
+          SEALANE_TRY(check_pattern(memory, 7));
         }
         seat.reach(1);
         return {};
@@ -170,12 +165,9 @@ Status check_flags(const Subject&, const PluginTable& plugin, Seat& seat) {
             for (size_t w = 0; w < 15; ++w) lines[i].words[w] = round << 32 | (i * 16 + w);
             lines[i].words[15] = round;
           }
-          auto request = player.send(comm, lines, sizeof lines);
-          if (!request) return request.error();
-          if (auto size = player.wait(*request); !size) return size.error();
-          if (Status heard = seat.await(1, static_cast<int>(round % 30), patience()); !heard) {
-            return heard;
-          }
+          SEALANE_LET(auto request, player.send(comm, lines, sizeof lines));
+          SEALANE_TRY(player.wait(request));
+          SEALANE_TRY(seat.await(1, static_cast<int>(round % 30), patience()));
         }
         return {};
       },
@@ -218,28 +210,23 @@ Status check_close(const Subject&, const PluginTable& plugin, Seat& seat) {
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   SEALANE_CHECK(memory != MAP_FAILED, "out of memory");
   const auto forbid = [&] { mprotect(memory, kBytes, PROT_NONE); };
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
+  SEALANE_LET(auto player, Player::start(plugin, seat));
   if (seat.rank() == 0) {
-    auto comm = (*player)->connect_to(1);
-    if (!comm) return comm.error();
+    SEALANE_LET(auto comm, player->connect_to(1));
     for (int i = 0; i < 4; ++i) {
-      auto request = (*player)->send(*comm, memory, kBytes);
-      if (!request) return request.error();
+      SEALANE_TRY(player->send(comm, memory, kBytes));
     }
     seat.reach(2);
-    if (Status status = seat.await(1, 0, patience()); !status) return status;
-    (*player)->close_send(*comm);
+    SEALANE_TRY(seat.await(1, 0, patience()));
+    player->close_send(comm);
   } else {
-    auto comm = (*player)->accept_from(0);
-    if (!comm) return comm.error();
+    SEALANE_LET(auto comm, player->accept_from(0));
     for (int i = 0; i < 4; ++i) {
-      auto request = (*player)->receive(*comm, memory, kBytes);
-      if (!request) return request.error();
+      SEALANE_TRY(player->receive(comm, memory, kBytes));
     }
     seat.reach(0);
-    if (Status status = seat.await(0, 2, patience()); !status) return status;
-    (*player)->close_receive(*comm);
+    SEALANE_TRY(seat.await(0, 2, patience()));
+    player->close_receive(comm);
   }
   forbid();
   seat.reach(1);
@@ -261,13 +248,11 @@ Status die_when_told(Player& player, Seat& seat) {
   const int phase = seat.rank();
   void* comm = nullptr;
   if (phase == kListening) {
-    if (auto listener = player.listen_for(0); !listener) return listener.error();
+    SEALANE_TRY(player.listen_for(0));
   } else {
-    auto made = phase == kSending ? player.accept_from(0) : player.connect_to(0);
-    if (!made) return made.error();
-    comm = *made;
+    SEALANE_LET(comm, phase == kSending ? player.accept_from(0) : player.connect_to(0));
   }
-  if (Status status = seat.await(0, phase, patience()); !status) return status;
+  SEALANE_TRY(seat.await(0, phase, patience()));
   seat.put_number(0, seconds_now());
   if (phase == kClosing) player.close_send(comm);
   kill(getpid(), SIGKILL);
@@ -292,8 +277,7 @@ Status until_told(Player& player, void* comm, bool sends, std::vector<uint8_t>& 
 Status outlive(Player& player, Seat& seat, int phase, void* comm) {
   std::vector<uint8_t> memory(1 << 20);
   if (phase == kReceiving) {  // the request is there before the death
-    auto request = player.receive(comm, memory.data(), memory.size());
-    if (!request) return request.error();
+    SEALANE_TRY(player.receive(comm, memory.data(), memory.size()));
   }
   const pid_t victim = seat.process_of(phase);
   seat.reach(phase);
@@ -315,17 +299,16 @@ Status outlive(Player& player, Seat& seat, int phase, void* comm) {
 }
 
 Status check_death(const Subject&, const PluginTable& plugin, Seat& seat) {
-  auto player = Player::start(plugin, seat);
-  if (!player) return player.error();
-  if (seat.rank() != 0) return die_when_told(**player, seat);
+  SEALANE_LET(auto player, Player::start(plugin, seat));
+  if (seat.rank() != 0) return die_when_told(*player, seat);
   std::array<void*, 6> comms{};
   for (const int phase : {kReceiving, kIdle, kClosing, kSending}) {
-    auto comm = phase == kSending ? (*player)->connect_to(phase) : (*player)->accept_from(phase);
-    if (!comm) return comm.error();
-    comms[static_cast<size_t>(phase)] = *comm;
+    SEALANE_LET(auto comm,
+                phase == kSending ? player->connect_to(phase) : player->accept_from(phase));
+    comms[static_cast<size_t>(phase)] = comm;
   }
   for (const int phase : {kReceiving, kIdle, kClosing, kSending, kListening}) {
-    const Status status = outlive(**player, seat, phase, comms[static_cast<size_t>(phase)]);
+    const Status status = outlive(*player, seat, phase, comms[static_cast<size_t>(phase)]);
     if (!status) {
       return crypto_error(concat(kPhaseNames[phase], ": ", status.error().message));
     }
@@ -354,12 +337,12 @@ Status check_fork(const Subject&, const PluginTable& plugin, Seat& seat) {
   };
   return one_way(
       plugin, seat,
-      [&](Player& player, void* comm) {
+      [&](Player& player, void* comm) -> Status {
         forked();
-        if (Status status = send_traffic(player, comm, traffic); !status) return status;
+        SEALANE_TRY(send_traffic(player, comm, traffic));
         return seat.await(1, 0, patience());
       },
-      [&](Player& player, void* comm) {
+      [&](Player& player, void* comm) -> Status {
         forked();
         const Status status = receive_traffic(player, comm, traffic);
         seat.reach(0);
@@ -407,9 +390,8 @@ Finding run_check(const Subject& subject, std::string_view name) {
   SEALANE_CHECK(entry != nullptr, "a check that does not exist");
   const auto outcomes =
       run_job(entry->ranks, job_patience(subject), subject.environment, [&](Seat& seat) -> Status {
-        auto plugin = PluginTable::load(subject.path, subject.version);
-        if (!plugin) return plugin.error();
-        return entry->body(subject, **plugin, seat);
+        SEALANE_LET(auto plugin, PluginTable::load(subject.path, subject.version));
+        return entry->body(subject, *plugin, seat);
       });
   Finding finding{entry->check, true, "", ""};
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {

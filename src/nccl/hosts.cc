@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane::nccl {
 namespace {
@@ -100,18 +101,17 @@ Status Hosts::possible(bool with_delay) {
 
 Result<Hosts> Hosts::make(int count, const Network& network) {
   Hosts hosts;
-  if (Status status = hosts.hold(count); !status) return status.error();
+  SEALANE_TRY(hosts.hold(count));
   for (int host = 0; host < count; ++host) {
-    if (Status status = hosts.connect(host, network); !status) return status.error();
+    SEALANE_TRY(hosts.connect(host, network));
   }
   return hosts;
 }
 
 Status Hosts::hold(int count) {
   for (int i = 0; i <= count; ++i) {
-    auto holder = start_holder();
-    if (!holder) return holder.error();
-    holders_.push_back(*holder);
+    SEALANE_LET(auto holder, start_holder());
+    holders_.push_back(holder);
   }
   const pid_t middle = holders_[0];
   if (Status status = run_there(middle, {"ip", "link", "add", "bridge", "type", "bridge"});
@@ -150,7 +150,7 @@ Status Hosts::connect(int host, const Network& network) const {
                       concat(network.delay_us, "us"), "limit", kQueuePackets}});
   }
   for (const Step& step : steps) {
-    if (Status status = run_there(step.where, step.words); !status) return status;
+    SEALANE_TRY(run_there(step.where, step.words));
   }
   return {};
 }

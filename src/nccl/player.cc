@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane::nccl {
 namespace {
@@ -97,9 +97,8 @@ Result<std::unique_ptr<Player>> Player::start(const PluginTable& plugin, Seat& s
 Player::~Player() { plugin_.finalize(context_); }
 
 Result<void*> Player::connect_to(int rank, int link) {
-  auto handle = seat_.take_handle(rank, link, patience());
-  if (!handle) return handle.error();
-  HandleBytes memory = *handle;  // NCCL gives the same memory every time
+  SEALANE_LET(auto handle, seat_.take_handle(rank, link, patience()));
+  HandleBytes memory = handle;  // NCCL gives the same memory every time
   return until_given("connect",
                      [&](void** comm) { return plugin_.connect(context_, 0, memory, comm); });
 }
@@ -119,19 +118,15 @@ Result<void*> Player::accept_on(void* listen_comm) {
 }
 
 Result<void*> Player::accept_from(int rank, int link) {
-  auto listener = listen_for(rank, link);
-  if (!listener) return listener.error();
-  auto comm = accept_on(*listener);
-  plugin_.close_listen(*listener);
+  SEALANE_LET(auto listener, listen_for(rank, link));
+  auto comm = accept_on(listener);
+  plugin_.close_listen(listener);
   return comm;
 }
 
 Result<Player::Pair> Player::connect_ring(int next, int previous, int link) {
-  auto listener = listen_for(previous, link);
-  if (!listener) return listener.error();
-  auto handle = seat_.take_handle(next, link, patience());
-  if (!handle) return handle.error();
-  HandleBytes memory = *handle;
+  SEALANE_LET(auto listener, listen_for(previous, link));
+  SEALANE_LET(HandleBytes memory, seat_.take_handle(next, link, patience()));
   Pair pair;
   auto both = until_given("connect and accept", [&](void** given) {
     if (pair.send == nullptr) {
@@ -139,13 +134,13 @@ Result<Player::Pair> Player::connect_ring(int next, int previous, int link) {
       if (code != kSuccess) return code;
     }
     if (pair.receive == nullptr) {
-      const Code code = plugin_.accept(*listener, &pair.receive);
+      const Code code = plugin_.accept(listener, &pair.receive);
       if (code != kSuccess) return code;
     }
     *given = pair.receive == nullptr ? nullptr : pair.send;
     return kSuccess;
   });
-  plugin_.close_listen(*listener);
+  plugin_.close_listen(listener);
   if (both) return pair;
   if (pair.send != nullptr) plugin_.close_send(pair.send);
   if (pair.receive != nullptr) plugin_.close_receive(pair.receive);
@@ -185,9 +180,8 @@ Result<size_t> Player::wait(void* request) {
   const Instant began = SteadyClock().now();
   const Pause pause(began);
   while (true) {
-    auto size = poll(request);
-    if (!size) return size.error();
-    if (*size >= 0) return static_cast<size_t>(*size);
+    SEALANE_LET(auto size, poll(request));
+    if (size >= 0) return static_cast<size_t>(size);
     const Instant now = SteadyClock().now();
     if (now > began + patience()) return peer_error("a request is never done");
     pause.take(now);
@@ -245,14 +239,12 @@ Status send_traffic(Player& player, void* comm, const Traffic& traffic) {
     if (message < traffic.messages && requests.size() < traffic.window) {
       const MutableBytes memory = window.memory(message, window.bytes_of(message));
       if (traffic.check) fill_pattern(memory, message);
-      auto request = player.send(comm, memory.data(), memory.size());
-      if (!request) return request.error();
-      requests.push_back(*request);
+      SEALANE_LET(auto request, player.send(comm, memory.data(), memory.size()));
+      requests.push_back(request);
       ++message;
       continue;
     }
-    auto size = player.wait(requests.front());
-    if (!size) return size.error();
+    SEALANE_TRY(player.wait(requests.front()));
     requests.pop_front();
     // Done means that the memory is the caller's again.
     if (traffic.check) {
@@ -272,24 +264,20 @@ Status receive_traffic(Player& player, void* comm, const Traffic& traffic) {
     if (message < traffic.messages && requests.size() < traffic.window) {
       const MutableBytes memory =
           window.memory(message, window.bytes_of(message) + traffic.receive_slack);
-      auto request = player.receive(comm, memory.data(), memory.size());
-      if (!request) return request.error();
-      requests.push_back(*request);
+      SEALANE_LET(auto request, player.receive(comm, memory.data(), memory.size()));
+      requests.push_back(request);
       ++message;
       continue;
     }
-    auto size = player.wait(requests.front());
-    if (!size) return size.error();
-    if (Status status = player.consumed(comm, requests.front()); !status) return status;
+    SEALANE_LET(auto size, player.wait(requests.front()));
+    SEALANE_TRY(player.consumed(comm, requests.front()));
     requests.pop_front();
     const size_t expected = window.bytes_of(done);
-    if (*size != expected) {
-      return crypto_error(concat("message ", done, " of ", expected, " bytes arrived as ", *size));
+    if (size != expected) {
+      return crypto_error(concat("message ", done, " of ", expected, " bytes arrived as ", size));
     }
     if (traffic.check) {
-      if (Status status = check_pattern(window.memory(done, expected), done); !status) {
-        return status;
-      }
+      SEALANE_TRY(check_pattern(window.memory(done, expected), done));
     }
     ++done;
   }
@@ -317,10 +305,9 @@ Status Ring::all_reduce(std::vector<float>& values) {
   total_ = uint64_t{2} * (ranks - 1) * slices_;
   sent_ = posted_ = received_ = 0;
   while (received_ < total_ || sent_ < total_ || !sending_.empty()) {
-    if (Status status = post(); !status) return status;
-    auto moved = look();
-    if (!moved) return moved.error();
-    if (!*moved) sched_yield();
+    SEALANE_TRY(post());
+    SEALANE_LET(auto moved, look());
+    if (!moved) sched_yield();
   }
   return {};
 }
@@ -330,19 +317,18 @@ Status Ring::post() {
   const auto ranks = static_cast<size_t>(player_.seat().ranks());
   const auto rank = static_cast<size_t>(player_.seat().rank());
   while (posted_ < total_ && posted_ - received_ < kSlicesMax) {
-    auto request = player_.receive(connections_.receive, staging_[posted_ % kSlicesMax].data(),
-                                   slice_ * sizeof(float));
-    if (!request) return request.error();
-    receiving_.push_back(*request);
+    SEALANE_LET(auto request,
+                player_.receive(connections_.receive, staging_[posted_ % kSlicesMax].data(),
+                                slice_ * sizeof(float)));
+    receiving_.push_back(request);
     ++posted_;
   }
   while (sent_ < total_ && sending_.size() < kSlicesMax &&
          (sent_ < slices_ || sent_ - slices_ < received_)) {
     const Piece p = piece((rank + 2 * ranks - sent_ / slices_) % ranks, sent_ % slices_);
-    auto request =
-        player_.send(connections_.send, values_->data() + p.from, p.count * sizeof(float));
-    if (!request) return request.error();
-    sending_.push_back(*request);
+    SEALANE_LET(auto request,
+                player_.send(connections_.send, values_->data() + p.from, p.count * sizeof(float)));
+    sending_.push_back(request);
     ++sent_;
   }
   return {};
@@ -351,27 +337,24 @@ Status Ring::post() {
 Result<bool> Ring::look() {
   bool moved = false;
   while (!sending_.empty()) {
-    auto size = player_.poll(sending_.front());
-    if (!size) return size.error();
-    if (*size < 0) break;
+    SEALANE_LET(auto size, player_.poll(sending_.front()));
+    if (size < 0) break;
     sending_.pop_front();
     moved = true;
   }
-  auto taken = take();
-  if (!taken) return taken.error();
-  return moved || *taken;
+  SEALANE_LET(auto taken, take());
+  return moved || taken;
 }
 
 Result<bool> Ring::take() {
   if (receiving_.empty()) return false;
-  auto size = player_.poll(receiving_.front());
-  if (!size) return size.error();
-  if (*size < 0) return false;
+  SEALANE_LET(auto size, player_.poll(receiving_.front()));
+  if (size < 0) return false;
   const auto ranks = static_cast<size_t>(player_.seat().ranks());
   const auto rank = static_cast<size_t>(player_.seat().rank());
   const size_t step = received_ / slices_;
   const Piece p = piece((rank + 2 * ranks - step - 1) % ranks, received_ % slices_);
-  if (static_cast<size_t>(*size) != p.count * sizeof(float)) {
+  if (static_cast<size_t>(size) != p.count * sizeof(float)) {
     return crypto_error("a slice of another size than the ring has");
   }
   const float* const from = staging_[received_ % kSlicesMax].data();

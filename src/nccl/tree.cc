@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "base/try.h"
+
 namespace sealane::nccl {
 
 Tree::Tree(Player& player, size_t slice_bytes)
@@ -19,20 +21,19 @@ Result<Tree> Tree::connect(Player& player, size_t slice_bytes) {
   Tree tree(player, slice_bytes);
   const int rank = player.seat().rank();
   if (rank != 0) {
-    if (Status status = tree.add_edge((rank - 1) / 2); !status) return status.error();
+    SEALANE_TRY(tree.add_edge((rank - 1) / 2));
   }
   for (const int child : {2 * rank + 1, 2 * rank + 2}) {
     if (child >= player.seat().ranks()) continue;
-    if (Status status = tree.add_edge(child); !status) return status.error();
+    SEALANE_TRY(tree.add_edge(child));
   }
   return tree;
 }
 
 Status Tree::add_edge(int neighbour) {
-  auto both = player_->connect_ring(neighbour, neighbour);
-  if (!both) return both.error();
+  SEALANE_LET(auto both, player_->connect_ring(neighbour, neighbour));
   Edge edge;
-  edge.connections = *both;
+  edge.connections = both;
   edge.staging.assign(kSlicesMax, std::vector<float>(slice_));
   edges_.push_back(std::move(edge));
   return {};
@@ -64,9 +65,8 @@ Status Tree::all_reduce(std::vector<float>& values) {
     return edge.sent == slices_ && edge.received == slices_ && edge.sending.empty();
   };
   while (!std::all_of(edges_.begin(), edges_.end(), done)) {
-    auto moved = step();
-    if (!moved) return moved.error();
-    if (!*moved) sched_yield();
+    SEALANE_LET(auto moved, step());
+    if (!moved) sched_yield();
   }
   return {};
 }
@@ -83,15 +83,13 @@ Result<bool> Tree::step() {
   uint64_t summed = slices_;
   for (const Edge* child : children()) summed = std::min(summed, child->received);
   if (Edge* const up = parent(); up != nullptr) {
-    auto part = send_up_to(*up, summed);
-    if (!part) return part.error();
-    moved = moved || *part;
+    SEALANE_LET(auto part, send_up_to(*up, summed));
+    moved = moved || part;
     summed = up->received;  // over all ranks
   }
   for (Edge* child : children()) {
-    auto part = send_up_to(*child, summed);
-    if (!part) return part.error();
-    moved = moved || *part;
+    SEALANE_LET(auto part, send_up_to(*child, summed));
+    moved = moved || part;
   }
   return moved;
 }
@@ -99,11 +97,10 @@ Result<bool> Tree::step() {
 Result<bool> Tree::post_receives(Edge& edge) {
   bool moved = false;
   for (; edge.posted < slices_ && edge.posted - edge.received < kSlicesMax; ++edge.posted) {
-    auto request =
-        player_->receive(edge.connections.receive, edge.staging[edge.posted % kSlicesMax].data(),
-                         slice_ * sizeof(float));
-    if (!request) return request.error();
-    edge.receiving.push_back(*request);
+    SEALANE_LET(auto request, player_->receive(edge.connections.receive,
+                                               edge.staging[edge.posted % kSlicesMax].data(),
+                                               slice_ * sizeof(float)));
+    edge.receiving.push_back(request);
     moved = true;
   }
   return moved;
@@ -112,11 +109,10 @@ Result<bool> Tree::post_receives(Edge& edge) {
 // What a child sends is added, what the parent sends is the sum.
 Result<bool> Tree::take(Edge& edge, bool adds) {
   if (edge.receiving.empty()) return false;
-  auto size = player_->poll(edge.receiving.front());
-  if (!size) return size.error();
-  if (*size < 0) return false;
+  SEALANE_LET(auto size, player_->poll(edge.receiving.front()));
+  if (size < 0) return false;
   const size_t count = count_of(edge.received);
-  if (static_cast<size_t>(*size) != count * sizeof(float)) {
+  if (static_cast<size_t>(size) != count * sizeof(float)) {
     return crypto_error("a slice of another size than the tree has");
   }
   const float* const from = edge.staging[edge.received % kSlicesMax].data();
@@ -130,10 +126,10 @@ Result<bool> Tree::take(Edge& edge, bool adds) {
 Result<bool> Tree::send_up_to(Edge& edge, uint64_t slices) {
   bool moved = false;
   for (; edge.sent < slices && edge.sending.size() < kSlicesMax; ++edge.sent) {
-    auto request = player_->send(edge.connections.send, values_->data() + edge.sent * slice_,
-                                 count_of(edge.sent) * sizeof(float));
-    if (!request) return request.error();
-    edge.sending.push_back(*request);
+    SEALANE_LET(auto request,
+                player_->send(edge.connections.send, values_->data() + edge.sent * slice_,
+                              count_of(edge.sent) * sizeof(float)));
+    edge.sending.push_back(request);
     moved = true;
   }
   return moved;
@@ -142,9 +138,8 @@ Result<bool> Tree::send_up_to(Edge& edge, uint64_t slices) {
 Result<bool> Tree::look_at_sends(Edge& edge) {
   bool moved = false;
   while (!edge.sending.empty()) {
-    auto size = player_->poll(edge.sending.front());
-    if (!size) return size.error();
-    if (*size < 0) break;
+    SEALANE_LET(auto size, player_->poll(edge.sending.front()));
+    if (size < 0) break;
     edge.sending.pop_front();
     moved = true;
   }

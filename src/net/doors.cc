@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "net/born_here.h"
 #include "net/stream.h"
 #include "net/threshold.h"
@@ -395,16 +396,15 @@ Result<std::shared_ptr<Listener>> open_door(std::shared_ptr<Network> network,
                                             std::shared_ptr<Network::Crew> crew,
                                             const Interface& interface, MutableBytes handle,
                                             uint64_t communicator) {
-  auto socket = Socket::listen_tcp(interface.address.text(), 0);
-  if (!socket) return socket.error();
+  SEALANE_LET(auto socket, Socket::listen_tcp(interface.address.text(), 0));
   Handle where;
   where.address = interface.address;
-  where.address.port = socket->port();
+  where.address.port = socket.port();
   where.process = network->credence().pairs->self();
   auto threshold = std::make_shared<Threshold>(std::move(network), *crew, communicator);
   where.listener = threshold->nonce();
   where.encode(handle.first(Handle::kBytes));
-  auto door = std::make_shared<Door>(std::move(*socket), threshold, *crew);
+  auto door = std::make_shared<Door>(std::move(socket), threshold, *crew);
   crew->greeter().add(door);
   return std::shared_ptr<Listener>(
       std::make_shared<DoorHandle>(std::move(crew), std::move(threshold), std::move(door)));
@@ -413,10 +413,9 @@ Result<std::shared_ptr<Listener>> open_door(std::shared_ptr<Network> network,
 Result<std::shared_ptr<Attempt>> knock(std::shared_ptr<Network> network,
                                        std::shared_ptr<Network::Crew> crew, const Handle& handle,
                                        uint64_t communicator) {
-  auto socket = Socket::connect_tcp(handle.address.text(), handle.address.port);
-  if (!socket) return socket.error();
+  SEALANE_LET(auto socket, Socket::connect_tcp(handle.address.text(), handle.address.port));
   auto reach =
-      std::make_shared<Reach>(std::move(network), *crew, handle, communicator, std::move(*socket));
+      std::make_shared<Reach>(std::move(network), *crew, handle, communicator, std::move(socket));
   crew->greeter().add(reach);
   return std::shared_ptr<Attempt>(std::make_shared<ReachHandle>(std::move(crew), std::move(reach)));
 }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "core/session/key_chain.h"
 
 namespace sealane::net {
@@ -137,9 +138,7 @@ Status Greeting::handle(const Frame& frame) {
 }
 
 Status Greeting::handle_answer(Bytes payload) {
-  auto answer = Answer::parse(payload);
-  if (!answer) return answer.error();
-  answer_ = *answer;
+  SEALANE_LET(answer_, Answer::parse(payload));
   peer_job_ = answer_.job;
   if (answer_.process != peer_) {
     return peer_error("another process than the handle names has answered");
@@ -177,10 +176,8 @@ Status Greeting::start_session() {
   }
   SystemRandom random;
   unused_broadcast_ = Key::random(random);
-  auto session = Session::create(
-      {self, server, &*credence_.credentials, &*unused_broadcast_, credence_.attestor});
-  if (!session) return session.error();
-  session_ = std::move(*session);
+  SEALANE_LET(session_, Session::create({self, server, &*credence_.credentials, &*unused_broadcast_,
+                                         credence_.attestor}));
   return run_session({});
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "comm/attest_command.h"
 #include "comm/key_file.h"
 #include "net/born_here.h"
@@ -39,13 +40,12 @@ Result<std::optional<uint32_t>> first_number(std::initializer_list<const char*> 
 }
 
 Status fill_count(uint32_t& field, const char* name, uint32_t most) {
-  auto value = number(name);
-  if (!value) return value.error();
-  if (!*value) return {};
-  if (**value < 1 || **value > most) {
-    return usage_error(concat(name, " should be from 1 to ", most, ", not ", **value));
+  SEALANE_LET(auto value, number(name));
+  if (!value) return {};
+  if (*value < 1 || *value > most) {
+    return usage_error(concat(name, " should be from 1 to ", most, ", not ", *value));
   }
-  field = **value;
+  field = *value;
   return {};
 }
 
@@ -59,17 +59,15 @@ Status fill_flag(bool& field, const char* name) {
 }
 
 Status fill_job(NetworkOptions& options) {
-  auto rank = first_number({"SEALANE_RANK", "RANK", "OMPI_COMM_WORLD_RANK"});
-  if (!rank) return rank.error();
-  auto size = first_number({"SEALANE_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"});
-  if (!size) return size.error();
-  if (!*rank || !*size) return {};
-  if (**rank >= **size || **size > kRanksMax) {
-    return usage_error(concat("rank ", **rank, " of ", **size, " cannot be: there are at most ",
+  SEALANE_LET(auto rank, first_number({"SEALANE_RANK", "RANK", "OMPI_COMM_WORLD_RANK"}));
+  SEALANE_LET(auto size, first_number({"SEALANE_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}));
+  if (!rank || !size) return {};
+  if (*rank >= *size || *size > kRanksMax) {
+    return usage_error(concat("rank ", *rank, " of ", *size, " cannot be: there are at most ",
                               kRanksMax, " ranks, numbered from 0"));
   }
   // A job of one rank has several GPUs in it or no need of a network.
-  if (**size > 1) options.job = JobRank{**rank, **size};
+  if (*size > 1) options.job = JobRank{*rank, *size};
   return {};
 }
 
@@ -90,10 +88,8 @@ Result<NetworkOptions> options_from_environment(bool sealed) {
   // As a member of a group finds them; of one that is alone, so that it needs no meeting point.
   JoinOptions member;
   member.self.size = 1;
-  if (Status status = fill_from_environment(member); !status) return status.error();
-  auto credentials = read_credentials(member);
-  if (!credentials) return credentials.error();
-  options.credentials = std::move(*credentials);
+  SEALANE_TRY(fill_from_environment(member));
+  SEALANE_LET(options.credentials, read_credentials(member));
   if (!member.attest_command.empty()) {
     options.attestor = std::make_shared<AttestCommand>(member.attest_command);
   }
@@ -102,14 +98,12 @@ Result<NetworkOptions> options_from_environment(bool sealed) {
 
 Result<std::shared_ptr<Network>> Network::open(NetworkOptions options) {
   const Identity probe{options.group, 2, 0};
-  if (Status status = check_identity(probe); !status) return status.error();
-  auto interfaces = find_interfaces(options.interfaces);
-  if (!interfaces) return interfaces.error();
-  auto engine = chosen_engine();
-  if (!engine) return engine.error();
+  SEALANE_TRY(check_identity(probe));
+  SEALANE_LET(auto interfaces, find_interfaces(options.interfaces));
+  SEALANE_LET(auto engine, chosen_engine());
   std::shared_ptr<Network> network(new Network(std::move(options)));
-  network->interfaces_ = std::move(*interfaces);
-  network->engine_ = *engine;
+  network->interfaces_ = std::move(interfaces);
+  network->engine_ = engine;
   Credence& credence = network->credence_;
   credence.group = network->options_.group;
   credence.job = network->options_.job;
@@ -125,9 +119,8 @@ Network::~Network() = default;
 Result<std::shared_ptr<Network::Crew>> Network::Crew::start(uint32_t count) {
   auto crew = std::make_shared<Crew>();
   for (uint32_t i = 0; i < std::max(count, 1U); ++i) {
-    auto worker = Worker::start("sealane-net");
-    if (!worker) return worker.error();
-    crew->workers_.push_back(std::move(*worker));
+    SEALANE_LET(auto worker, Worker::start("sealane-net"));
+    crew->workers_.push_back(std::move(worker));
   }
   return crew;
 }
@@ -149,17 +142,14 @@ Result<std::shared_ptr<Network::Crew>> Network::crew() {
 Result<std::shared_ptr<Listener>> Network::listen(size_t interface, MutableBytes handle,
                                                   uint64_t communicator) {
   if (interface >= interfaces_.size()) return usage_error("no such network device");
-  auto workers = crew();
-  if (!workers) return workers.error();
-  return open_door(shared_from_this(), *workers, interfaces_[interface], handle, communicator);
+  SEALANE_LET(auto workers, crew());
+  return open_door(shared_from_this(), workers, interfaces_[interface], handle, communicator);
 }
 
 Result<std::shared_ptr<Attempt>> Network::connect(Bytes handle, uint64_t communicator) {
-  auto parsed = Handle::parse(handle);
-  if (!parsed) return parsed.error();
-  auto workers = crew();
-  if (!workers) return workers.error();
-  return knock(shared_from_this(), *workers, *parsed, communicator);
+  SEALANE_LET(auto parsed, Handle::parse(handle));
+  SEALANE_LET(auto workers, crew());
+  return knock(shared_from_this(), workers, parsed, communicator);
 }
 
 void Network::before_fork() { mutex_.lock(); }

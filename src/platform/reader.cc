@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/try.h"
 #include "platform/fields.h"
 #include "platform/spread.h"
 
@@ -23,7 +24,7 @@ class Reader {
 
   Result<Platform> read(const toml::table& root) {
     for (const auto& [key, node] : root) {
-      if (Status status = top_level(std::string(key.str()), node); !status) return status.error();
+      SEALANE_TRY(top_level(std::string(key.str()), node));
     }
     if (platform_.name.empty()) return missing("name");
     if (platform_.description.empty()) return missing("description");
@@ -61,8 +62,7 @@ class Reader {
                                      [&](const Field& f) { return f.key.starts_with(key + "."); });
     if (table == nullptr || !section) return error(node, fmt::format("unknown key '{}'", key));
     for (const auto& [name, child] : *table) {
-      Status status = descend(fmt::format("{}.{}", key, name.str()), child);
-      if (!status) return status;
+      SEALANE_TRY(descend(fmt::format("{}.{}", key, name.str()), child));
     }
     return {};
   }

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/output_file.h"
+#include "base/try.h"
 
 namespace sealane::report {
 namespace {
@@ -63,7 +64,7 @@ Status write_results(const std::string& text, const std::string& path,
 
 Status write_both(const std::string& text, const std::string& path, const std::string& content) {
   if (path != "-") {
-    if (Status status = write_file("-", text); !status) return status;
+    SEALANE_TRY(write_file("-", text));
   }
   return path.empty() ? Status{} : write_file(path, content);
 }
@@ -83,7 +84,7 @@ Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::stri
       return usage_error(outputs[j].flag + " and " + flag + " cannot both be written to " +
                          (path == "-" ? "stdout" : path));
     }
-    if (Status status = check_writable(path); !status) return status;
+    SEALANE_TRY(check_writable(path));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "report/page_assets.h"
 #include "report/shape.h"
 #include "report/summary.h"
@@ -59,11 +60,10 @@ Result<Page> make_page(const std::vector<RunFile>& runs, std::string_view versio
   json all = json::array();
   std::vector<json> values;
   for (const RunFile& run : runs) {
-    auto value = parse(run);
-    if (!value) return value.error();
-    values.push_back(*value);
-    const char* kind = to_string(kind_of(*value));
-    all.push_back({{"file", run.name}, {"kind", kind}, {"run", *std::move(value)}});
+    SEALANE_LET(auto value, parse(run));
+    values.push_back(value);
+    const char* kind = to_string(kind_of(value));
+    all.push_back({{"file", run.name}, {"kind", kind}, {"run", std::move(value)}});
   }
   const json data{{"version", std::string(version)}, {"runs", std::move(all)}};
   const std::pair<std::string_view, std::string> parts[] = {

@@ -12,7 +12,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/figures.h"

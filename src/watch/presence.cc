@@ -4,7 +4,6 @@
 #include "watch/presence.h"
 
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "base/text.h"

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane::workload {
 namespace {
@@ -67,9 +68,8 @@ Status CsvReader::split(std::vector<std::string>& fields) const {
 }
 
 Status CsvReader::read_header() {
-  const auto more = read_line();
-  if (!more) return more.error();
-  if (!*more) return error("the file is empty");
+  SEALANE_LET(const auto more, read_line());
+  if (!more) return error("the file is empty");
   return split(header_);
 }
 
@@ -98,7 +98,7 @@ Result<bool> CsvReader::next() {
     if (!more || !*more) return more;
     if (!line_.empty()) break;
   }
-  if (Status status = split(fields_); !status) return status.error();
+  SEALANE_TRY(split(fields_));
   if (fields_.size() != header_.size()) {
     return error(concat("the row has ", fields_.size(), " fields, the header has ", header_.size(),
                         ": the file may be cut off"));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "workload/csv.h"
 
 namespace sealane::workload {
@@ -65,21 +66,19 @@ Result<double> scale_bytes(const CsvReader& csv, const CsvReader::Column& column
 }
 
 Result<Duration> time(const CsvReader& csv, const CsvReader::Column& column, double scale) {
-  const auto value = csv.number(column);
-  if (!value) return value.error();
-  if (*value * scale > kNsMax) return csv.error("a time beyond all measure");
-  return Duration(std::llround(*value * scale));
+  SEALANE_LET(const auto value, csv.number(column));
+  if (value * scale > kNsMax) return csv.error("a time beyond all measure");
+  return Duration(std::llround(value * scale));
 }
 
 Result<uint64_t> whole(const CsvReader& csv, const CsvReader::Column& column, double most) {
-  const auto value = csv.number(column);
-  if (!value) return value.error();
-  if (*value > most || *value != std::floor(*value)) return csv.error("not a number of that kind");
-  return static_cast<uint64_t>(*value);
+  SEALANE_LET(const auto value, csv.number(column));
+  if (value > most || value != std::floor(value)) return csv.error("not a number of that kind");
+  return static_cast<uint64_t>(value);
 }
 
 Result<std::vector<Call>> read_calls(CsvReader& csv) {
-  if (Status status = csv.read_header(); !status) return status.error();
+  SEALANE_TRY(csv.read_header());
   const auto start = csv.column("Start");
   const auto length = csv.column("Duration");
   const auto name = csv.column("Name");
@@ -95,9 +94,8 @@ Result<std::vector<Call>> read_calls(CsvReader& csv) {
 
   std::vector<Call> calls;
   for (;;) {
-    const auto more = csv.next();
-    if (!more) return more.error();
-    if (!*more) break;
+    SEALANE_LET(const auto more, csv.next());
+    if (!more) break;
     if (calls.size() == kRowsMax) return csv.error("more rows than can be read");
     const auto from = time(csv, *start, *start_scale);
     const auto took = time(csv, *length, *length_scale);
@@ -122,33 +120,28 @@ class GpuTable {
   explicit GpuTable(CsvReader& csv) : csv_(csv) {}
 
   Result<DoneMap> read() {
-    if (Status status = find_columns(); !status) return status.error();
+    SEALANE_TRY(find_columns());
     DoneMap all;
     for (;;) {
-      const auto more = csv_.next();
-      if (!more) return more.error();
-      if (!*more) return all;
+      SEALANE_LET(const auto more, csv_.next());
+      if (!more) return all;
       if (all.size() == kRowsMax) return csv_.error("more rows than can be read");
-      const auto id = whole(csv_, correlation_, 9e15);
-      if (!id) return id.error();
-      auto done = row();
-      if (!done) return done.error();
-      all.emplace(*id, *done);
+      SEALANE_LET(const auto id, whole(csv_, correlation_, 9e15));
+      SEALANE_LET(auto done, row());
+      all.emplace(id, done);
     }
   }
 
  private:
   Status find_columns() {
-    if (Status status = csv_.read_header(); !status) return status;
+    SEALANE_TRY(csv_.read_header());
     for (const auto& [name, to] : {std::pair("Duration", &length_),
                                    {"CorrId", &correlation_},
                                    {"Name", &name_},
                                    {"Bytes", &bytes_},
                                    {"SrcMemKd", &source_},
                                    {"DstMemKd", &destination_}}) {
-      auto column = csv_.column(name);
-      if (!column) return column.error();
-      *to = *std::move(column);
+      SEALANE_LET(*to, csv_.column(name));
     }
     throughput_ = csv_.optional_column("Throughput");
     stream_ = csv_.optional_column("Strm");
@@ -164,15 +157,12 @@ class GpuTable {
 
   Result<Done> row() {
     Done done;
-    const auto length = time(csv_, length_, ns_);
-    if (!length) return length.error();
-    done.length = *length;
+    SEALANE_LET(done.length, time(csv_, length_, ns_));
     for (const auto& [column, to] :
          {std::pair(&stream_, &done.stream), {&context_, &done.context}}) {
       if (!*column || csv_.empty(**column)) continue;
-      const auto value = whole(csv_, **column, 4e9);
-      if (!value) return value.error();
-      *to = static_cast<uint32_t>(*value);
+      SEALANE_LET(const auto value, whole(csv_, **column, 4e9));
+      *to = static_cast<uint32_t>(value);
     }
     const std::string& name = csv_.text(name_);
     if (!name.starts_with("[CUDA memcpy")) return done;
@@ -180,9 +170,7 @@ class GpuTable {
   }
 
   Result<Done> copy(Done done, const std::string& name) {
-    const auto bytes = copied_bytes(done.length);
-    if (!bytes) return bytes.error();
-    done.bytes = *bytes;
+    SEALANE_LET(done.bytes, copied_bytes(done.length));
     if (name.find("Host-to-Device") != std::string::npos) {
       done.kind = Done::Kind::to_device;
     } else if (name.find("Device-to-Host") != std::string::npos) {
@@ -204,13 +192,11 @@ class GpuTable {
 
   // Small amounts are rounded to nothing; rate and time say what they were.
   Result<uint64_t> copied_bytes(Duration length) const {
-    const auto amount = csv_.number(bytes_);
-    if (!amount) return amount.error();
-    double bytes = *amount * bytes_scale_;
-    if (*amount < 0.1 && throughput_ && !csv_.empty(*throughput_) && throughput_->unit == "MB/s") {
-      const auto rate = csv_.number(*throughput_);
-      if (!rate) return rate.error();
-      bytes = *rate * static_cast<double>(length.count()) / 1e3;
+    SEALANE_LET(const auto amount, csv_.number(bytes_));
+    double bytes = amount * bytes_scale_;
+    if (amount < 0.1 && throughput_ && !csv_.empty(*throughput_) && throughput_->unit == "MB/s") {
+      SEALANE_LET(const auto rate, csv_.number(*throughput_));
+      bytes = rate * static_cast<double>(length.count()) / 1e3;
     }
     if (bytes > kBytesMax) return csv_.error("an amount beyond all measure");
     return static_cast<uint64_t>(std::llround(bytes));
@@ -236,7 +222,7 @@ bool begins_work(const Call& call) {
 
 // When the device was done with everything.
 Result<Duration> latest_end(CsvReader& csv) {
-  if (Status status = csv.read_header(); !status) return status.error();
+  SEALANE_TRY(csv.read_header());
   const auto start = csv.column("Start");
   const auto length = csv.column("Duration");
   if (!start) return start.error();
@@ -247,9 +233,8 @@ Result<Duration> latest_end(CsvReader& csv) {
   if (!length_scale) return length_scale.error();
   Duration latest{0};
   for (;;) {
-    const auto more = csv.next();
-    if (!more) return more.error();
-    if (!*more) return latest;
+    SEALANE_LET(const auto more, csv.next());
+    if (!more) return latest;
     const auto from = time(csv, *start, *start_scale);
     const auto took = time(csv, *length, *length_scale);
     if (!from) return from.error();
@@ -439,28 +424,24 @@ Result<Duration> nsys_span(const std::string& path) {
   if (!api) return usage_error(concat(api_file, ": cannot be read"));
   if (!gpu) return usage_error(concat(gpu_file, ": cannot be read"));
   CsvReader api_csv(api, api_file);
-  const auto calls = read_calls(api_csv);
-  if (!calls) return calls.error();
-  const auto first = std::find_if(calls->begin(), calls->end(), begins_work);
-  if (first == calls->end()) return usage_error(concat(api_file, ": no copy and no launch in it"));
-  const auto launch = std::find_if(first, calls->end(),
+  SEALANE_LET(const auto calls, read_calls(api_csv));
+  const auto first = std::find_if(calls.begin(), calls.end(), begins_work);
+  if (first == calls.end()) return usage_error(concat(api_file, ": no copy and no launch in it"));
+  const auto launch = std::find_if(first, calls.end(),
                                    [](const Call& call) { return contains(call.name, "Launch"); });
   CsvReader gpu_csv(gpu, gpu_file);
-  const auto end = latest_end(gpu_csv);
-  if (!end) return end.error();
-  const Duration loading = launch == calls->end() ? Duration{0} : launch->length;
-  return std::max(Duration{0}, *end - first->start - loading);
+  SEALANE_LET(const auto end, latest_end(gpu_csv));
+  const Duration loading = launch == calls.end() ? Duration{0} : launch->length;
+  return std::max(Duration{0}, end - first->start - loading);
 }
 
 Result<Program> parse_nsys(std::istream& api, const std::string& api_file, std::istream& gpu,
                            const std::string& gpu_file) {
   CsvReader api_csv(api, api_file);
-  auto calls = read_calls(api_csv);
-  if (!calls) return calls.error();
+  SEALANE_LET(auto calls, read_calls(api_csv));
   CsvReader gpu_csv(gpu, gpu_file);
-  auto done = GpuTable(gpu_csv).read();
-  if (!done) return done.error();
-  Program program = ProgramWriter(*calls, *done).write();
+  SEALANE_LET(auto done, GpuTable(gpu_csv).read());
+  Program program = ProgramWriter(calls, done).write();
   if (program.empty()) return usage_error(concat(api_file, ": no copy and no launch in it"));
   return program;
 }

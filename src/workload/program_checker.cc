@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane::workload {
 namespace {
@@ -40,20 +41,20 @@ Status ProgramChecker::check_action(const CreateContext& made) {
 }
 
 Status ProgramChecker::check_action(const DestroyContext& gone) {
-  if (Status status = exists(gone.context); !status) return status;
+  SEALANE_TRY(exists(gone.context));
   contexts_.erase(gone.context);
   std::erase_if(streams_, [&](const auto& stream) { return stream.second == gone.context; });
   return {};
 }
 
 Status ProgramChecker::check_action(const CreateStream& made) {
-  if (Status status = exists(made.context); !status) return status;
+  SEALANE_TRY(exists(made.context));
   if (streams_.try_emplace(made.stream, made.context).second) return {};
   return usage_error(concat("stream s", number(made.stream), " exists already"));
 }
 
 Status ProgramChecker::check_action(const DestroyStream& gone) {
-  if (Status status = exists(gone.stream); !status) return status;
+  SEALANE_TRY(exists(gone.stream));
   streams_.erase(gone.stream);
   return {};
 }
@@ -64,7 +65,7 @@ Status ProgramChecker::check_action(const CreateEvent& made) {
 }
 
 Status ProgramChecker::check_action(const DestroyEvent& gone) {
-  if (Status status = exists(gone.event); !status) return status;
+  SEALANE_TRY(exists(gone.event));
   events_.erase(gone.event);
   return {};
 }
@@ -76,7 +77,7 @@ Status ProgramChecker::check_action(const AllocateHost& made) {
 Status ProgramChecker::check_action(const FreeHost& gone) { return release(host_, gone.address); }
 
 Status ProgramChecker::check_action(const AllocateDevice& made) {
-  if (Status status = exists(made.context); !status) return status;
+  SEALANE_TRY(exists(made.context));
   return allocate(device_, made.address, made.bytes);
 }
 
@@ -93,19 +94,19 @@ Status ProgramChecker::check_action(const ReadHost& read) const {
 }
 
 Status ProgramChecker::check_action(const Copy& copy) const {
-  if (Status status = exists(copy.stream); !status) return status;
-  if (Status status = fits(copy.host.address, copy.host.bytes); !status) return status;
+  SEALANE_TRY(exists(copy.stream));
+  SEALANE_TRY(fits(copy.host.address, copy.host.bytes));
   return fits(copy.device, copy.host.bytes);
 }
 
 Status ProgramChecker::check_action(const CopyOnDevice& copy) const {
-  if (Status status = exists(copy.stream); !status) return status;
-  if (Status status = fits(copy.to, copy.bytes); !status) return status;
+  SEALANE_TRY(exists(copy.stream));
+  SEALANE_TRY(fits(copy.to, copy.bytes));
   return fits(copy.from, copy.bytes);
 }
 
 Status ProgramChecker::check_action(const StreamWork& work) const {
-  if (Status status = exists(work.stream); !status) return status;
+  SEALANE_TRY(exists(work.stream));
   return fits(work.host.address, work.host.bytes);
 }
 
@@ -115,12 +116,12 @@ Status ProgramChecker::check_action(const BatchCopies& batch) const {
 }
 
 Status ProgramChecker::check_action(const RecordEvent& record) const {
-  if (Status status = exists(record.event); !status) return status;
+  SEALANE_TRY(exists(record.event));
   return exists(record.stream);
 }
 
 Status ProgramChecker::check_action(const WaitEvent& wait) const {
-  if (Status status = exists(wait.stream); !status) return status;
+  SEALANE_TRY(exists(wait.stream));
   return exists(wait.event);
 }
 
@@ -141,7 +142,7 @@ Status ProgramChecker::exists(EventId event) const {
 
 Status ProgramChecker::allocate(Allocations& live, uint64_t address, uint64_t bytes) {
   if (bytes == 0) return usage_error("an allocation needs at least one byte");
-  if (Status status = fits(address, bytes); !status) return status;
+  SEALANE_TRY(fits(address, bytes));
   const auto next = live.lower_bound(address);
   const bool hits_next = next != live.end() && next->first - address < bytes;
   const bool hits_previous =

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace sealane::workload {
 namespace {
@@ -19,10 +20,9 @@ Result<Program> read_all(std::istream& in, std::string_view file) {
   TraceReader reader(in, std::string(file));
   Program program;
   for (;;) {
-    auto operation = reader.next();
-    if (!operation) return operation.error();
-    if (!*operation) return program;
-    program.push_back(std::move(**operation));
+    SEALANE_LET(auto operation, reader.next());
+    if (!operation) return program;
+    program.push_back(std::move(*operation));
   }
 }
 
@@ -31,12 +31,11 @@ Result<Program> read_all(std::istream& in, std::string_view file) {
 Result<std::optional<Operation>> TraceReader::next() {
   if (failure_) return *failure_;
   if (!has_header_) {
-    if (Status status = read_header(); !status) return status.error();
+    SEALANE_TRY(read_header());
   }
   for (;;) {
-    const auto more = read_line();
-    if (!more) return more.error();
-    if (!*more) return std::optional<Operation>();
+    SEALANE_LET(const auto more, read_line());
+    if (!more) return std::optional<Operation>();
     if (line_.empty() || line_[0] == '#') continue;
     auto operation = parse_trace_line(line_);
     if (!operation) return fail(operation.error().message);
@@ -61,10 +60,9 @@ Result<bool> TraceReader::read_line() {
 }
 
 Status TraceReader::read_header() {
-  const auto more = read_line();
-  if (!more) return more.error();
+  SEALANE_LET(const auto more, read_line());
   std::string_view line = line_;
-  if (!*more || !line.starts_with(kMagic) || line.substr(kMagic.size(), 1) != " ") {
+  if (!more || !line.starts_with(kMagic) || line.substr(kMagic.size(), 1) != " ") {
     return fail(concat("not a trace: the first line must be '", kMagic, " ", kVersion, "'"));
   }
   line.remove_prefix(kMagic.size() + 1);

@@ -7,8 +7,6 @@
 
 #include <array>
 #include <charconv>
-#include <limits>
-#include <tuple>
 
 #include "base/text.h"
 #include "workload/trace.h"

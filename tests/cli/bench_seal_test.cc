@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{"negative_record", {"--record-bytes=-4K"}, "not a number of bytes"},
         WrongUse{"word_as_record", {"--record-bytes", "big"}, "not a number of bytes"},
         WrongUse{"record_beyond_l2", {"--record-bytes", "1G", "--where", "l2"}, "L2 cache"},
-        WrongUse{"unknown_place", {"--where", "l3"}, "'l3' is neither l2 nor dram"},
+        WrongUse{"unknown_place", {"--where", "l3"}, "unknown 'l3'; did you mean 'l2'?"},
         WrongUse{"no_time", {"--seconds", "0"}, "--seconds"},
         WrongUse{"negative_time", {"--seconds=-1"}, "--seconds"},
         WrongUse{"no_number", {"--seconds", "nan"}, "--seconds"},

@@ -361,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
                  2,
                  "'nan' is not a number from 1 to 10000"},
         WrongRun{"small_letters", {"--emulate", "--message", "64k", "--", "true"}, 2, "--message"},
-        WrongRun{"unknown_form", {"--print-env=toml"}, 2, "is shell or file"},
+        WrongRun{"unknown_form", {"--print-env=toml"}, 2, "unknown 'toml'; there are: shell, file"},
         WrongRun{"no_gpus",
                  {"--emulate", "--gpus", "0", "--", kProbe, "roundtrip"},
                  1,

@@ -83,7 +83,9 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{"workers_of_a_benchmark",
                  {"bench", "copy", "--workers", "2,x"},
                  "'x' is not a number from 1 to 1024"},
-        WrongUse{"check_of_a_benchmark", {"bench", "allreduce", "-c", "7"}, "is 0 or 1"},
+        WrongUse{"check_of_a_benchmark",
+                 {"bench", "allreduce", "-c", "7"},
+                 "is not a number from 0 to 1"},
         WrongUse{"key_to_stdout", {"keygen", "-"}, "keygen needs a file's name"}),
     [](const auto& tested) { return tested.param.name; });
 

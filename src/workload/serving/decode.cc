@@ -12,6 +12,7 @@
 
 #include <cmath>
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 
 namespace sealane::workload {
@@ -128,9 +129,7 @@ Result<std::unique_ptr<Feed>> make_decode(const Model& model, const Roofline& gp
   if (options.step_ms) shape.step_time = from_us(1e3 * *options.step_ms);
   const uint64_t tokens = shape.concurrency * (shape.prompt + shape.steps + Decode::kWarmUp);
   const uint64_t bytes = model.bytes() + tokens * model.kv_bytes_per_token();
-  if (Status fits = must_fit_gpu("the model with its KV cache", bytes, gpu); !fits) {
-    return fits.error();
-  }
+  SEALANE_TRY(must_fit_gpu("the model with its KV cache", bytes, gpu));
   return std::unique_ptr<Feed>(std::make_unique<Decode>(model, gpu, shape));
 }
 

@@ -6,6 +6,7 @@
 // for everybody. Two warm-up passes, then a prompt and some tokens; the time of all tokens is
 // extrapolated from those, which are alike.
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 #include "workload/serving/layers.h"
 
@@ -134,9 +135,7 @@ Result<std::unique_ptr<Feed>> make_flexgen(const Model& model, const Roofline& g
   const double host = weights * shape.weights_on_host + kv * shape.kv_on_host;
   const double device = weights * (1 - shape.weights_on_host) + kv * (1 - shape.kv_on_host) +
                         static_cast<double>(2 * model.layer_bytes() + model.embedding_bytes());
-  if (Status fits = must_fit_host(model, static_cast<uint64_t>(host), gpu); !fits) {
-    return fits.error();
-  }
+  SEALANE_TRY(must_fit_host(model, static_cast<uint64_t>(host), gpu));
   if (Status fits = must_fit_gpu("the batch with its KV cache and weights",
                                  static_cast<uint64_t>(device), gpu);
       !fits) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/try.h"
 #include "workload/serving/engine.h"
 
 namespace sealane::workload {
@@ -115,10 +116,8 @@ Result<std::unique_ptr<Feed>> make_kv_restore(const Model& model, const Roofline
                                               const ServingOptions& options) {
   const uint64_t prefix = options.prefix.value_or(4096);
   const uint64_t kv = prefix * model.kv_bytes_per_token();
-  if (Status fits = must_fit_host(model, kPrefixes * kv, gpu); !fits) return fits.error();
-  if (Status fits = must_fit_gpu("the model with the prefix", model.bytes() + kv, gpu); !fits) {
-    return fits.error();
-  }
+  SEALANE_TRY(must_fit_host(model, kPrefixes * kv, gpu));
+  SEALANE_TRY(must_fit_gpu("the model with the prefix", model.bytes() + kv, gpu));
   return std::unique_ptr<Feed>(std::make_unique<KvRestore>(
       model, gpu, prefix, options.prompt.value_or(64), options.generate.value_or(16),
       options.steps.value_or(60), Duration(std::llround(options.host_us.value_or(kHostUs) * 1e3)),

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 #include "workload/serving/layers.h"
 
@@ -60,8 +61,8 @@ class Load final : public Engine {
 
 Result<std::unique_ptr<Feed>> make_load(const Model& model, const Roofline& gpu,
                                         const ServingOptions& options) {
-  if (Status fits = must_fit_host(model, model.bytes(), gpu); !fits) return fits.error();
-  if (Status fits = must_fit_gpu(model.name, model.bytes(), gpu); !fits) return fits.error();
+  SEALANE_TRY(must_fit_host(model, model.bytes(), gpu));
+  SEALANE_TRY(must_fit_gpu(model.name, model.bytes(), gpu));
   return std::unique_ptr<Feed>(std::make_unique<Load>(model, options.read_gb_per_s.value_or(0)));
 }
 

@@ -5,6 +5,7 @@
 // pass and again, from the last to the first, for the backward pass, one layer ahead of the
 // kernels. The adapters and their optimiser are small and stay on the device.
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 #include "workload/serving/layers.h"
 
@@ -106,12 +107,10 @@ Result<std::unique_ptr<Feed>> make_peft(const Model& model, const Roofline& gpu,
   const double on_host = 1 - options.weights_on_gpu.value_or(0);
   const auto weights = static_cast<double>(model.layers * model.layer_bytes());
   const auto host = static_cast<uint64_t>(weights * on_host);
-  if (Status fits = must_fit_host(model, host, gpu); !fits) return fits.error();
+  SEALANE_TRY(must_fit_host(model, host, gpu));
   const auto device = static_cast<uint64_t>(weights * (1 - on_host)) + 2 * model.layer_bytes() +
                       model.embedding_bytes();
-  if (Status fits = must_fit_gpu("what stays of the weights", device, gpu); !fits) {
-    return fits.error();
-  }
+  SEALANE_TRY(must_fit_gpu("what stays of the weights", device, gpu));
   return std::unique_ptr<Feed>(std::make_unique<Peft>(model, gpu, options.batch.value_or(8),
                                                       options.prompt.value_or(512),
                                                       options.steps.value_or(2), on_host));

@@ -13,10 +13,10 @@
 // The answers to one request share the blocks of its prompt.
 
 #include <cmath>
-#include <deque>
 #include <map>
 #include <utility>
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 #include "workload/serving/requests.h"
 
@@ -288,9 +288,7 @@ Result<std::unique_ptr<Feed>> make_vllm(const Model& model, const Roofline& gpu,
                         gpu)
         .error();
   }
-  if (Status fits = must_fit_host(model, kHostBlocksFactor * blocks * block_bytes, gpu); !fits) {
-    return fits.error();
-  }
+  SEALANE_TRY(must_fit_host(model, kHostBlocksFactor * blocks * block_bytes, gpu));
   const VllmShape shape{
       .rate = options.rate.value_or(0),
       .time = Duration(std::llround(options.minutes.value_or(2) * 60e9)),

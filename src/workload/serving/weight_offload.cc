@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "base/try.h"
 #include "workload/serving/engine.h"
 
 namespace sealane::workload {
@@ -69,7 +70,7 @@ class WeightOffload final : public Engine {
 Result<std::unique_ptr<Feed>> make_weight_offload(const Model& model, const Roofline& gpu,
                                                   const ServingOptions& options) {
   const auto bytes = static_cast<uint64_t>(options.offload_gb.value_or(10) * 1e9);
-  if (Status fits = must_fit_host(model, bytes, gpu); !fits) return fits.error();
+  SEALANE_TRY(must_fit_host(model, bytes, gpu));
   if (bytes / model.layers == 0) return usage_error("--offload-gb: less than a byte of each layer");
   const Duration step(std::llround(options.step_ms.value_or(40) * 1e6));
   return std::unique_ptr<Feed>(
