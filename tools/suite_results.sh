@@ -67,7 +67,8 @@ report_suite() {
                    s/.*\(disabled\|skipped\)="\([0-9]*\)".*/\1=\2/p' "$log/$1.xml" 2>/dev/null | head -4)
   number() { echo "$counts" | sed -n "s/^$1=//p" | head -1; }
   if [ -z "$(number tests)" ]; then
-    echo "$1    did not come to its end; $commit, hidden ${SEALANE_CPU:-nothing}, cores ${SUITE_CORES:-all}, $beside suites"
+    echo "$1    did not come to its end; commit $commit, hidden ${SEALANE_CPU:-nothing}, cores ${SUITE_CORES:-all}," \
+      "$beside suites, part $part"
     return 1
   fi
   tests=$(number tests) failures=$(number failures) skipped=$(number skipped)
@@ -85,8 +86,8 @@ results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs
 commit=$(build/bin/sealane --version | sed 's/.*commit \([^;)]*\).*/\1/')
 echo
 echo "\$ tools/suite_results.sh $runs $loops"
-printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %-7s %s\n' run began passed failed skipped seconds load commit hidden \
-  cores suites part
+printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %-7s %s\n' \
+  run began passed failed skipped seconds load commit hidden cores suites part
 done=0 failed_runs=0
 while [ "$done" -lt "$runs" ]; do
   for _ in $(seq "$loops"); do
