@@ -13,8 +13,10 @@
 # each has network, processes, /tmp, /run and /dev/shm of its own, and what it writes to build/ is in memory and gone
 # with it. Nothing may be built meanwhile. Each has its tests in an order of its own, so that the largest (2 GiB) do not
 # meet; count 1 GiB of memory for each, and 4 more.
+# SUITE_PART=K/M runs every Mth test from the Kth on: a part of a run where there is no time for a whole one.
 # Ends with 1 if any run failed.
 set -eu
+part=${SUITE_PART:-1/1}
 
 # A suite as the others of its machine cannot see it: everything it could share with them is its own. What it writes to
 # build/ is in memory. The page of junit goes to descriptor 3.
@@ -24,7 +26,8 @@ if [ "${1:-}" = apart ]; then
   unset TMPDIR # it may be a place that is hidden now
   mkdir /tmp/.above /tmp/.above/build /tmp/.above/work
   mount -t overlay overlay -o "lowerdir=$PWD/build,upperdir=/tmp/.above/build,workdir=/tmp/.above/work" build
-  ctest --test-dir build -j 2 --schedule-random --output-on-failure --output-junit /tmp/.above/junit.xml || true
+  ctest --test-dir build -j 2 -I "${part%/*},,${part#*/}" --schedule-random --output-on-failure \
+    --output-junit /tmp/.above/junit.xml || true
   cat /tmp/.above/junit.xml >&3
   exit
 fi
@@ -49,7 +52,8 @@ log=$(mktemp -d)
 
 # What ctest says of itself is in $log/RUN, its page of junit in $log/RUN.xml, written when it has ended.
 run_suite() { # RUN
-  ctest --test-dir build -j 2 --output-on-failure --output-junit "$log/$1.xml" >"$log/$1" 2>&1 || true
+  ctest --test-dir build -j 2 -I "${part%/*},,${part#*/}" --output-on-failure --output-junit "$log/$1.xml" \
+    >"$log/$1" 2>&1 || true
 }
 start_suite_apart() { # RUN
   unshare --net --pid --ipc --mount --fork --kill-child --mount-proc tools/suite_results.sh apart \
@@ -63,13 +67,14 @@ report_suite() {
                    s/.*\(disabled\|skipped\)="\([0-9]*\)".*/\1=\2/p' "$log/$1.xml" 2>/dev/null | head -4)
   number() { echo "$counts" | sed -n "s/^$1=//p" | head -1; }
   if [ -z "$(number tests)" ]; then
-    echo "$1    did not come to its end; $commit, hidden ${SEALANE_CPU:-nothing}, cores ${SUITE_CORES:-all}, $beside suites"
+    echo "$1    did not come to its end; commit $commit, hidden ${SEALANE_CPU:-nothing}, cores ${SUITE_CORES:-all}," \
+      "$beside suites, part $part"
     return 1
   fi
   tests=$(number tests) failures=$(number failures) skipped=$(number skipped)
-  printf '%-4s %-9s %7d %7d %8d %8d %7s  %-13s %-9s %-6s %s\n' "$1" "$(date -u -d "@$2" +%H:%M:%S)" \
+  printf '%-4s %-9s %7d %7d %8d %8d %7s  %-13s %-9s %-6s %-7s %s\n' "$1" "$(date -u -d "@$2" +%H:%M:%S)" \
     "$((tests - failures - skipped))" "$failures" "$skipped" "$(($(stat -c %Y "$log/$1.xml") - $2))" \
-    "$(cut -d' ' -f2 /proc/loadavg)" "$commit" "${SEALANE_CPU:-nothing}" "${SUITE_CORES:-all}" "$beside"
+    "$(cut -d' ' -f2 /proc/loadavg)" "$commit" "${SEALANE_CPU:-nothing}" "${SUITE_CORES:-all}" "$beside" "$part"
   sed -n '/^The following tests FAILED/,/^Errors while/p' "$log/$1" |
     grep -E '^[[:space:]]*[0-9]+ - ' | grep -v Skipped || true
   [ "$failures" -eq 0 ] && rm "$log/$1" "$log/$1.xml"
@@ -81,8 +86,8 @@ results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs
 commit=$(build/bin/sealane --version | sed 's/.*commit \([^;)]*\).*/\1/')
 echo
 echo "\$ tools/suite_results.sh $runs $loops"
-printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %s\n' run began passed failed skipped seconds load commit hidden \
-  cores suites
+printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %-7s %s\n' \
+  run began passed failed skipped seconds load commit hidden cores suites part
 done=0 failed_runs=0
 while [ "$done" -lt "$runs" ]; do
   for _ in $(seq "$loops"); do

@@ -129,7 +129,12 @@ std::string in_plain_words(const SealReport& report) {
                             : text + wrapped(fmt::format("{}", fmt::join(report.cpu, " ")), 0);
 }
 
-double rounded(double value) { return std::round(value * 1000) / 1000; }
+// To three digits behind the point; of less than a tenth three digits, for however small a rate is,
+// it is not zero.
+double rounded(double value) {
+  if (std::abs(value) >= 0.1) return std::round(value * 1000) / 1000;
+  return std::stod(fmt::format("{:.3g}", value));
+}
 
 nlohmann::json number_or_null(const std::optional<Summary>& value) {
   if (!value) return nullptr;

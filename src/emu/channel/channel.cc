@@ -243,7 +243,9 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     sealane_emu_message message{};
     fill(message, *slot, piece.bytes);
     const bool in_place = !piece.own && !config()->staged && to.contiguous();
-    staging_.resize(2 * piece.bytes);
+    // Only where it is used, and never less than before: memory that comes again is written with
+    // zeroes first.
+    if (!in_place || config()->staged) staging_.resize(std::max(staging_.size(), 2 * piece.bytes));
     message.in = slot->data;
     message.out = in_place ? to.base + piece.offset : staging_.data();
     if (config()->staged && slot->bytes == piece.bytes) {
