@@ -50,6 +50,11 @@ SEALANE_WIDE_INLINE __m128i block_of_few(const uint8_t* from, size_t bytes) {
   }
   return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
 }
+// All ones in the first bytes of a block, zeros in the others.
+SEALANE_WIDE_INLINE __m128i first_bytes(size_t bytes) {
+  const __m128i numbers = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  return _mm_cmplt_epi8(numbers, _mm_set1_epi8(static_cast<char>(bytes < 16 ? bytes : 16)));
+}
 // The other way: no byte is written twice, and none that is not there.
 SEALANE_WIDE_INLINE void store_few(uint8_t* to, __m128i block, size_t bytes) {
   if (bytes >= sizeof block) return store_block(to, block);
@@ -96,6 +101,12 @@ SEALANE_WIDE_INLINE __m128i counter_block(const Iv& iv, uint32_t counter) {
                         static_cast<long long>(first));
 }
 
+// What is made once for all widths is made for the longest stride of the widest vectors.
+constexpr size_t kGcmVectorBytesMax = 64;
+constexpr size_t kGcmStrideBytesMax = 512;
+constexpr size_t kGcmTableBlocks = 256;  // see gcm_keystream.h: and a stride that runs over its end
+constexpr size_t kGcmTableBytes = (2 + kGcmTableBlocks) * kGcmBlockBytes + kGcmStrideBytesMax;
+
 // A stride is what the loop does at a time.
 template <typename V>
 struct GcmShape {
@@ -103,6 +114,7 @@ struct GcmShape {
   static constexpr size_t kLanes = V::kBytes / kGcmBlockBytes;
   static constexpr size_t kBlocks = kVectors * kLanes;
   static constexpr size_t kStride = kVectors * V::kBytes;
+  static_assert(V::kBytes <= kGcmVectorBytesMax && kStride <= kGcmStrideBytesMax);
   static constexpr size_t kCachedRounds = 2;  // see gcm_keystream.h
   // The AES instructions of a stride. Behind each there is room for a step of something else.
   static constexpr size_t kSlots = kVectors * (GcmKey::kRounds - kCachedRounds);

@@ -84,14 +84,15 @@ struct Ghash {
 
   // The hash of one stride in steps, to be put between others. The vector that the hash so far goes
   // in with is the last: it may still be on its way.
-  template <bool opening>
+  template <bool opening, bool ends>
   struct Hashing {
     const GcmKey& key;
-    const uint8_t* in;  // of opening: exposed
     uint8_t* held;
     Type hash;
-    Sums sums;
-    Type blocks;
+    const uint8_t* in = nullptr;       // of opening: exposed
+    const uint8_t* lengths = nullptr;  // of the stride that ends a message: hashed behind it
+    Sums sums = {};
+    Type blocks = {};
 
     static constexpr size_t kSteps = kVectors * kVectorSteps + kReductionSteps;
     static constexpr size_t kSlots = Shape::kSlots;
@@ -103,6 +104,7 @@ struct Ghash {
     }
     template <size_t n>
     SEALANE_WIDE_INLINE void step() {
+      if constexpr (ends && n == kVectors * kVectorSteps) add_lengths(key, sums, lengths);
       if constexpr (n >= kVectors * kVectorSteps) {
         reduce_step<n - kVectors * kVectorSteps>(sums.sum, hash);
       } else {
@@ -110,7 +112,7 @@ struct Ghash {
         if constexpr (n % kVectorSteps == 0) {
           bring<i>();
         } else {
-          constexpr size_t power = GcmKey::kPowers - kBlocks + i * kLanes;
+          constexpr size_t power = GcmKey::kPowers - kBlocks + i * kLanes - ends;
           add_product<n % kVectorSteps, n / kVectorSteps>(sums, blocks, key.powers + power,
                                                           key.folded + power);
         }
@@ -142,6 +144,34 @@ struct Ghash {
     add_product<4, n>(to, vector, power, folded);
   }
   static constexpr size_t kAlone = kVectors - 1;  // a vector that waits for no other
+  SEALANE_WIDE_INLINE static void add_lengths(const GcmKey& key, Sums& to, const uint8_t* lengths) {
+    constexpr size_t first = GcmKey::kPowers - 1;
+    add_products<kAlone>(to, reversed(V::load(lengths)), key.powers + first, key.folded + first);
+  }
+
+  // Up to kPowers blocks with one reduction, the lengths behind them among those. Of a last vector
+  // that is not full the rest is zeros.
+  struct Run {
+    const GcmBlock* power;
+    const GcmBlock* folded;
+    Type hash;  // what goes in with the first vector
+    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
+
+    SEALANE_WIDE_INLINE Run(const GcmKey& key, Type so_far, size_t blocks)
+        : power(key.powers + (GcmKey::kPowers - blocks)),
+          folded(key.folded + (GcmKey::kPowers - blocks)),
+          hash(so_far) {}
+    SEALANE_WIDE_INLINE void add(Type blocks) {
+      add_products<kAlone>(sums, V::add(reversed(blocks), hash), power, folded);
+      hash = V::zero();
+      power += kLanes;
+      folded += kLanes;
+    }
+    SEALANE_WIDE_INLINE Type sum() {
+      reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
+      return hash;
+    }
+  };
 
   // A stride of registers, with the lengths behind it if the message ends. Those are at hand before
   // the stride's last rounds are done, so they go first.
@@ -149,46 +179,26 @@ struct Ghash {
   SEALANE_WIDE_INLINE static Type hash_stride(const GcmKey& key, Type hash, const Type* stride,
                                               const uint8_t* lengths, bool ends,
                                               std::index_sequence<i...>) {
-    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
-    if (ends) {
-      add_products<kAlone>(sums, reversed(V::load(lengths)), key.powers + GcmKey::kPowers - 1,
-                           key.folded + GcmKey::kPowers - 1);
-    }
-    const GcmBlock* const power = key.powers + (GcmKey::kPowers - kBlocks - ends);
-    const GcmBlock* const folded = key.folded + (GcmKey::kPowers - kBlocks - ends);
-    (add_products<kAlone>(sums, i == 0 ? V::add(reversed(stride[i]), hash) : reversed(stride[i]),
-                          power + i * kLanes, folded + i * kLanes),
-     ...);
-    reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
-    return hash;
+    Run run(key, hash, kBlocks + ends);
+    if (ends) add_lengths(key, run.sums, lengths);
+    (run.add(stride[i]), ...);
+    return run.sum();
   }
-
-  // Up to kPowers blocks of private memory, with one reduction; the last one padded with zeros if
-  // there are `few` bytes. Else read in whole vectors: what is behind the blocks does not count.
-  template <bool few = false>
-  SEALANE_WIDE_INLINE static Type hash_blocks(const GcmKey& key, Type hash, const uint8_t* from,
-                                              size_t blocks, size_t bytes = 0) {
-    const GcmBlock* power = key.powers + (GcmKey::kPowers - blocks);
-    const GcmBlock* folded = key.folded + (GcmKey::kPowers - blocks);
-    Sums sums = {{V::zero(), V::zero(), V::zero()}, {}};
-    for (size_t at = 0; at < blocks; at += kLanes) {
-      const size_t here = at * kGcmBlockBytes;
-      Type vector = few && bytes - here < V::kBytes ? V::load_few(from + here, bytes - here)
-                                                    : V::load(from + here);
-      vector = reversed(vector);
-      if (at == 0) vector = V::add(vector, hash);
-      add_products<kAlone>(sums, vector, power + at, folded + at);
-    }
-    reduce(sums.sum, hash, std::make_index_sequence<kReductionSteps>());
-    return hash;
+  SEALANE_WIDE_INLINE static Type hash_one(const GcmKey& key, Type hash, Type block) {
+    Run run(key, hash, 1);
+    run.add(block);
+    return run.sum();
   }
-
   SEALANE_WIDE_INLINE static __m128i hash_padded(const GcmKey& key, __m128i so_far, Bytes bytes) {
     Type hash = V::first_lane(so_far);
     while (!bytes.empty()) {
       const size_t count = std::min(bytes.size(), GcmKey::kPowers * kGcmBlockBytes);
-      const size_t blocks = (count + kGcmBlockBytes - 1) / kGcmBlockBytes;
-      hash = hash_blocks<true>(key, hash, bytes.data(), blocks, count);
+      Run run(key, hash, (count + kGcmBlockBytes - 1) / kGcmBlockBytes);
+      for (size_t at = 0; at < count; at += V::kBytes) {
+        const uint8_t* const from = bytes.data() + at;
+        run.add(count - at < V::kBytes ? V::load_few(from, count - at) : V::load(from));
+      }
+      hash = run.sum();
       bytes = bytes.subspan(count);
     }
     return V::lane(hash);

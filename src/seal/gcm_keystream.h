@@ -27,7 +27,7 @@ struct Keystream {
   static constexpr size_t kBlocks = Shape::kBlocks;
   static constexpr size_t kRounds = GcmKey::kRounds;
   static constexpr size_t kCachedRounds = Shape::kCachedRounds;
-  static constexpr size_t kTableBlocks = 256;
+  static constexpr size_t kTableBlocks = kGcmTableBlocks;
   static_assert(kTableBlocks % kBlocks == 0);  // strides begin at the same entries again
   using Each = std::make_index_sequence<kVectors>;
 
@@ -53,7 +53,6 @@ struct Keystream {
 
   // Where the counter is, and what is kept of blocks that were. A table's third entry begins a
   // line: that is where messages begin.
-  static constexpr size_t kTableBytes = (2 + kTableBlocks + kBlocks) * kGcmBlockBytes;
   struct Counter {
     __m128i iv;  // reversed, counter zero
     uint32_t begin;
@@ -101,7 +100,7 @@ struct Keystream {
 
   // A stride in which the last byte runs over, or with whose end: each vector by itself, once in
   // 256 blocks. What they leave in the table is for this stride only.
-  SEALANE_WIDE static void run_over(const GcmKey& key, Counter& counter) {
+  SEALANE_WIDE_INLINE static void run_over(const GcmKey& key, Counter& counter) {
     const uint32_t after = counter.next + kBlocks;
     uint8_t* const to = counter.table + counter.next % kTableBlocks * kGcmBlockBytes;
     if (counter.keeps) {

@@ -29,6 +29,24 @@
 namespace sealane {
 namespace {
 
+// What the loops share: in the frame of who calls them, which wipes it. For strides of any length.
+struct GcmArea {
+  alignas(64) uint8_t held[kGcmStrideBytesMax];  // sealed
+  alignas(64) uint8_t plain[kGcmStrideBytesMax];
+  alignas(64) uint8_t table[kGcmTableBytes];
+  alignas(64) uint8_t lengths[kGcmVectorBytesMax];
+  bool ends;  // the message, with the part: its lengths are hashed behind it
+  // Where the frames of the loops end.
+  const uint8_t* deepest = reinterpret_cast<const uint8_t*>(this);
+
+  // In each of them. With what a function may keep below its stack pointer.
+  SEALANE_WIDE_INLINE void note_frame() {
+    const uint8_t* here;
+    asm volatile("mov %%rsp, %0" : "=r"(here));
+    deepest = std::min(deepest, here - 128);
+  }
+};
+
 template <typename V>
 struct Gcm {
   using Type = typename V::Type;
@@ -136,15 +154,6 @@ struct Gcm {
 
   // ---- A part ----
 
-  // What the loops share: in the frame of who calls them, which wipes it.
-  struct Area {
-    alignas(64) uint8_t held[kStride + V::kBytes];  // sealed; the lengths behind the last bytes
-    alignas(64) uint8_t plain[kStride];
-    alignas(64) uint8_t table[Ctr::kTableBytes];
-    alignas(64) uint8_t lengths[V::kBytes];
-    bool ends;  // the message, with the part: its lengths are hashed behind it
-  };
-
   // One stride's keystream, with what is done between.
   template <typename Between, typename Delivering>
   SEALANE_WIDE_INLINE static void make_stream(const GcmKey& key, Counter& counter, Stream& stream,
@@ -161,15 +170,28 @@ struct Gcm {
     return part.bytes >= V::kTableBytesMin;
   }
 
-  // Whole strides, of which there is one at least. `so_far` and what is returned: the hash.
+  template <typename Hashing>
+  SEALANE_WIDE_INLINE static void open_stride(const GcmKey& key, const GcmPart& part, size_t at,
+                                              bool streamed, Counter& counter, Stream& stream,
+                                              Hashing& hashing) {
+    ask_to_read(part.in + at, Lines());
+    ask_to_write(part, at, streamed, Lines());
+    hashing.in = part.in + at;
+    Ctr::make_stream(key, counter, stream, hashing);
+    put_opened(stream, hashing.held, part.out + at, streamed, Each());
+    if (part.beside != nullptr) part.beside->carry_out(at, kStride);
+  }
+
+  // Whole strides, of which there is one at least. `so_far` and what is returned: the hash, with
+  // the message's lengths if it ends with them.
   template <typename Delivering>
-  SEALANE_WIDE static __m128i open_strides(const GcmKey& key, const GcmPart& part, Area& area,
+  SEALANE_WIDE static __m128i open_strides(const GcmKey& key, const GcmPart& part, GcmArea& area,
                                            __m128i so_far) {
+    area.note_frame();
     Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
     // Narrow vectors take all registers there are when opening: the counter stays in memory.
     if constexpr (kLanes == 1) asm("" : : "r"(&counter));
-    typename Hash::template Hashing<true> hashing{key, part.in, area.held, V::first_lane(so_far),
-                                                  {},  {}};
+    typename Hash::template Hashing<true, false> hashing{key, area.held, V::first_lane(so_far)};
     Stream stream;
     Delivering work(part, nullptr);
     size_t at = 0;
@@ -185,24 +207,27 @@ struct Gcm {
     }
     const size_t whole = part.bytes / kStride * kStride;
     const bool streamed = streams(part) && !Delivering::kDelivers;
-    for (; at < whole; at += kStride) {
-      ask_to_read(part.in + at, Lines());
-      ask_to_write(part, at, streamed, Lines());
-      hashing.in = part.in + at;
-      Ctr::make_stream(key, counter, stream, hashing);
-      put_opened(stream, area.held, part.out + at, streamed, Each());
-      if (part.beside != nullptr) part.beside->carry_out(at, kStride);
+    const bool ends = area.ends && whole == part.bytes;
+    for (; at + (ends ? kStride : 0) < whole; at += kStride) {
+      open_stride(key, part, at, streamed, counter, stream, hashing);
     }
+    if (at < whole) {
+      typename Hash::template Hashing<true, true> last{key, area.held, hashing.hash, nullptr,
+                                                       area.lengths};
+      open_stride(key, part, at, streamed, counter, stream, last);
+      return V::lane(last.hash);
+    }
+    if (ends) hashing.hash = Hash::hash_one(key, hashing.hash, V::load(area.lengths));
     return V::lane(hashing.hash);
   }
 
-  // The last one's hash has no AES to go with; the message's lengths are in it.
+  // The last one's hash has no AES to go with.
   template <typename Delivering>
-  SEALANE_WIDE static __m128i seal_strides(const GcmKey& key, const GcmPart& part, Area& area,
+  SEALANE_WIDE static __m128i seal_strides(const GcmKey& key, const GcmPart& part, GcmArea& area,
                                            __m128i so_far) {
+    area.note_frame();
     Counter counter(part.iv, part.first_block, area.table, keeps_table(part));
-    typename Hash::template Hashing<false> hashing{key, nullptr, area.held, V::first_lane(so_far),
-                                                   {},  {}};
+    typename Hash::template Hashing<false, false> hashing{key, area.held, V::first_lane(so_far)};
     Nothing nothing;
     Stream stream;
     Delivering work(part, area.plain);
@@ -235,33 +260,36 @@ struct Gcm {
     return part.in + at;
   }
 
-  // The last bytes, less than a stride: a whole stride's keystream takes no longer than a block's.
-  // No libc: it would leave them in registers that this width does not know.
+  // The last bytes, a stride or less: a whole stride's keystream takes no longer than a block's.
+  // The CPU finds by itself what it can do beside AES. No libc: it would leave them in registers
+  // that this width does not know.
   template <bool seals>
-  SEALANE_WIDE static __m128i crypt_last(const GcmKey& key, const GcmPart& part, Area& area,
-                                         __m128i so_far) {
-    const size_t begin = part.bytes / kStride * kStride;
-    const size_t bytes = part.bytes - begin;
+  SEALANE_WIDE static __m128i crypt_last(const GcmKey& key, const GcmPart& part, size_t bytes,
+                                         GcmArea& area, __m128i so_far) {
+    area.note_frame();
+    const size_t begin = part.bytes - bytes;
     const uint8_t* const in = seals ? plaintext(part, begin, bytes) : part.in + begin;
     Counter counter(part.iv, part.first_block + begin / kGcmBlockBytes, area.table, false);
     Stream stream;
     Nothing nothing;
     Ctr::make_stream(key, counter, stream, nothing);
     put(stream, area.plain, Each());
+    const size_t blocks = (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
+    typename Hash::Run hash(key, V::first_lane(so_far), blocks + area.ends);
+    if (area.ends) Hash::add_lengths(key, hash.sums, area.lengths);
     for (size_t at = 0; at < bytes; at += V::kBytes) {
       const size_t left = bytes - at;
-      Type text = left < V::kBytes ? V::load_few(in + at, left) : V::load(in + at);
+      const bool few = left < V::kBytes;
+      Type text = few ? V::load_few(in + at, left) : V::load(in + at);
       V::keep(text);  // from here on in a register: it is not fetched again
-      Type made = V::add(text, V::load(area.plain + at));
-      V::store(area.held + at, seals ? made : text);
-      V::keep(made);
-      left < V::kBytes ? V::store_few(part.out + begin + at, made, left)
-                       : V::store(part.out + begin + at, made);
+      const Type made = V::add(text, V::load(area.plain + at));
+      Type sealed = seals ? made : text;
+      V::keep(sealed);  // another value than what is stored, as above
+      if (seals && few) sealed = V::only(sealed, left);
+      few ? V::store_few(part.out + begin + at, made, left) : V::store(part.out + begin + at, made);
+      hash.add(sealed);
     }
-    const size_t blocks = (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
-    V::store(area.held + bytes, V::zero());
-    V::store(area.held + blocks * kGcmBlockBytes, V::load(area.lengths));
-    return V::lane(Hash::hash_blocks(key, V::first_lane(so_far), area.held, blocks + area.ends));
+    return V::lane(hash.sum());
   }
   template <size_t... i>
   SEALANE_WIDE_INLINE static void put(const Stream& stream, uint8_t* to,
@@ -271,7 +299,7 @@ struct Gcm {
 
   // ---- Which loop ----
 
-  using Loop = __m128i (*)(const GcmKey& key, const GcmPart& part, Area& area, __m128i so_far);
+  using Loop = __m128i (*)(const GcmKey& key, const GcmPart& part, GcmArea& area, __m128i so_far);
   template <bool seals, typename Delivering>
   static constexpr Loop loop() {
     if constexpr (seals) {
@@ -297,33 +325,37 @@ struct Gcm {
   }
 
   template <bool seals>
-  SEALANE_WIDE_INLINE static __m128i crypt(const GcmKey& key, const GcmPart& part, Area& area,
+  SEALANE_WIDE_INLINE static __m128i crypt(const GcmKey& key, const GcmPart& part, GcmArea& area,
                                            __m128i hash) {
-    const bool last = part.bytes % kStride != 0;  // bytes are left
+    using Short = Gcm<typename V::Short>;
+    const size_t last = part.bytes % kStride;
     if (part.bytes >= kStride) {
       hash = loop_for<seals>(part)(key, part, area, hash);
       if (part.streamed) _mm_sfence();  // such stores are ordered with nothing else
-      if (seals && !last) return hash;
+      if (last == 0) return hash;
     }
-    if (last) return crypt_last<seals>(key, part, area, hash);
+    if (last > Short::kStride) return crypt_last<seals>(key, part, last, area, hash);
+    if (last != 0) return Short::template crypt_last<seals>(key, part, last, area, hash);
     if (!area.ends) return hash;
-    return V::lane(Hash::hash_blocks(key, V::first_lane(hash), area.lengths, 1));
+    return V::lane(Hash::hash_one(key, V::first_lane(hash), V::load(area.lengths)));
   }
   template <bool seals>
   [[gnu::noinline]] SEALANE_WIDE static GcmHash hash_of_part(const GcmKey& key, const GcmPart& part,
-                                                             Area& area) {
+                                                             GcmArea& area) {
     area.ends = false;
+    area.note_frame();
     V::store(area.lengths, V::zero());
     return hash_of(crypt<seals>(key, part, area, element(part.so_far)));
   }
   template <bool seals>
   [[gnu::noinline]] SEALANE_WIDE static Tag tag_of_whole(const GcmKey& key, const GcmPart& part,
-                                                         Bytes additional, Area& area) {
+                                                         Bytes additional, GcmArea& area) {
     // The tag's mask comes first: it needs nothing of the rest.
     GcmBlock mask;
     store_block(&mask, Ctr::encrypt(key, counter_block(part.iv, 1)));
     asm volatile("" : : "r"(&mask) : "memory");  // here and nowhere else
     area.ends = true;
+    area.note_frame();
     V::store(area.lengths, lengths(additional.size(), part.bytes));
     const __m128i sum =
         crypt<seals>(key, part, area, Hash::hash_padded(key, _mm_setzero_si128(), additional));
@@ -333,34 +365,36 @@ struct Gcm {
   }
 
   // Whatever a compiler has put of hash, mask and cipher in the frames below: who knows one of them
-  // has the hash's key, or the cipher's. Two functions deep, and what they spill are vectors.
-  static constexpr size_t kFramesBytes = 256 + 8 * V::kBytes;
-  [[gnu::noinline]] SEALANE_WIDE static void wipe_frames() {
-    alignas(64) uint8_t frames[kFramesBytes];
-    put_zeros(frames, std::make_index_sequence<kFramesBytes / V::kBytes>());
+  // has the hash's key, or the cipher's. A frame at their place, as deep as they were.
+  [[gnu::noinline]] SEALANE_WIDE static void wipe_frames(const uint8_t* deepest) {
+    const auto* const here = static_cast<const uint8_t*>(__builtin_frame_address(0));
+    const size_t bytes = static_cast<size_t>(here - deepest) + V::kBytes;
+    auto* const frames = static_cast<uint8_t*>(__builtin_alloca(bytes));
+    for (size_t at = 0; at + V::kBytes <= bytes; at += V::kBytes) V::store(frames + at, V::zero());
+    asm volatile("" : : "r"(frames) : "memory");
   }
   template <size_t... i>
   SEALANE_WIDE_INLINE static void put_zeros(uint8_t* to, std::index_sequence<i...>) {
     (V::store(to + i * V::kBytes, V::zero()), ...);
     asm volatile("" : : "r"(to) : "memory");
   }
-  SEALANE_WIDE_INLINE static void wipe_traces(const GcmPart& part, Area& area) {
+  SEALANE_WIDE_INLINE static void wipe_traces(const GcmPart& part, GcmArea& area) {
     if (part.beside != nullptr || part.bytes % kStride != 0) put_zeros(area.plain, Each());
     if (keeps_table(part)) wipe(area.table);
-    wipe_frames();
+    wipe_frames(area.deepest);
     V::clear_registers();
   }
 
   template <bool seals>
   SEALANE_WIDE static GcmHash crypt_part(const GcmKey& key, const GcmPart& part) {
-    Area area;
+    GcmArea area;
     const GcmHash sum = hash_of_part<seals>(key, part, area);
     wipe_traces(part, area);
     return sum;
   }
   template <bool seals>
   SEALANE_WIDE static Tag crypt_whole(const GcmKey& key, const GcmPart& part, Bytes additional) {
-    Area area;
+    GcmArea area;
     const Tag tag = tag_of_whole<seals>(key, part, additional, area);
     wipe_traces(part, area);
     return tag;
@@ -368,9 +402,8 @@ struct Gcm {
 
   SEALANE_WIDE static Tag tag(const GcmKey& key, const Iv& iv, GcmHash hash,
                               uint64_t additional_bytes, uint64_t bytes) {
-    alignas(64) uint8_t last[V::kBytes];
-    V::store(last, lengths(additional_bytes, bytes));
-    const Type sum = Hash::hash_blocks(key, V::first_lane(element(hash)), last, 1);
+    const Type sum =
+        Hash::hash_one(key, V::first_lane(element(hash)), lengths(additional_bytes, bytes));
     Tag tag;
     store_block(tag.data(), _mm_xor_si128(_mm_shuffle_epi8(V::lane(sum), reversal()),
                                           Ctr::encrypt(key, counter_block(iv, 1))));
@@ -382,9 +415,10 @@ struct Gcm {
 
 // Long strides keep AES busy, short ones waste less of a message's end. They are one type where
 // there are no registers for long ones.
-template <typename Short, typename Long>
+template <typename Long>
 struct ByLength {
-  static constexpr uint64_t kLongBytesMin = 1_KiB;
+  using Short = typename Long::Short;
+  static constexpr uint64_t kLongBytesMin = 512;
 
   template <bool seals>
   static GcmHash crypt_part(const GcmKey& key, const GcmPart& part) {
@@ -399,17 +433,17 @@ struct ByLength {
   }
 };
 
-template <typename Short, typename Long = Short>
-constexpr GcmWidth kWidthOf = {GcmSchedule<Short>::schedule,
-                               ByLength<Short, Long>::template crypt_part<true>,
-                               ByLength<Short, Long>::template crypt_part<false>,
-                               ByLength<Short, Long>::template crypt_whole<true>,
-                               ByLength<Short, Long>::template crypt_whole<false>,
-                               Gcm<Short>::tag,
-                               Ghash<Short>::hash,
-                               Ghash<Short>::join,
-                               Keystream<Short>::encrypt_block,
-                               Long::kStreamedBytesMin};
+template <typename V>
+constexpr GcmWidth kWidthOf = {GcmSchedule<V>::schedule,
+                               ByLength<V>::template crypt_part<true>,
+                               ByLength<V>::template crypt_part<false>,
+                               ByLength<V>::template crypt_whole<true>,
+                               ByLength<V>::template crypt_whole<false>,
+                               Gcm<V>::tag,
+                               Ghash<V>::hash,
+                               Ghash<V>::join,
+                               Keystream<V>::encrypt_block,
+                               V::kStreamedBytesMin};
 
 }  // namespace
 }  // namespace sealane

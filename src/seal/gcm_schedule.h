@@ -62,10 +62,8 @@ struct GcmSchedule {
     const __m128i first = times_x(_mm_shuffle_epi8(subkey, reversal()));
     put_power(key, 1, first);
     Type power = V::first_lane(first);
-    alignas(64) uint8_t zeros[V::kBytes];
-    V::store(zeros, V::zero());
     for (size_t i = 2; i <= GcmKey::kPowers; ++i) {
-      power = Ghash<V>::hash_blocks(key, power, zeros, 1);
+      power = Ghash<V>::hash_one(key, power, V::zero());
       put_power(key, i, V::lane(power));
     }
     V::clear_registers();

@@ -14,6 +14,7 @@ namespace {
 
 template <size_t lanes, size_t vectors, bool adds_three>
 struct Several {
+  using Short = Several<lanes, adds_three ? 4 : vectors, adds_three>;
   struct Type {
     __m128i v[lanes];
   };
@@ -37,6 +38,9 @@ struct Several {
   }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
     return SEALANE_EACH(bytes > 16 * i ? block_of_few(from + 16 * i, bytes - 16 * i) : Xmm::zero());
+  }
+  SEALANE_WIDE_INLINE static Type only(const Type& a, size_t bytes) {
+    return SEALANE_EACH(bytes > 16 * i ? Xmm::only(a.v[i], bytes - 16 * i) : Xmm::zero());
   }
   SEALANE_WIDE_INLINE static void store(void* to, const Type& a) {
     for (size_t i = 0; i < lanes; ++i) store_block(static_cast<uint8_t*>(to) + 16 * i, a.v[i]);
@@ -106,7 +110,7 @@ struct Several {
 };
 
 constexpr GcmWidth kTwoBlocks = kWidthOf<Several<2, 8, false>>;
-constexpr GcmWidth kFourBlocks = kWidthOf<Several<4, 4, true>, Several<4, 8, true>>;
+constexpr GcmWidth kFourBlocks = kWidthOf<Several<4, 8, true>>;
 
 class StandIn final : public Engine {
  public:

@@ -11,6 +11,7 @@ namespace {
 
 struct Ymm {
   using Type = __m256i;
+  using Short = Ymm;
   static constexpr size_t kBytes = 32;
   static constexpr size_t kVectors = 8;
   static constexpr uint64_t kStreamedBytesMin = 256_KiB;
@@ -23,6 +24,10 @@ struct Ymm {
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
     if (bytes <= 16) return first_lane(block_of_few(from, bytes));
     return _mm256_set_m128i(block_of_few(from + 16, bytes - 16), block_at(from));
+  }
+  SEALANE_WIDE_INLINE static Type only(Type value, size_t bytes) {
+    const __m128i second = bytes > 16 ? first_bytes(bytes - 16) : _mm_setzero_si128();
+    return _mm256_and_si256(value, _mm256_set_m128i(second, first_bytes(bytes)));
   }
   SEALANE_WIDE_INLINE static void store(void* to, Type value) {
     _mm256_storeu_si256(static_cast<__m256i*>(to), value);

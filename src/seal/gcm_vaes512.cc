@@ -19,6 +19,7 @@ namespace {
 template <size_t vectors>
 struct Zmm {
   using Type = __m512i;
+  using Short = Zmm<4>;
   static constexpr size_t kBytes = 64;
   static constexpr size_t kVectors = vectors;
   static constexpr uint64_t kStreamedBytesMin = 256_KiB;
@@ -31,6 +32,9 @@ struct Zmm {
   }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
     return _mm512_maskz_loadu_epi8(few(bytes), from);
+  }
+  SEALANE_WIDE_INLINE static Type only(Type value, size_t bytes) {
+    return _mm512_maskz_mov_epi8(few(bytes), value);
   }
   SEALANE_WIDE_INLINE static void store(void* to, Type value) { _mm512_storeu_si512(to, value); }
   SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
@@ -79,6 +83,6 @@ struct Zmm {
 
 }  // namespace
 
-const GcmWidth kVaes512Width = kWidthOf<Zmm<4>, Zmm<8>>;
+const GcmWidth kVaes512Width = kWidthOf<Zmm<8>>;
 
 }  // namespace sealane

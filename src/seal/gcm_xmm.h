@@ -13,6 +13,7 @@ namespace {
 
 struct Xmm {
   using Type = __m128i;
+  using Short = Xmm;
   static constexpr size_t kBytes = 16;
   static constexpr size_t kVectors = 8;
   static constexpr uint64_t kStreamedBytesMin =
@@ -23,6 +24,9 @@ struct Xmm {
   SEALANE_WIDE_INLINE static Type load(const void* from) { return block_at(from); }
   SEALANE_WIDE_INLINE static Type load_few(const uint8_t* from, size_t bytes) {
     return block_of_few(from, bytes);
+  }
+  SEALANE_WIDE_INLINE static Type only(Type value, size_t bytes) {
+    return _mm_and_si128(value, first_bytes(bytes));
   }
   SEALANE_WIDE_INLINE static void store(void* to, Type value) { store_block(to, value); }
   SEALANE_WIDE_INLINE static void store_few(uint8_t* to, Type value, size_t bytes) {
