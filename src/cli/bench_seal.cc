@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `sealane bench seal`: from flags to a plan, from the plan to results. How they are shown is in
-// bench_seal_report.cc, how they are measured in seal_trial.cc.
+// `sealane bench seal`: from flags to a plan, from the plan to results. How they are measured and
+// shown is in src/bench (seal_trial.cc, seal_report.cc).
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

@@ -86,11 +86,12 @@ TEST(BenchNccl, HostsMayBeSomeWayApart) {
 
 TEST(BenchNccl, WrongUseIsExplained) {
   for (const auto& [words, said] :
-       {std::pair<std::vector<std::string>, const char*>{{"--hosts", "--check"}, "for measuring"},
-        {{"--ranks", "1"}, "--ranks: from 2"},
-        {{"--pattern", "star"}, "allreduce (a ring), tree and latency"},
-        {{"--delay-us", "5"}, "--delay-us is for --hosts"},
-        {{"--abi", "7"}, "--abi: from 8 to 12"},
+       {std::pair<std::vector<std::string>, const char*>{{"--hosts", "--check"},
+                                                         "--check excludes --hosts"},
+        {{"--ranks", "1"}, "--ranks: '1' is not a number from 2 to 8"},
+        {{"--pattern", "star"}, "unknown 'star'; there are: allreduce, tree, latency"},
+        {{"--delay-us", "5"}, "--delay-us requires --hosts"},
+        {{"--abi", "7"}, "--abi: '7' is not a number from 8 to 12"},
         {{"-b", "2M", "-e", "1M"}, "-e is smaller"}}) {
     const ProgramResult result = bench_nccl(words);
     EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
