@@ -95,6 +95,8 @@ Route CopyIntake::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held
 Route CopyIntake::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
   const auto block = memory_.host().find(out.host.address);
   const bool pinned = block && block->range.contains(out.host);
+  // What begins in memory that a driver has pinned and ends elsewhere it refuses.
+  if (block && !pinned && !block->what.registered) return Route::passed_memory;
   if (pinned) out.memory = block->what.registered ? HostKind::registered : HostKind::pinned;
   const auto side = host_side_of(out);
   if (!side) return asked.read_now ? Route::passed : Route::passed_pageable;

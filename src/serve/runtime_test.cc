@@ -93,6 +93,20 @@ TEST_F(RuntimeTest, WhatCannotBeCarriedIsPassed) {
   EXPECT_EQ(in(0, 100), Route::carried);
 }
 
+// A driver refuses a source that begins in memory it has pinned and ends elsewhere; what lies
+// behind is not the program's to send by a length that is wrong.
+TEST_F(RuntimeTest, WhatRunsOutOfPinnedMemoryIsTheDriversToRefuse) {
+  std::vector<uint8_t> both(2048, 7);
+  runtime_->host_memory().add({address(both.data()), 1024},
+                              {false, false, 0, FakeDriver::program()});
+  EXPECT_EQ(copy(Direction::to_device, 0, both.data() + 512, 1024), Route::passed_memory);
+  EXPECT_EQ(copy(Direction::to_device, 0, both.data() + 512, 512), Route::carried);
+  EXPECT_EQ(copy(Direction::to_device, 0, both.data() + 1024, 512), Route::carried) << "pageable";
+  driver_.await(stream_);
+  runtime_->host_memory().remove(address(both.data()));
+  runtime_->drain({address(both.data()), both.size()});
+}
+
 TEST_F(RuntimeTest, CopiesThatTouchTheSameBytesKeepTheirOrder) {
   for (int round = 0; round < 200; ++round) {
     std::memset(host_, round + 1, 64);
