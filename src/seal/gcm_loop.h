@@ -35,7 +35,8 @@ struct GcmArea {
   alignas(64) uint8_t plain[kGcmStrideBytesMax];
   alignas(64) uint8_t table[kGcmTableBytes];
   alignas(64) uint8_t lengths[kGcmVectorBytesMax];
-  bool ends;  // the message, with the part: its lengths are hashed behind it
+  GcmHash sum;  // of a part; in a register somebody below might save it
+  bool ends;    // the message, with the part: its lengths are hashed behind it
   // Where the frames of the loops end.
   const uint8_t* deepest = reinterpret_cast<const uint8_t*>(this);
 
@@ -44,6 +45,13 @@ struct GcmArea {
     const uint8_t* here;
     asm volatile("mov %%rsp, %0" : "=r"(here));
     deepest = std::min(deepest, here - 128);
+  }
+  SEALANE_WIDE_INLINE GcmHash take_sum() {
+    GcmHash taken = sum;
+    asm volatile("" : "+r"(taken.high), "+r"(taken.low));
+    sum = {};
+    asm volatile("" : : "r"(&sum) : "memory");
+    return taken;
   }
 };
 
@@ -340,12 +348,12 @@ struct Gcm {
     return V::lane(Hash::hash_one(key, V::first_lane(hash), V::load(area.lengths)));
   }
   template <bool seals>
-  [[gnu::noinline]] SEALANE_WIDE static GcmHash hash_of_part(const GcmKey& key, const GcmPart& part,
-                                                             GcmArea& area) {
+  [[gnu::noinline]] SEALANE_WIDE static void hash_part(const GcmKey& key, const GcmPart& part,
+                                                       GcmArea& area) {
     area.ends = false;
     area.note_frame();
     V::store(area.lengths, V::zero());
-    return hash_of(crypt<seals>(key, part, area, element(part.so_far)));
+    area.sum = hash_of(crypt<seals>(key, part, area, element(part.so_far)));
   }
   template <bool seals>
   [[gnu::noinline]] SEALANE_WIDE static Tag tag_of_whole(const GcmKey& key, const GcmPart& part,
@@ -370,7 +378,8 @@ struct Gcm {
     const auto* const here = static_cast<const uint8_t*>(__builtin_frame_address(0));
     const size_t bytes = static_cast<size_t>(here - deepest) + V::kBytes;
     auto* const frames = static_cast<uint8_t*>(__builtin_alloca(bytes));
-    for (size_t at = 0; at + V::kBytes <= bytes; at += V::kBytes) V::store(frames + at, V::zero());
+    for (size_t at = 0; at + V::kBytes < bytes; at += V::kBytes) V::store(frames + at, V::zero());
+    V::store(frames + bytes - V::kBytes, V::zero());
     asm volatile("" : : "r"(frames) : "memory");
   }
   template <size_t... i>
@@ -388,9 +397,9 @@ struct Gcm {
   template <bool seals>
   SEALANE_WIDE static GcmHash crypt_part(const GcmKey& key, const GcmPart& part) {
     GcmArea area;
-    const GcmHash sum = hash_of_part<seals>(key, part, area);
+    hash_part<seals>(key, part, area);
     wipe_traces(part, area);
-    return sum;
+    return area.take_sum();
   }
   template <bool seals>
   SEALANE_WIDE static Tag crypt_whole(const GcmKey& key, const GcmPart& part, Bytes additional) {
