@@ -87,7 +87,10 @@ TEST(Compare, SealaneSealsAheadWhereThatPays) {
   }
   for (const StepRow& row : rows("h100-nvl-aesni")) {
     const auto [stock, engine, async, parallel, speculate, sealane, off] = row.elapsed;
-    EXPECT_EQ(sealane, speculate) << workload::to_string(row.pattern);
+    // But it gives up guesses that are begun so late that their copy waits for them.
+    const bool late = row.pattern == Pattern::control;
+    EXPECT_LE(sealane, speculate) << workload::to_string(row.pattern);
+    EXPECT_EQ(sealane < speculate, late) << workload::to_string(row.pattern);
   }
 }
 

@@ -18,6 +18,7 @@ enum class EventKind : uint8_t {
   item_starts,  // a: hardware queue may look again
   kernel_ends,  // a: stream
   notify,       // a: stream, b: count the host learns of
+  put,          // b: a call for copies has done its steps
   worker_done,  // b: what was sealed ahead
   sent,         // a: copy thread; the driver has a message of it
   crossed,      // a: copy thread; the driver's call has returned

@@ -109,6 +109,9 @@ void Machine::handle(const SimEvent& event) {
     case EventKind::crossed:
       runtime_->crossed(event.a);
       break;
+    case EventKind::put:
+      runtime_->put(event.b);
+      break;
     case EventKind::ending:
       runtime_->ending_done(event.a);
       break;

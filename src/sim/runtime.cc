@@ -126,10 +126,13 @@ std::optional<Duration> Runtime::copies(std::span<const ProgramCopy> asked) {
     }
     return std::nullopt;
   }
-  copies_.handle_put(plan_);
-  pump();
+  // Nobody carries anything before the caller has done all of that.
+  putting_.emplace(calls_, plan_);
+  world_.events.add(world_.now() + cost, EventKind::put, 0, calls_++);
   return cost;
 }
+
+void Runtime::put(uint64_t call) { copies_.handle_put(putting_.extract(call).mapped()); }
 
 // What it costs the caller: our calls of the driver take as long as the program's own.
 Duration Runtime::perform(const CallStep& step) {

@@ -44,6 +44,7 @@ class Runtime {
   bool mapped(const Range& range) const;
 
   // --- events
+  void put(uint64_t call);
   void reached(uint32_t stream, uint64_t count);
   void worker_done(uint32_t lane, uint64_t job);
   void sent(uint32_t thread);
@@ -93,6 +94,8 @@ class Runtime {
   std::vector<CopyThreadId> to_device_;  // that are open
   std::vector<Mark> marks_;
   CallPlan plan_;
+  std::map<uint64_t, CallPlan> putting_;  // calls that are at their steps
+  uint64_t calls_ = 0;
   std::map<uint64_t, std::pair<Range, bool>> allocations_;  // may be sealed ahead; guardable
   std::vector<Range> mapped_;                               // the device can write it
   std::vector<Range> registered_;

@@ -114,7 +114,11 @@ void Sealers::handle_unsealed(SlotId slot) {
 // for it: else it had better sealed the message itself.
 void Sealers::handle_sent(const Message& message, Instant now) {
   const Duration waited = now - std::exchange(waits_since_, std::nullopt).value_or(now);
-  sharing_.earn(costs().gain(message.host.bytes, 1) - waited);
+  const Duration gain = costs().gain(message.host.bytes, 1);
+  sharing_.earn(gain - waited);
+  // A guess that was begun too late keeps the very copy waiting that it was made for.
+  const bool late = waited > Duration{0} && lane_.slots[message.slot].ahead;
+  if (late) plan_.charge(waited - gain);
 }
 
 }  // namespace sealane

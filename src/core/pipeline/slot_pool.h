@@ -30,7 +30,7 @@ class SlotPool {
     if (free_.empty() || (bounded_ && bytes_ + bytes > limit)) return kNone;
     const SlotId id = free_.front();
     free_.pop();
-    slots_[id] = {.position = position, .host = host};
+    slots_[id] = {.position = position, .host = host, .ahead = ahead};
     bytes_ += bytes;
     bytes_peak_ = std::max(bytes_peak_, bytes_);
     return id;
@@ -49,6 +49,7 @@ class SlotPool {
   struct Slot {
     uint64_t position = 0;
     Range host;
+    bool ahead = false;                   // begun before it was requested
     bool orphan = false;                  // a worker still writes to it, nobody wants the result
     VoidReason why = VoidReason::passed;  // an orphan: nobody does
   };
