@@ -129,7 +129,10 @@ TEST(Launches, AnEventOfOursCostsWhatOneOfTheProgramsDoes) {
     operation.action = AllocateHost{{0x7f0000000000, 2 * kBytes}, MemoryKind::pinned};
     program.push_back(operation);
     for (const uint64_t at : {uint64_t{0}, kBytes}) {
-      if (at > 0 && apart) program.push_back({.action = Launch{StreamId{1}, Duration{1'000}}});
+      if (at > 0 && apart) {
+        operation.action = Launch{StreamId{1}, Duration{1'000}};
+        program.push_back(operation);
+      }
       operation.action = Copy{StreamId{1},   Direction::to_device, {0x7f0000000000 + at, kBytes},
                               0x100000 + at, MemoryKind::pinned,   CallKind::async};
       program.push_back(operation);
