@@ -376,10 +376,13 @@ struct Gcm {
   // has the hash's key, or the cipher's. A frame at their place, as deep as they were.
   [[gnu::noinline]] SEALANE_WIDE static void wipe_frames(const uint8_t* deepest) {
     const auto* const here = static_cast<const uint8_t*>(__builtin_frame_address(0));
-    const size_t bytes = static_cast<size_t>(here - deepest) + V::kBytes;
+    const size_t bytes = static_cast<size_t>(here - deepest) + sizeof(__m256i);
     auto* const frames = static_cast<uint8_t*>(__builtin_alloca(bytes));
-    for (size_t at = 0; at + V::kBytes < bytes; at += V::kBytes) V::store(frames + at, V::zero());
-    V::store(frames + bytes - V::kBytes, V::zero());
+    const auto wipe_at = [&](size_t at) __attribute__((target(SEALANE_GCM_TARGET), always_inline)) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(frames + at), _mm256_setzero_si256());
+    };
+    for (size_t at = 0; at + sizeof(__m256i) < bytes; at += sizeof(__m256i)) wipe_at(at);
+    wipe_at(bytes - sizeof(__m256i));
     asm volatile("" : : "r"(frames) : "memory");
   }
   template <size_t... i>
