@@ -209,7 +209,7 @@ Status estimate_traces(const EstimateFlags& flags) {
     SEALANE_LET(const auto rows, estimate_program(plan, programs[i]));
     const EstimateSubject subject{flags.traces[i], "", "", plan.workers, plan.seed};
     Found found = found_serving(flags, subject, plan, rows);
-    if (i > 0) found.text.insert(0, "\n");
+    if (i > 0) found.text.insert(found.text.begin(), '\n');
     SEALANE_TRY(find_why(flags, rows, &estimate::ServingRow::slowdown, kSlowdown,
                          program_unknowns(plan, programs[i]), found));
     SEALANE_TRY(write_serving(flags, plan, rows, found));
