@@ -98,8 +98,10 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
     key_ = gcm_ ? serve::know_key(std::span<const uint8_t, Key::kBytes>(call.key, Key::kBytes))
                 : serve::KnownKey{};
   }
-  message_.set_key(key_.schedule, key_.number,
-                   state_.sealing() ? Direction::to_device : Direction::to_host);
+  if (!message_.set_key(key_.schedule, key_.number,
+                        state_.sealing() ? Direction::to_device : Direction::to_host)) {
+    key_ = {};
+  }
   if (call.iv != nullptr || broken(Mutant::zero_iv)) {
     told_ = state_.begins();
     if (told_) message_.begin(*state_.iv());

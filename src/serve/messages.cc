@@ -4,6 +4,7 @@
 #include "serve/messages.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/registers.h"
@@ -31,20 +32,24 @@ uint64_t Message::part_bytes(uint64_t bytes, const WorkerPool* pool) {
   return (even + 4095) & ~uint64_t{4095};
 }
 
-void Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Direction direction) {
+bool Message::set_key(std::shared_ptr<const SplitGcm> key, uint64_t number, Direction direction) {
   key_ = std::move(key);
   key_number_ = number;
   direction_ = direction;
+  if (key_ == nullptr || (state_ && state_->alive())) return true;
+  try {
+    state_.emplace();
+  } catch (const std::bad_alloc&) {
+    key_ = nullptr;
+  }
+  return key_ != nullptr;
 }
 
 void Message::begin(const Iv& iv) {
   finish_turn();
   process().keys.retire_sometimes(SteadyClock().now());
   iv_ = iv;
-  if (state_ && !state_->alive()) {  // it is the parent process's
-    state_.reset();
-    parts_.reset();
-  }
+  if (state_ && !state_->alive()) state_.reset();  // it is the parent process's
   if (state_) state().hash = {};
   additional_bytes_ = 0;
   bytes_ = 0;
@@ -189,7 +194,6 @@ void Message::go_on_from(Message& other) {
   direction_ = other.direction_;
   iv_ = other.iv_;
   state_.reset();
-  parts_.reset();
   if (other.state_ && other.state_->alive()) {
     state() = other.state();
     clear_vector_registers();  // of what it went through
@@ -227,13 +231,11 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
     pace().end(Pace::aead_fast, here, began);
     if (watched()) tell_part(event, here);
   };
-  GcmHash* hashes = &state().part;
+  auto& hashes = state().parts;
   if (parts == 1) {
-    one(0, *hashes);
+    one(0, hashes[0]);
   } else {
     answer_ = Answer::parallel;
-    if (!parts_) parts_.emplace();
-    hashes = (*parts_)->data();
     pool->each(parts, [&](size_t i) { one(i, hashes[i]); });
   }
   for (uint64_t i = 0; i < parts; ++i) {
@@ -267,7 +269,8 @@ Tag Message::tag(bool answered) {
   }
   if (bytes_ % kGcmBlockBytes != 0) state().hash = key_->join(state().hash, block_);
   const Tag made = key_->tag(iv_, state().hash, additional_bytes_, bytes_);
-  state() = {};
+  state().hash = {};
+  state().keystream = {};
   if (watched()) tell();
   return made;
 }

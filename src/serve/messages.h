@@ -55,8 +55,11 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  // The direction is the key's: one that seals goes to the device.
-  void set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number, Direction direction);
+  // The direction is the key's: one that seals goes to the device. False: there is no memory for
+  // what its messages must keep secret, and none can be answered; later there is none to run out
+  // of.
+  [[nodiscard]] bool set_key(std::shared_ptr<const SplitGcm> key, uint64_t key_number,
+                             Direction direction);
   Direction direction() const { return direction_; }
 
   void begin(const Iv& iv);
@@ -90,13 +93,12 @@ class Message {
   // What nobody else may know of a message that is on its way: with the ciphertext, which anybody
   // has, a hash gives the hash's key. It waits where keys are, in memory that is taken once for all
   // messages of a context.
+  static constexpr uint64_t kPartsMax = 64;
   struct State {
     GcmHash hash;
-    GcmHash part;        // of an update in one part, until it is joined
-    GcmBlock keystream;  // of a block that is not complete yet
+    GcmBlock keystream;                    // of a block that is not complete yet
+    std::array<GcmHash, kPartsMax> parts;  // of an update, until they are joined
   };
-  static constexpr uint64_t kPartsMax = 64;
-  using PartHashes = std::array<GcmHash, kPartsMax>;
   State& state();
   static uint64_t part_bytes(uint64_t bytes, const WorkerPool* pool);
 
@@ -104,9 +106,8 @@ class Message {
   uint64_t key_number_ = 0;
   Direction direction_ = Direction::to_device;
   Iv iv_{};
-  std::optional<Secret<State>> state_;       // from the first message on
-  std::optional<Secret<PartHashes>> parts_;  // from the first update in several parts on
-  GcmBlock block_{};                         // ciphertext of a block that is not complete yet
+  std::optional<Secret<State>> state_;  // from the first key on
+  GcmBlock block_{};                    // ciphertext of a block that is not complete yet
   uint64_t additional_bytes_ = 0;
   uint64_t bytes_ = 0;
   const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece

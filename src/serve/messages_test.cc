@@ -62,7 +62,7 @@ RC_GTEST_PROP(Message, IsWhatLibcryptoMakes, ()) {
   Message message;
   for (const Direction direction : {Direction::to_device, Direction::to_host}) {
     const bool seals = direction == Direction::to_device;
-    message.set_key(known.schedule, known.number, direction);
+    RC_ASSERT(message.set_key(known.schedule, known.number, direction));
     message.begin(iv);
     if (!additional.empty()) RC_ASSERT(message.add_additional(additional));
     std::vector<uint8_t> out(right.plain.size());
@@ -77,7 +77,7 @@ TEST(Message, RefusedBytesAreWiped) {
   const KnownKey known = know_key(std::span<const uint8_t, Key::kBytes>(key));
   if (known.schedule == nullptr) GTEST_SKIP() << "no engine here: libcrypto serves";
   Message message;
-  message.set_key(known.schedule, known.number, Direction::to_host);
+  ASSERT_TRUE(message.set_key(known.schedule, known.number, Direction::to_host));
   message.begin({});
   const auto in = random_bytes(1000);
   std::vector<uint8_t> out(1000);
@@ -98,7 +98,7 @@ TEST(Message, KeepsNothingOfItsHashBehindTheTag) {
   const Iv iv = {1};
   const GcmHash hash = known.schedule->seal_part(iv, 0, in.data(), out.data(), in.size());
   Message message;
-  message.set_key(known.schedule, known.number, Direction::to_device);
+  ASSERT_TRUE(message.set_key(known.schedule, known.number, Direction::to_device));
   message.begin(iv);
   const auto holds_it = [&] {
     const auto* const begin = reinterpret_cast<const uint8_t*>(&message);
@@ -180,7 +180,7 @@ TEST(Message, ItsHashWaitsAmongKeysAndGoesWithTheTag) {
   static WorkerPool& pool = *new WorkerPool(3);
   for (WorkerPool* const help : {static_cast<WorkerPool*>(nullptr), &pool}) {
     Message message;
-    message.set_key(known.schedule, known.number, Direction::to_device);
+    ASSERT_TRUE(message.set_key(known.schedule, known.number, Direction::to_device));
     message.begin(way.iv);
     wipe_stack<64 << 10>();
     message.add_additional(way.additional);

@@ -126,7 +126,7 @@ class Driver {
     std::vector<uint8_t> out(bytes);
     const Iv iv = law_.iv(position_++);
     Message message;
-    message.set_key(known_.schedule, known_.number, Direction::to_device);
+    ASSERT_TRUE(message.set_key(known_.schedule, known_.number, Direction::to_device));
     message.begin(iv);
     message.add_additional(Bytes(iv));
     const uint64_t piece = (bytes + way_.updates - 1) / way_.updates;
