@@ -56,6 +56,15 @@ bool present(CpuFeature) { return false; }
 
 #endif
 
+bool is_intel() {
+#ifdef __x86_64__
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return false;
+#endif
+}
+
 struct Cpu {
   States states = {{{CpuFeature::avx, "avx", false, false},
                     {CpuFeature::avx2, "avx2", false, false},
@@ -103,6 +112,11 @@ const Cpu& cpu() {
 }
 
 }  // namespace
+
+bool cpu_gains_by_asking_to_write() {
+  static const bool gains = is_intel();
+  return gains;
+}
 
 bool cpu_has(CpuFeature feature) {
   const CpuFeatureState& state = cpu().states[static_cast<size_t>(feature)];

@@ -24,6 +24,10 @@ enum class CpuFeature {
 // It is there and not hidden.
 bool cpu_has(CpuFeature feature);
 
+// Its stores gain by lines that were asked for before they are written: Intel's do (1.3 times as
+// fast from DRAM), AMD's Zen 4 loses a fifth by it. Hidden by nothing.
+bool cpu_gains_by_asking_to_write();
+
 struct CpuFeatureState {
   CpuFeature feature;
   std::string_view name;  // as in SEALANE_CPU

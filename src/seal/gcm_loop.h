@@ -136,7 +136,7 @@ struct Gcm {
   template <size_t... i>
   SEALANE_WIDE_INLINE static void ask_to_write(const GcmPart& part, size_t at, bool streamed,
                                                std::index_sequence<i...>) {
-    if (streamed || at + kWriteAhead + kStride > part.bytes) return;
+    if (!part.asks_to_write || streamed || at + kWriteAhead + kStride > part.bytes) return;
     (__builtin_prefetch(part.out + at + kWriteAhead + i * kLineBytes, 1), ...);
   }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "seal/aead.h"
 #include "seal/key.h"
 
@@ -54,6 +55,7 @@ struct GcmPart {
   bool streamed = false;  // the output goes past the caches, if it begins at a line
   // Carried out on the way. Of open: whatever it is; of seal: it delivers what is sealed, not `in`.
   PiecewiseDelivery* beside = nullptr;
+  bool asks_to_write = cpu_gains_by_asking_to_write();  // for lines of the output, in time
 };
 
 struct GcmWidth {
