@@ -102,8 +102,8 @@ class GcmState {
   void iv_made_elsewhere();          // libcrypto knows it
   // A call that may have set a key and an IV; `new_message`: it has set that IV.
   void key_set_elsewhere(bool new_message, bool sealing);
-  void tls_record();                 // comes next
-  void not_understood();             // a call that may have changed anything
+  void tls_record();      // comes next
+  void not_understood();  // a call that may have changed anything
 
   // A copy of the context: as far as this is.
   GcmState copied() const;
