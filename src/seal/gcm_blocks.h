@@ -18,6 +18,13 @@
 #define SEALANE_WIDE_INLINE [[gnu::target(SEALANE_GCM_TARGET), gnu::always_inline]] inline
 
 namespace sealane {
+
+// What is made once for all widths is made for the longest stride of the widest vectors.
+constexpr size_t kGcmVectorBytesMax = 64;
+constexpr size_t kGcmStrideBytesMax = 512;
+constexpr size_t kGcmTableBlocks = 256;  // see gcm_keystream.h: and a stride that runs over its end
+constexpr size_t kGcmTableBytes = (2 + kGcmTableBlocks) * kGcmBlockBytes + kGcmStrideBytesMax;
+
 namespace {
 
 SEALANE_WIDE_INLINE __m128i block_at(const void* from) {
@@ -100,12 +107,6 @@ SEALANE_WIDE_INLINE __m128i counter_block(const Iv& iv, uint32_t counter) {
   return _mm_set_epi64x(static_cast<long long>(uint64_t{__builtin_bswap32(counter)} << 32 | last),
                         static_cast<long long>(first));
 }
-
-// What is made once for all widths is made for the longest stride of the widest vectors.
-constexpr size_t kGcmVectorBytesMax = 64;
-constexpr size_t kGcmStrideBytesMax = 512;
-constexpr size_t kGcmTableBlocks = 256;  // see gcm_keystream.h: and a stride that runs over its end
-constexpr size_t kGcmTableBytes = (2 + kGcmTableBlocks) * kGcmBlockBytes + kGcmStrideBytesMax;
 
 // A stride is what the loop does at a time.
 template <typename V>
