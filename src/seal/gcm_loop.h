@@ -46,12 +46,14 @@ struct GcmArea {
     asm volatile("mov %%rsp, %0" : "=r"(here));
     deepest = std::min(deepest, here - 128);
   }
+  // In general registers from here on: as a whole it might go through a vector register.
   SEALANE_WIDE_INLINE GcmHash take_sum() {
-    GcmHash taken = sum;
-    asm volatile("" : "+r"(taken.high), "+r"(taken.low));
+    uint64_t high = sum.high;
+    uint64_t low = sum.low;
+    asm volatile("" : "+r"(high), "+r"(low));
     sum = {};
     asm volatile("" : : "r"(&sum) : "memory");
-    return taken;
+    return {high, low};
   }
 };
 
