@@ -85,7 +85,12 @@ load="$loops busy loops"
 results_header "The suite beside $load, MEASURED by tools/suite_results.sh $runs $loops" build/bin/sealane
 commit=$(build/bin/sealane --version | sed 's/.*commit \([^;)]*\).*/\1/')
 echo
-echo "\$ tools/suite_results.sh $runs $loops"
+command="tools/suite_results.sh $runs $loops"
+[ "$part" = 1/1 ] || command="SUITE_PART=$part $command"
+[ "$beside" -eq 1 ] || command="SUITE_BESIDE=$beside $command"
+[ -z "${SUITE_CORES:-}" ] || command="SUITE_CORES=$SUITE_CORES $command"
+[ -z "${SEALANE_CPU:-}" ] || command="SEALANE_CPU=$SEALANE_CPU $command"
+echo "\$ $command"
 printf '%-4s %-9s %7s %7s %8s %8s %7s  %-13s %-9s %-6s %-7s %s\n' \
   run began passed failed skipped seconds load commit hidden cores suites part
 done=0 failed_runs=0
