@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/wait_word.h"
 #include "serve/gpu_driver.h"
 
 namespace sealane::serve {
@@ -105,14 +106,11 @@ class StreamGates {
   // Opens a gate that is a host function.
   class Ticket {
    public:
-    void finish() {
-      done_.store(1, std::memory_order_release);
-      done_.notify_all();
-    }
-    void wait() const { done_.wait(0, std::memory_order_acquire); }
+    void finish() { done_.set(1); }
+    void wait() const { done_.wait_while(0); }
 
    private:
-    std::atomic<uint32_t> done_{0};
+    WaitWord<uint32_t> done_{0};
   };
 
   Code put_function(GpuDriver& driver, StreamHandle stream, uint32_t value);

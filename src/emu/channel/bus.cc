@@ -31,20 +31,19 @@ Bus::~Bus() { munmap(memory_, memory_bytes_); }
 
 void Bus::begin(uint32_t message_count) {
   count_ = message_count;
-  published_.store(0);
-  consumed_.store(0);
+  published_.set(0);
+  consumed_.set(0);
 }
 
-bool Bus::await(const std::atomic<uint32_t>& counter, uint32_t least) {
-  for (uint32_t now = counter.load(); now < least; now = counter.load()) counter.wait(now);
+bool Bus::await(const WaitWord<uint32_t>& counter, uint32_t least) {
+  for (uint32_t now = counter.get(); now < least; now = counter.get()) counter.wait_while(now);
   return !aborted_.load();
 }
 
-void Bus::advance(std::atomic<uint32_t>& counter, uint32_t value) {
-  uint32_t now = counter.load();
-  while (now != kAborted && !counter.compare_exchange_weak(now, value)) {
+void Bus::advance(WaitWord<uint32_t>& counter, uint32_t value) {
+  uint32_t now = counter.get();
+  while (now != kAborted && !counter.set_if(now, value)) {
   }
-  counter.notify_all();
 }
 
 BusMessage* Bus::produce(uint32_t index) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/wait_word.h"
 #include "emu/channel/gcm.h"
 #include "emu/config/config.h"
 
@@ -43,16 +44,16 @@ class Bus {
  private:
   friend class Attacker;
   BusMessage& slot(uint32_t index) { return slots_[index % slots_.size()]; }
-  void advance(std::atomic<uint32_t>& counter, uint32_t value);
-  bool await(const std::atomic<uint32_t>& counter, uint32_t least);
+  void advance(WaitWord<uint32_t>& counter, uint32_t value);
+  bool await(const WaitWord<uint32_t>& counter, uint32_t least);
 
   const Direction direction_;
   std::vector<BusMessage> slots_;
   uint8_t* memory_;
   uint64_t memory_bytes_;
   uint32_t count_ = 0;
-  std::atomic<uint32_t> published_{0};
-  std::atomic<uint32_t> consumed_{0};
+  WaitWord<uint32_t> published_{0};
+  WaitWord<uint32_t> consumed_{0};
   std::atomic<bool> aborted_{false};
 };
 

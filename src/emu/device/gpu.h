@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/wait_word.h"
 #include "emu/device/memory.h"
 #include "emu/device/pace.h"
 
@@ -31,21 +32,20 @@ class Gpu {
 
   // Waits until something changes in device memory. Use: read changes(), look at memory, then
   // await_change() with what was read.
-  uint32_t changes() const { return changes_.load(); }
+  uint32_t changes() const { return changes_.get(); }
   void await_change(uint32_t seen) const {
     const RealNs began = thread_ns();
-    changes_.wait(seen);
+    changes_.wait_while(seen);
     arrive(std::max(began, changed_at_.load()));
   }
   void announce_change() {
     changed_at_.store(thread_ns());
-    changes_.fetch_add(1);
-    changes_.notify_all();
+    changes_.add(1);
   }
 
  private:
   const std::unique_ptr<DeviceMemory> owned_;
-  std::atomic<uint32_t> changes_{0};
+  WaitWord<uint32_t> changes_{0};
   std::atomic<RealNs> changed_at_{0};
 };
 

@@ -9,13 +9,13 @@
 
 namespace sealane::emu {
 
-bool Fence::passed() const { return !stream || stream->completed_.load() >= command; }
+bool Fence::passed() const { return !stream || stream->completed_.get() >= command; }
 
 void Fence::wait() const {
   if (passed()) return;
   const RealNs began = thread_ns();
-  for (uint64_t now = stream->completed_.load(); now < command; now = stream->completed_.load()) {
-    stream->completed_.wait(now);
+  for (uint64_t now = stream->completed_.get(); now < command; now = stream->completed_.get()) {
+    stream->completed_.wait_while(now);
   }
   arrive(std::max(began, stream->completed_at_.load()));
 }
@@ -30,8 +30,7 @@ Fence Stream::submit(Command command) {
 void Stream::complete(uint64_t number) {
   // A thread that was early for one command and late for the next must not turn time back.
   completed_at_.store(std::max(completed_at_.load(), thread_ns()));
-  completed_.store(number);
-  completed_.notify_all();
+  completed_.set(number);
 }
 
 void HardwareQueue::push(std::shared_ptr<Stream> stream, uint64_t number, Command command) {

@@ -27,6 +27,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/wait_word.h"
 #include "cuda_abi/cuda_types.h"
 #include "emu/device/pace.h"
 
@@ -97,7 +98,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   Fence submit(Command command);
   Fence tail() { return {shared_from_this(), submitted_.load()}; }
-  bool idle() const { return completed_.load() >= submitted_.load(); }
+  bool idle() const { return completed_.get() >= submitted_.load(); }
 
   unsigned flags() const { return flags_; }
   int priority() const { return priority_; }
@@ -115,7 +116,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const int priority_;
   const uint64_t id_;
   std::atomic<uint64_t> submitted_{0};
-  std::atomic<uint64_t> completed_{0};
+  WaitWord<uint64_t> completed_{0};
   std::atomic<RealNs> completed_at_{0};
 };
 

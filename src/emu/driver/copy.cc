@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/wait_word.h"
 #include "emu/device/thread.h"
 #include "emu/driver/api.h"
 
@@ -81,29 +82,20 @@ class Rendezvous {
   const Transfer* await_planned() { return await(reached) == planned ? &transfer_ : nullptr; }
   void reach() {
     reached_at_ = thread_ns();
-    set(reached);
+    state_.set(reached);
   }
-  void abandon() { set(abandoned); }
+  void abandon() { state_.set(abandoned); }
   void plan(Transfer transfer) {
     transfer_ = std::move(transfer);
-    set(planned);
+    state_.set(planned);
   }
 
  private:
   uint32_t await(uint32_t not_this) {
-    uint32_t now = state_.load();
-    while (now == not_this) {
-      state_.wait(now);
-      now = state_.load();
-    }
-    return now;
+    state_.wait_while(not_this);
+    return state_.get();
   }
-  void set(State state) {
-    state_.store(state);
-    state_.notify_all();
-  }
-
-  std::atomic<uint32_t> state_{queued};
+  WaitWord<uint32_t> state_{queued};
   RealNs reached_at_ = 0;
   Transfer transfer_;
 };
