@@ -51,6 +51,11 @@ const EngineResult& engine_of(const TrialResult& trial, const std::string& name)
 
 std::string rate_cell(const Summary& rate) { return fmt::format("{:.2f}", rate.median); }
 
+// As wide as its column, however busy the machine was.
+std::string spread_cell(const Summary& rate) {
+  return rate.spread_pct < 999.5 ? fmt::format("{:.0f} %", rate.spread_pct) : ">999%";
+}
+
 // A column that would say 1.00 in every row is left out.
 bool compares_with_openssl(const SealReport& report) {
   return report.in_use != "openssl" &&
@@ -81,7 +86,7 @@ void add_trial_row(report::Table& table, const TrialResult& trial, OpResult Engi
     cells.push_back(rate_cell((engine.*op).rate_gb_s));
   }
   const OpResult& result = engine_of(trial, in_use).*op;
-  cells.push_back(fmt::format("{:.0f} %", result.rate_gb_s.spread_pct));
+  cells.push_back(spread_cell(result.rate_gb_s));
   if (with_openssl) cells.push_back(fmt::format("{:.2f}", result.vs_openssl->median));
   cells.push_back(fmt::format("{:.2f}", result.vs_memcpy.median));
   table.add_row(std::move(cells));

@@ -30,5 +30,23 @@ TEST(SealReport, AStarvedMeasurementIsSmallAndNotZero) {
   EXPECT_EQ(json.at("best").at("vs_memcpy"), 0.000'041'2);
 }
 
+TEST(SealReport, TheTableIsNoWiderForAWildSpread) {
+  const auto width_with = [](double spread_pct) {
+    OpResult result;
+    result.rate_gb_s = {10, spread_pct};
+    result.vs_memcpy.median = 0.5;
+    TrialResult trial{Where::dram, 65536, 1, {}, result, {{"openssl", result, result}}};
+    trial.memcpy_gb_s.median = 20;
+    SealReport report;
+    report.trials = {trial};
+    report.in_use = "openssl";
+    const std::string table = seal_table(report);
+    const size_t head = table.find("\nop ");
+    return table.find('\n', head + 1) - head;
+  };
+  EXPECT_EQ(width_with(7154), width_with(123));
+  EXPECT_EQ(width_with(1e12), width_with(999.4));
+}
+
 }  // namespace
 }  // namespace sealane::bench
