@@ -41,7 +41,7 @@ sanitizer_tests="base_test seal_test core_test platform_test workload_test repor
 
 # The transparent runtime's threads, and collectives under attack.
 runtime_tests="os_test serve_test comm_test"
-runtime_filter='WorkerPool*:*PinnedProxy*:Runtime*:Together*:*LiveSpeculator*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
+runtime_filter='WorkerPool*:*PinnedProxy*:EventPool*:Runtime*:Together*:*LiveSpeculator*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"

@@ -29,19 +29,23 @@ CUresult create_context(Create&& create) {
   return runtime->give_up_contexts() ? create() : result;
 }
 
+void ended(serve::Runtime& runtime, CUcontext context, bool gone) {
+  gone ? runtime.forget_context(handle(context)) : runtime.stay_in_context(handle(context));
+}
+
 // A context ends: nothing of ours may still be under way in it.
 template <typename End>
 CUresult end_context(CUcontext context, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
-  runtime->drain(handle(context));
+  runtime->leave_context(handle(context));
   forget_launch_times();
   const CUresult result =
       told(serve::EventKind::call, "cuCtxDestroy", nullptr, end, [&](serve::Event& event) {
         event.call = serve::Call::destroy_context;
         event.context = reinterpret_cast<uint64_t>(context);
       });
-  if (result == CUDA_SUCCESS) runtime->forget_context(handle(context));
+  ended(*runtime, context, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -50,11 +54,10 @@ CUresult end_primary(CUdevice device, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
   const CUcontext before = primary_context(device);
-  runtime->drain(handle(before));
+  runtime->leave_context(handle(before));
   forget_launch_times();
   const CUresult result = end();
-  if (before != nullptr && primary_context(device) == nullptr)
-    runtime->forget_context(handle(before));
+  if (before != nullptr) ended(*runtime, before, primary_context(device) == nullptr);
   return result;
 }
 

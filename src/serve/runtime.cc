@@ -61,6 +61,11 @@ void Runtime::forget_stream(StreamHandle handle) {
   if (const StreamPointer gone = streams_.forget(handle)) under_way_.forget_stream(gone->key);
 }
 
+void Runtime::leave_context(ContextHandle context) {
+  drain(context);
+  intake_.leave_context(context);
+}
+
 void Runtime::forget_context(ContextHandle context) {
   streams_.forget_context(context);
   memory_.forget_context(context);

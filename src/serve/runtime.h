@@ -71,8 +71,11 @@ class Runtime {
     Runtime& runtime_;
     const StreamHandle stream_;
   };
-  void forget_stream(StreamHandle stream);            // the program destroyed it
-  void forget_context(ContextHandle context);         // and all that was in it
+  void forget_stream(StreamHandle stream);  // the program destroyed it
+  // The program is about to destroy a context, and has then, or the driver has kept it.
+  void leave_context(ContextHandle context);
+  void forget_context(ContextHandle context);  // and all that was in it
+  void stay_in_context(ContextHandle context) { intake_.stay_in_context(context); }
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
   bool any_capturing() const { return streams_.any_capturing(); }
 

@@ -17,32 +17,55 @@ constexpr uint64_t kWords = 64;      // allocated together
 }  // namespace
 
 EventPool::LeasePointer EventPool::take(ContextHandle context) {
-  auto lease = std::make_shared<Lease>(*this, context);
+  std::shared_ptr<Lease> lease;
   {
     const std::lock_guard lock(mutex_);
-    auto& free = free_[context];
-    if (!free.empty()) {
-      lease->event = free.back();
-      free.pop_back();
+    auto& shelf = shelves_[context];
+    if (!shelf) shelf = std::make_shared<Shelf>();
+    lease = std::make_shared<Lease>(*this, shelf);
+    if (!shelf->free.empty()) {
+      lease->event = shelf->free.back();
+      shelf->free.pop_back();
       return lease;
     }
   }
   return driver_.make_event(context, lease->event) == kSuccess ? lease : nullptr;
 }
 
-void EventPool::give(ContextHandle context, EventHandle event) {
+void EventPool::give(Shelf& shelf, EventHandle event) {
   if (event == nullptr) return;
   try {
     const std::lock_guard lock(mutex_);
-    free_[context].push_back(event);
+    if (!shelf.gone) shelf.free.push_back(event);
   } catch (const std::exception&) {  // leases end in destructors
     driver_.drop_event(event);
   }
 }
 
+void EventPool::leave(ContextHandle context) {
+  const std::lock_guard lock(mutex_);
+  auto found = shelves_.extract(context);
+  if (!found.empty()) leaving_.insert(std::move(found));
+}
+
+// Whoever took one meanwhile has begun another shelf: what is free of both is one again.
+void EventPool::stay(ContextHandle context) {
+  const std::lock_guard lock(mutex_);
+  auto found = leaving_.extract(context);
+  if (found.empty()) return;
+  const auto before = found.mapped();
+  const auto put = shelves_.insert(std::move(found));
+  if (put.inserted) return;
+  auto& free = put.position->second->free;
+  free.insert(free.end(), before->free.begin(), before->free.end());
+  before->gone = true;
+}
+
 void EventPool::forget(ContextHandle context) {
   const std::lock_guard lock(mutex_);
-  free_.erase(context);
+  auto found = leaving_.extract(context);
+  if (found.empty()) found = shelves_.extract(context);
+  if (!found.empty()) found.mapped()->gone = true;
 }
 
 bool GateWords::take(GateWord& out) {

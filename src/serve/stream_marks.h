@@ -27,36 +27,52 @@
 
 namespace sealane::serve {
 
-// Events of the program's contexts, lent as long as somebody looks at them and used again.
+// Events of the program's contexts, lent as long as somebody looks at them and used again. A
+// context takes its events with it, and the driver may give the next context and the next event the
+// same handles: what comes back late is of the context that was, and is lent to nobody.
 // Thread-safe; a lease may end anywhere, also where no memory is left.
 class EventPool {
+  struct Shelf;
+
  public:
   // Gives its event back with the last who looks at it.
   class Lease {
    public:
-    Lease(EventPool& pool, ContextHandle context) : pool_(pool), context_(context) {}
-    ~Lease() { pool_.give(context_, event); }
+    Lease(EventPool& pool, std::shared_ptr<Shelf> shelf) : pool_(pool), shelf_(std::move(shelf)) {}
+    ~Lease() { pool_.give(*shelf_, event); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     EventHandle event = nullptr;
 
    private:
     EventPool& pool_;
-    const ContextHandle context_;
+    const std::shared_ptr<Shelf> shelf_;
   };
   using LeasePointer = std::shared_ptr<const Lease>;
 
   explicit EventPool(GpuDriver& driver) : driver_(driver) {}
 
   LeasePointer take(ContextHandle context);  // nullptr: the driver has none
-  void forget(ContextHandle context);        // the driver has destroyed it, and them
+  // The driver is about to destroy it: nothing of it is lent from now on, though another thread may
+  // have a context with this handle before we hear how it went. Then one of these.
+  void leave(ContextHandle context);
+  void stay(ContextHandle context);    // it is there still
+  void forget(ContextHandle context);  // it is gone, and they with it
 
  private:
-  void give(ContextHandle context, EventHandle event);
+  // What is free of one context, not of its handle.
+  struct Shelf {
+    bool gone = false;
+    std::vector<EventHandle> free;
+  };
+  using Shelves = std::unordered_map<ContextHandle, std::shared_ptr<Shelf>>;
+
+  void give(Shelf& shelf, EventHandle event);
 
   GpuDriver& driver_;
   std::mutex mutex_;
-  std::unordered_map<ContextHandle, std::vector<EventHandle>> free_;
+  Shelves shelves_;
+  Shelves leaving_;
 };
 
 class CopyThread;
