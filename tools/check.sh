@@ -41,7 +41,7 @@ sanitizer_tests="base_test seal_test core_test platform_test workload_test repor
 
 # The transparent runtime's threads, and collectives under attack.
 runtime_tests="os_test serve_test comm_test"
-runtime_filter='WorkerPool*:*PinnedProxy*:EventPool*:Runtime*:Together*:*LiveSpeculator*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
+runtime_filter='WorkerPool*:*PinnedProxy*:EventPool*:Runtime*:Together*:EarlyCrossing*:GateWords*:*LiveSpeculator*:Message*:Staging*:*Unseen*:WorkerQuota*:*Slot*:*Straying*:*UnknownPlace*:*Tampered*:Pairwise*:CrossWire*'
 
 # CUDA programs on the emulated GPU, which is threads and other people's memory.
 emulated_tests="cuda_driver_test cuda_runtime_test"
@@ -89,7 +89,7 @@ check_torch() (
   runtime="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
   package="$PWD/build-asan/python"
   cd tests/torch
-  for suite in collectives_test.py ddp_test.py failure_test.py; do
+  for suite in calls_test.py collectives_test.py ddp_test.py failure_test.py; do
     echo "== asan: $suite"
     env LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0,quarantine_size_mb=1 PYTHONPATH="$package" \
       PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 /usr/bin/python3 -W ignore "$suite" || fail torch "$suite"

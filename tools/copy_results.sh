@@ -23,7 +23,7 @@ platform=${PLATFORM:-h100-tdx}
 show() {
   echo
   echo "\$ $*"
-  "$@" 2>/dev/null
+  quietly "$@"
 }
 
 what=${1:-policies}

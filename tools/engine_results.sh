@@ -22,7 +22,7 @@ sizes="--record-bytes 256 --record-bytes 1K --record-bytes 4K --record-bytes 16K
 show() {
   echo
   echo "\$ $*"
-  env "$@" 2>/dev/null
+  quietly env "$@"
 }
 
 # What to hide for each width this CPU has.

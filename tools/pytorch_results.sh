@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 show() {
   echo
   echo "\$ $*"
-  "$@" 2>/dev/null
+  quietly "$@"
 }
 
 timed() {

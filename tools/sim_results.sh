@@ -19,7 +19,7 @@ unset SEALANE_BIN # not one of the program's own, which warns of what it does no
 show() {
   echo
   echo "\$ $*" | sed "s|$(dirname "$bin")/|build/bin/|"
-  "$@" 2>/dev/null
+  quietly "$@"
 }
 
 row='%-10s %-15s %-12s %5s %6s %11s %12s  %s\n'

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "hooks.h"
 #include "serve/process.h"
@@ -14,7 +15,7 @@ namespace sealane::preload {
 struct Asked {
   std::optional<Direction> direction;  // nothing: not between host and device
   uint64_t device = 0;
-  void* host = nullptr;
+  void* host = nullptr;  // without a direction: where bytes go that may come from a device
   uint64_t bytes = 0;
   bool whole = true;  // one range
   uint64_t id = 0;
@@ -23,16 +24,22 @@ struct Asked {
 // A copy whose direction only its pointers tell.
 Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 
+// A driver may leave what it opened before it knew that it was forged. The call that named the
+// destination is not over, so that is still the program's for it.
+void wipe_forged(std::span<const Asked> copies);
+
 // What the runtime did not carry is the driver's, unless its context has failed meanwhile.
 template <typename Pass>
 CUresult pass_unless_carried(serve::Runtime& runtime, serve::Route route,
-                             serve::StreamHandle stream, uint64_t id, Pass&& pass) {
+                             serve::StreamHandle stream, std::span<const Asked> copies,
+                             Pass&& pass) {
   if (route == serve::Route::carried) return CUDA_SUCCESS;
   if (const CUresult left = left_error(runtime, stream); left != CUDA_SUCCESS) return left;
   const serve::Runtime::Entering entering(runtime, stream);
-  serve::this_thread().copy = id;
+  serve::this_thread().copy = copies.empty() ? 0 : copies.front().id;
   const CUresult result = pass();
   serve::this_thread().copy = 0;
+  if (result == CUDA_ERROR_ECC_UNCORRECTABLE) wipe_forged(copies);
   const CUresult left = left_error(runtime, stream);
   return left != CUDA_SUCCESS ? left : result;
 }

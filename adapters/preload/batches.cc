@@ -20,6 +20,7 @@ namespace {
 
 struct Batch {
   std::vector<Asked> copies;    // those between host and device
+  std::vector<Asked> others;    // those of which we cannot tell
   std::vector<bool> read_now;   // of each: its source is the program's again after the call
   bool only_the_driver = true;  // until all of it is known to be such as a copy thread may carry
 };
@@ -36,7 +37,10 @@ bool known_flags(unsigned flags) {
 
 // False: not to be carried.
 bool add(Batch& batch, const Asked& asked, CUmemcpySrcAccessOrder order) {
-  if (!asked.direction) return false;
+  if (!asked.direction) {
+    batch.others.push_back(asked);
+    return false;
+  }
   batch.copies.push_back(asked);
   batch.read_now.push_back(order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
   return asked.bytes > 0 && asked.whole;
@@ -109,6 +113,7 @@ Batch of_blocks(serve::Runtime& runtime, size_t count, const CUDA_MEMCPY3D_BATCH
     Asked asked =
         by_pointers(runtime, block.dst.op.ptr.ptr, block.src.op.ptr.ptr, bytes.value_or(0));
     asked.whole = bytes && is_flat(block.src, block.extent) && is_flat(block.dst, block.extent);
+    if (!asked.direction && !asked.whole) asked.host = nullptr;
     all = add(batch, asked, block.srcAccessOrder) && all;
     all = all && known_order(block.srcAccessOrder) && known_flags(block.flags);
   }
@@ -151,8 +156,12 @@ CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass
   Batch batch = describe(*runtime);
   for (Asked& one : batch.copies) one.id = timed ? runtime->next_copy() : 0;
   const serve::Route route = carry(*runtime, stream, batch);
-  const uint64_t first = batch.copies.empty() ? 0 : batch.copies.front().id;
-  const CUresult result = pass_unless_carried(*runtime, route, stream, first, pass);
+  const auto pass_and_wipe = [&] {
+    const CUresult passed = pass();
+    if (passed == CUDA_ERROR_ECC_UNCORRECTABLE) wipe_forged(batch.others);
+    return passed;
+  };
+  const CUresult result = pass_unless_carried(*runtime, route, stream, batch.copies, pass_and_wipe);
   if (timed) tell(*runtime, batch, stream, route, result, begin);
   return result;
 }

@@ -3,6 +3,11 @@
 //
 // The driver's start, its contexts, and cuGetProcAddress, through which most programs find it.
 
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
 #include "hooks.h"
 #include "start.h"
 
@@ -12,6 +17,7 @@ namespace serve = sealane::serve;
 SEALANE_HOOKED(cuInit)(unsigned flags) try {
   const auto next = SEALANE_REAL(cuInit);
   if (next == nullptr) return CUDA_ERROR_NO_DEVICE;
+  driver_starts();
   const CUresult result = next(flags);
   if (result == CUDA_SUCCESS) driver_is_up();
   return result;
@@ -29,36 +35,101 @@ CUresult create_context(Create&& create) {
   return runtime->give_up_contexts() ? create() : result;
 }
 
-void ended(serve::Runtime& runtime, CUcontext context, bool gone) {
-  gone ? runtime.forget_context(handle(context)) : runtime.stay_in_context(handle(context));
+// How often the program has retained a device's primary context. A release that leaves it to others
+// ends nothing, and they may be using its memory all the while.
+class Retained {
+ public:
+  void add(CUdevice device) {
+    const std::lock_guard lock(mutex_);
+    ++counts_[device];
+  }
+  bool take(CUdevice device) {  // true: others have it still
+    const std::lock_guard lock(mutex_);
+    const auto found = counts_.find(device);
+    return found != counts_.end() && found->second > 0 && --found->second > 0;
+  }
+  void reset(CUdevice device) {
+    const std::lock_guard lock(mutex_);
+    counts_.erase(device);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<CUdevice, int> counts_;
+};
+
+Retained& retained() {
+  static Retained& all = *new Retained;
+  return all;
 }
 
-// A context ends: nothing of ours may still be under way in it.
+template <typename Retain>
+CUresult retain_primary(CUdevice device, Retain&& retain) {
+  const CUresult result = create_context(retain);
+  if (result == CUDA_SUCCESS) retained().add(device);
+  return result;
+}
+
+// Pinned memory goes with its context, also where it is ours.
+void forget(serve::Runtime& runtime, CUcontext context, const serve::Runtime::LeftMemory& left) {
+  runtime.forget_context(handle(context));
+  forget_objects_of(handle(context));
+  for (const auto& block : left.host) {
+    if (block.what.ours) munmap(reinterpret_cast<void*>(block.range.address), block.range.bytes);
+  }
+}
+
+// A context ends: nothing of ours may still be under way in it, or on its memory.
 template <typename End>
 CUresult end_context(CUcontext context, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return end();
-  runtime->leave_context(handle(context));
+  const auto left = runtime->leave_context(handle(context));
   forget_launch_times();
   const CUresult result =
       told(serve::EventKind::call, "cuCtxDestroy", nullptr, end, [&](serve::Event& event) {
         event.call = serve::Call::destroy_context;
         event.context = reinterpret_cast<uint64_t>(context);
       });
-  ended(*runtime, context, result == CUDA_SUCCESS);
+  if (result == CUDA_SUCCESS) {
+    forget(*runtime, context, left);
+  } else {
+    runtime->stay_in_context(handle(context), left);
+  }
   return result;
 }
 
 template <typename End>
-CUresult end_primary(CUdevice device, End&& end) {
+CUresult end_primary(CUdevice device, bool leaves, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
-  if (runtime == nullptr) return end();
-  const CUcontext before = primary_context(device);
-  runtime->leave_context(handle(before));
-  forget_launch_times();
+  const CUcontext before = runtime != nullptr ? primary_context(device) : nullptr;
+  if (before == nullptr) return end();
+  serve::Runtime::LeftMemory left;
+  if (leaves) {
+    left = runtime->leave_context(handle(before));
+    forget_launch_times();
+  }
   const CUresult result = end();
-  if (before != nullptr) ended(*runtime, before, primary_context(device) == nullptr);
+  if (primary_context(device) == nullptr) {
+    forget(*runtime, before, left);
+  } else if (leaves) {
+    runtime->stay_in_context(handle(before), left);
+  }
   return result;
+}
+
+template <typename End>
+CUresult release_primary(CUdevice device, End&& end) {
+  const bool others = retained().take(device);
+  const CUresult result = end_primary(device, !others, end);
+  if (result != CUDA_SUCCESS && others) retained().add(device);
+  return result;
+}
+
+template <typename End>
+CUresult reset_primary(CUdevice device, End&& end) {
+  retained().reset(device);
+  return end_primary(device, true, end);
 }
 
 }  // namespace
@@ -73,19 +144,20 @@ CREATE(cuCtxCreate_v3,
 CREATE(cuCtxCreate_v4,
        (CUcontext * context, CUctxCreateParams* parameters, unsigned flags, CUdevice device),
        (context, parameters, flags, device))
-CREATE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
+SEALANE_SINGLE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
+               retain_primary(device, [&] { return next(context, device); }))
 
 #define END(symbol) \
   SEALANE_SINGLE(symbol, (CUcontext context), end_context(context, [&] { return next(context); }))
-#define END_PRIMARY(symbol) \
-  SEALANE_SINGLE(symbol, (CUdevice device), end_primary(device, [&] { return next(device); }))
+#define END_PRIMARY(symbol, end) \
+  SEALANE_SINGLE(symbol, (CUdevice device), end(device, [&] { return next(device); }))
 END(cuCtxDestroy)
 END(cuCtxDestroy_v2)
 END(cuCtxDetach)
-END_PRIMARY(cuDevicePrimaryCtxRelease)
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2)
-END_PRIMARY(cuDevicePrimaryCtxReset)
-END_PRIMARY(cuDevicePrimaryCtxReset_v2)
+END_PRIMARY(cuDevicePrimaryCtxRelease, release_primary)
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2, release_primary)
+END_PRIMARY(cuDevicePrimaryCtxReset, reset_primary)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2, reset_primary)
 
 // --- cuGetProcAddress
 

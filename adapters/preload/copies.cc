@@ -4,9 +4,12 @@
 // Which copy is this? Copies of a range between host and device are offered to the runtime; every
 // other shape is counted and passed.
 
+#include <cstring>
+
 #include "asked.h"
 #include "attach.h"
 #include "hooks.h"
+#include "serve/memory.h"
 
 using namespace sealane::preload;
 namespace serve = sealane::serve;
@@ -18,9 +21,23 @@ namespace sealane::preload {
 Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   const bool to_device = runtime.device_memory().find(to).has_value();
   const bool from_device = runtime.device_memory().find(from).has_value();
-  if (to_device == from_device) return {std::nullopt, 0, nullptr, bytes, false};
+  const bool unknown = !to_device && !from_device;  // from a pool to the host, it may be
+  if (to_device == from_device) {
+    return {std::nullopt, 0, unknown ? reinterpret_cast<void*>(to) : nullptr, bytes, false};
+  }
   if (to_device) return {Direction::to_device, to, reinterpret_cast<void*>(from), bytes};
   return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
+}
+
+void wipe_forged(std::span<const Asked> copies) {
+  for (const Asked& one : copies) {
+    const bool delivered =
+        one.direction ? one.whole && *one.direction == Direction::to_host : one.host != nullptr;
+    // The error may be an older one's, and the address none, or a device's.
+    if (delivered && serve::is_usable(one.host, one.bytes, serve::Access::write)) {
+      std::memset(one.host, 0, one.bytes);
+    }
+  }
 }
 
 void tell_copy(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
@@ -91,6 +108,7 @@ Asked by_shape(serve::Runtime& runtime, const Shape* shape) {
   }
   Asked asked = by_pointers(runtime, to, from, bytes);
   asked.whole = false;
+  if (!asked.direction) asked.host = nullptr;
   return asked;
 }
 
@@ -119,7 +137,7 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     route =
         runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
-  const CUresult result = pass_unless_carried(*runtime, route, stream, asked.id, pass);
+  const CUresult result = pass_unless_carried(*runtime, route, stream, {&asked, 1}, pass);
   if (timed) {
     tell_copy(*runtime, asked, stream, async, route, result, begin, SteadyClock().now());
   }

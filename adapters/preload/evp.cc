@@ -1,21 +1,20 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exported functions. Their versions are OpenSSL 3's and not the default ones of their names
-// (one @): an unversioned reference is meant for somebody else's libcrypto (BoringSSL, AWS-LC,
-// LibreSSL, a static copy) and does not bind to us.
+// The functions that the driver gets in place of libcrypto's.
 
 #include "evp.h"
 
 #include <cxxabi.h>
 
 #include <atomic>
-#include <cstring>
+#include <cstddef>
 #include <exception>
+#include <iterator>
+#include <utility>
 
 #include "evp_context.h"
 #include "libcrypto.h"
-#include "loader.h"
 #include "serve/pinned_proxy.h"
 
 namespace sealane::preload {
@@ -28,39 +27,67 @@ EvpContexts& contexts() {
   return all;
 }
 
-// libcrypto's functions call each other by their exported names, so also through us: what happens
-// inside a call that we forward is libcrypto's own business. (We are there from the start of a
-// process, so that its place in a thread is known: other programs' calls pay for looking.)
-[[gnu::tls_model("initial-exec")]] thread_local const Libcrypto* inside = nullptr;
+// What happens to a context inside a call that we forward for it is libcrypto's own business, also
+// where it comes back to code of the driver. What happens to another context there (by a random
+// generator of the driver's, for an IV) is a call as any other. (We are there from the start of a
+// process, so that its place in a thread is known.)
+class Inside;
+[[gnu::tls_model("initial-exec")]] thread_local const Inside* innermost = nullptr;
 
 class Inside {
  public:
-  explicit Inside(const Libcrypto& libcrypto) { inside = &libcrypto; }
-  ~Inside() { inside = nullptr; }
+  Inside(const Libcrypto& libcrypto, const Context* context)
+      : libcrypto_(libcrypto), context_(context), outer_(innermost) {
+    innermost = this;
+  }
+  ~Inside() { innermost = outer_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
+
+  static const Libcrypto* of(const Context* context) {
+    const Inside* call = innermost;
+    while (call != nullptr && call->context_ != context && !broken(Mutant::nested)) {
+      call = call->outer_;
+    }
+    return call != nullptr ? &call->libcrypto_ : nullptr;
+  }
+
+ private:
+  const Libcrypto& libcrypto_;
+  const Context* context_;
+  const Inside* outer_;
 };
 
-// A call of somebody's: where it goes, and the context it speaks of if we follow that.
+// The libcrypto behind the function that was called.
+[[gnu::tls_model("initial-exec")]] thread_local const Libcrypto* behind = nullptr;
+
+// A call of the driver's: where it goes, and the context it speaks of if we follow that. `caller`
+// is the libcrypto behind the function that it called.
 struct Call {
-  Call(const Context* context, const void* caller) {
-    const bool nested = inside != nullptr;
+  Call(const Context* spoken_of, const void* caller) : context(spoken_of) {
+    libcrypto = Inside::of(context);
+    nested = libcrypto != nullptr;
+    if (nested) return;
     // In the child of a fork none is followed: a lock of the table may be held by a thread that is
     // gone.
-    if (!nested && pool.load(std::memory_order_acquire) != nullptr) {
-      followed = contexts().find(context);
-    }
-    libcrypto = nested ? inside : followed ? &followed->libcrypto() : &libcrypto_of(caller);
+    if (pool.load(std::memory_order_acquire) != nullptr) followed = contexts().find(context);
+    libcrypto = followed ? &followed->libcrypto() : static_cast<const Libcrypto*>(caller);
+    // Emptied where we do not see it, or another at the same place.
+    if (!followed || libcrypto->cipher_of(context) != nullptr) return;
+    contexts().drop(context);
+    followed = nullptr;
   }
+  const Context* context;
   std::shared_ptr<EvpContext> followed;
   const Libcrypto* libcrypto;
+  bool nested;
 };
 
 // Nothing leaves through the driver's frames. What was thrown has ended the message, or the call.
 template <typename Body>
 int guarded(const Call& call, int bad, const Body& body) {
   try {
-    const Inside nested(*call.libcrypto);
+    const Inside nested(*call.libcrypto, call.context);
     return body();
   } catch (abi::__forced_unwind&) {  // a thread that is cancelled
     if (call.followed) call.followed->give_up();
@@ -81,20 +108,16 @@ void follow(Call& call, Context* context) noexcept {
 }
 
 void forget(const Context* context) {
-  if (inside == nullptr && pool.load(std::memory_order_acquire) != nullptr) {
-    contexts().drop(context);
-  }
+  if (pool.load(std::memory_order_acquire) != nullptr) contexts().drop(context);
 }
 
-// --- what every exported function of a kind does; `real` makes the call
+// --- what every function of a kind does; `real` makes the call
 
 template <typename Real>
 int init(Context* context, const EvpContext::InitCall& wanted, const void* caller, Real&& real) {
   Call call(context, caller);
-  const bool may = inside == nullptr && pool.load(std::memory_order_acquire) != nullptr;
-  if (may && !call.followed && wanted.cipher != nullptr && in_driver(caller)) {
-    follow(call, context);
-  }
+  const bool may = !call.nested && pool.load(std::memory_order_acquire) != nullptr;
+  if (may && !call.followed && wanted.cipher != nullptr) follow(call, context);
   if (!call.followed) return real(*call.libcrypto);
   const int result = guarded(call, 0, [&] {
     call.followed->before_init(wanted);
@@ -138,7 +161,7 @@ template <typename Real>
 int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byte* in, int bytes,
            const void* caller, Real&& real) {
   Call call(context, caller);
-  WorkerPool* const workers = inside == nullptr ? pool.load(std::memory_order_acquire) : nullptr;
+  WorkerPool* const workers = call.nested ? nullptr : pool.load(std::memory_order_acquire);
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, static_cast<uint64_t>(bytes));
     out = serve::real_destination(out, static_cast<uint64_t>(bytes));
@@ -177,7 +200,7 @@ int final(Way direction, Context* context, Byte* out, int* out_bytes, const void
 
 int cipher(Context* context, Byte* out, const Byte* in, unsigned bytes, const void* caller) {
   const Call call(context, caller);
-  WorkerPool* const workers = inside == nullptr ? pool.load(std::memory_order_acquire) : nullptr;
+  WorkerPool* const workers = call.nested ? nullptr : pool.load(std::memory_order_acquire);
   if (bytes > 0 && workers != nullptr) {
     in = serve::real_source(in, bytes);
     out = serve::real_destination(out, bytes);
@@ -241,11 +264,10 @@ void stop_answering() { pool.store(nullptr); }
 
 using namespace sealane::preload;
 
-// One @: not the default version.
-#define SEALANE_EVP(type, symbol, version)                      \
-  __asm__(".symver sealane_" #symbol ", " #symbol "@" version); \
-  extern "C" __attribute__((visibility("default"))) type sealane_##symbol
-#define CALLER __builtin_return_address(0)
+// Versions are in libcrypto.h's lists too, from where references are told apart.
+#define SEALANE_EVP(type, symbol, version) \
+  extern "C" __attribute__((visibility("hidden"))) type sealane_##symbol
+#define CALLER behind
 #define V3 "OPENSSL_3.0.0"
 
 // `more`: parameters beside key and IV; the last are the arguments.
@@ -325,6 +347,25 @@ FINAL(EVP_EncryptFinal, encrypt_final, sealing)
 FINAL(EVP_DecryptFinal, decrypt_final, opening)
 FINAL(EVP_CipherFinal, cipher_final, either)
 
+// The end, and then an init with nothing.
+#define ENVELOPE_FINAL(symbol, whole, end, again, direction)                    \
+  SEALANE_EVP(int, symbol, V3)(Context * context, Byte * out, int* out_bytes) { \
+    const void* const caller = CALLER;                                          \
+    if (const Call call(context, caller); !call.followed) {                     \
+      return call.libcrypto->whole(context, out, out_bytes);                    \
+    }                                                                           \
+    const int ended = final(Way::direction, context, out, out_bytes, caller,    \
+                            [=](const Libcrypto& real, Byte* to, int* count) {  \
+                              return real.end(context, to, count);              \
+                            });                                                 \
+    if (ended != 1) return ended;                                               \
+    return init(context, {}, caller, [=](const Libcrypto& real) {               \
+      return real.again(context, nullptr, nullptr, nullptr, nullptr);           \
+    });                                                                         \
+  }
+ENVELOPE_FINAL(EVP_SealFinal, seal_final, encrypt_final_ex, encrypt_init_ex, sealing)
+ENVELOPE_FINAL(EVP_OpenFinal, open_final, decrypt_final_ex, decrypt_init_ex, opening)
+
 SEALANE_EVP(int, EVP_Cipher, V3)(Context* context, Byte* out, const Byte* in, unsigned bytes) {
   return cipher(context, out, in, bytes, CALLER);
 }
@@ -344,12 +385,12 @@ ASK(EVP_CIPHER_CTX_set_params, (Context * context, const Parameter* list), set_p
 ASK(EVP_CIPHER_CTX_get_tag_length, (const Context* context), tag_length, (context), tag_length())
 SEALANE_EVP(void, EVP_CIPHER_CTX_free, V3)(Context* context) {
   const Call call(context, CALLER);
-  forget(context);
+  if (!call.nested) forget(context);
   call.libcrypto->free(context);
 }
 SEALANE_EVP(int, EVP_CIPHER_CTX_reset, V3)(Context* context) {
   const Call call(context, CALLER);
-  forget(context);
+  if (!call.nested) forget(context);
   return call.libcrypto->reset(context);
 }
 SEALANE_EVP(int, EVP_CIPHER_CTX_copy, V3)(Context* to, const Context* from) {
@@ -360,22 +401,35 @@ SEALANE_EVP(Context*, EVP_CIPHER_CTX_dup, "OPENSSL_3.1.0")(const Context* from) 
 }
 
 namespace sealane::preload {
+namespace {
 
-void* hook_for_libcrypto(const void* caller, const char* name, void* real) {
-#define ENTRY(member, type, symbol, version) \
-  {#symbol, version, reinterpret_cast<void*>(&sealane_##symbol)},
-  static const struct {
-    const char* name;
-    const char* version;
-    void* function;
-  } kHooks[] = {SEALANE_HOOKED_LIBCRYPTO(ENTRY) SEALANE_HOOKED_NEWER_LIBCRYPTO(ENTRY)};
-#undef ENTRY
-  if (real == nullptr || !in_driver(caller)) return nullptr;
-  for (const auto& hook : kHooks) {
-    if (std::strcmp(hook.name, name) != 0) continue;
-    return takes_libcrypto(caller, name, hook.version, real) ? hook.function : nullptr;
+// What is given away: `hook` in front of one libcrypto.
+template <auto* hook, size_t libcrypto>
+struct Entrance;
+template <typename Result, typename... Arguments, Result (*hook)(Arguments...), size_t libcrypto>
+struct Entrance<hook, libcrypto> {
+  static Result enter(Arguments... arguments) {
+    behind = &libcryptos[libcrypto];
+    return hook(arguments...);
   }
-  return nullptr;
+};
+
+template <auto* hook, size_t... libcrypto>
+EvpHook in_front_of_each(const char* name, const char* version,
+                         std::index_sequence<libcrypto...> /*all*/) {
+  return {name, version, {reinterpret_cast<void*>(&Entrance<hook, libcrypto>::enter)...}};
+}
+
+}  // namespace
+
+std::span<const EvpHook> evp_hooks() {
+#define ENTRY(member, type, symbol, version) \
+  in_front_of_each<&sealane_##symbol>(#symbol, version, std::make_index_sequence<kMaxLibcryptos>()),
+  static const EvpHook kHooks[] = {SEALANE_HOOKED_LIBCRYPTO(ENTRY)
+                                       SEALANE_HOOKED_NEWER_LIBCRYPTO(ENTRY)};
+#undef ENTRY
+  static_assert(offsetof(Libcrypto, cipher_of) == std::size(kHooks) * sizeof(void*));
+  return kHooks;
 }
 
 }  // namespace sealane::preload

@@ -4,12 +4,14 @@
 #include "evp_context.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
 
 #include "os/pace.h"
 #include "serve/options.h"
+#include "used_iv.h"
 
 namespace sealane::preload {
 namespace {
@@ -25,11 +27,29 @@ constexpr int kSetL = 0x14;  // CCM's, and sets the IV's length of any
 constexpr int kTlsAdditional = 0x16;
 constexpr int kSetIvInvocation = 0x18;
 constexpr size_t kTlsAdditionalBytes = 13;
+constexpr unsigned kOctets = 5;  // OSSL_PARAM_OCTET_STRING
+
+// What GCM has no use for, and OpenSSL 3 answers without looking at the message: INIT, lengths of a
+// key and what it is with RC2 and RC5, random keys, MAC keys, TLS 1.1's blocks, IV's length, speed.
+bool is_ignored(int control) {
+  return (control >= 0x0 && control <= 0x6) || control == 0x17 ||
+         (control >= 0x19 && control <= 0x1c) || control == 0x25 || control == 0x27;
+}
+bool is_ignored(const Parameter& one) {
+  const std::string_view name = one.key;
+  return name == "padding" || name == "num" || name == "keylen" || name == "rounds" ||
+         name == "keybits" || name == "speed" || name == "mackey" || name == "use-bits";
+}
 
 std::atomic<bool> distrusted{false};  // an answer was wrong: never again
 std::atomic<uint64_t> verified_messages{0};
 
 bool is(const Parameter& one, std::string_view name) { return one.key == name; }
+
+// As a tag is given. One of another type is refused and changes nothing.
+bool is_tag(const Parameter& one) {
+  return is(one, "tag") && (one.type == kOctets || broken(Mutant::type));
+}
 
 std::span<const uint8_t> bytes_of(const Parameter& one) {
   return {static_cast<const uint8_t*>(one.data), one.data != nullptr ? one.data_bytes : 0};
@@ -39,6 +59,19 @@ size_t count(const Parameter* list) {
   size_t found = 0;
   while (list != nullptr && list[found].key != nullptr) ++found;
   return found;
+}
+
+// Once.
+void tell_unanswered() {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  std::fprintf(stderr,
+               "sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13: it seals itself, "
+               "and copies gain by asynchrony alone\n");
+}
+
+bool is_named_before(const Parameter* list, const Parameter& one) {
+  return std::any_of(list, &one, [&](const Parameter& other) { return is(other, one.key); });
 }
 
 }  // namespace
@@ -57,22 +90,12 @@ GcmState::Facts EvpContext::facts(bool all) const {
 }
 
 bool EvpContext::able() const {
-  return key_.schedule != nullptr && serve::options().engine &&
+  return key_.schedule != nullptr && burns_ && serve::options().engine &&
          !distrusted.load(std::memory_order_relaxed);
 }
 
-// libcrypto must be where it would be had it made the message's calls itself.
+// The tag that libcrypto made is asked for while it has it.
 void EvpContext::before_init(const InitCall& call) {
-  const GcmState::InitCall coming{.cipher = call.cipher != nullptr,
-                                  .key = call.key != nullptr,
-                                  .iv = {call.iv, call.iv != nullptr ? size_t{1} : size_t{0}},
-                                  .strange = false,
-                                  .accepted = true};
-  if (!both_ && state_.must_take_iv(coming)) {
-    const Byte nothing[kGcmBlockBytes] = {};
-    int some = 0;
-    libcrypto_.cipher_update(context_, nullptr, &some, nothing, sizeof nothing);
-  }
   if (tag_unread_ && call.cipher == nullptr && state_.sealing()) {
     Tag theirs{};
     if (libcrypto_.ctrl(context_, kGetTag, kTagBytes, theirs.data()) > 0) state_.tag_made(theirs);
@@ -81,33 +104,47 @@ void EvpContext::before_init(const InitCall& call) {
 }
 
 void EvpContext::after_init(const InitCall& call, bool accepted) {
-  bool strange = false;
+  bool iv_length = false;
+  bool tag_twice = false;
   const size_t parameters = count(call.parameters);
-  for (size_t i = 0; i < parameters; ++i) strange = strange || !is(call.parameters[i], "tag");
-  const GcmState::Facts now = facts(call.cipher != nullptr || call.key != nullptr || strange);
+  for (size_t i = 0; i < parameters; ++i) {
+    const Parameter& one = call.parameters[i];
+    iv_length = iv_length || is(one, "ivlen");
+    tag_twice = tag_twice || (is(one, "tag") && is_named_before(call.parameters, one));
+  }
+  const GcmState::Facts now = facts(call.cipher != nullptr || call.key != nullptr || iv_length);
   gcm_ = now.gcm;
   const std::span<const uint8_t> iv(call.iv, call.iv != nullptr ? now.iv_bytes : 0);
-  state_.init({call.cipher != nullptr, call.key != nullptr, iv, strange, accepted}, now);
+  state_.init({call.cipher != nullptr, call.key != nullptr, iv, iv_length, accepted}, now);
   const bool unknown_tag = state_.tag_is_ours();
+  if (!accepted) return apply_refused(call.parameters);
   for (size_t i = 0; i < parameters; ++i) {
-    if (is(call.parameters[i], "tag")) state_.tag_given(bytes_of(call.parameters[i]), accepted);
+    if (broken(Mutant::tls_in_init) && !is(call.parameters[i], "tag")) continue;
+    apply(call.parameters, call.parameters[i]);
   }
-  if (!accepted) return;
+  take_key(call);
+  if (call.iv != nullptr || broken(Mutant::zero_iv)) {
+    told_ = state_.begins();
+    if (told_) message_.begin(*state_.iv());
+    both_ = burnt_ = false;
+  }
+  // Which of two it has taken is libcrypto's to know.
+  if (!state_.sealing() && unknown_tag && !tag_twice) hand_over_tag();
+}
+
+void EvpContext::take_key(const InitCall& call) {
   if (call.cipher != nullptr) key_ = {};
   if (call.key != nullptr) {
     key_ = gcm_ ? serve::know_key(std::span<const uint8_t, Key::kBytes>(call.key, Key::kBytes))
                 : serve::KnownKey{};
+    burns_ = gcm_ && refuses_burnt_ivs(libcrypto_, libcrypto_.cipher_of(context_)) &&
+             !broken(Mutant::takes_used_ivs);
+    if (gcm_ && !burns_) tell_unanswered();
   }
   if (!message_.set_key(key_.schedule, key_.number,
                         state_.sealing() ? Direction::to_device : Direction::to_host)) {
     key_ = {};
   }
-  if (call.iv != nullptr || broken(Mutant::zero_iv)) {
-    told_ = state_.begins();
-    if (told_) message_.begin(*state_.iv());
-    both_ = false;
-  }
-  if (!state_.sealing() && unknown_tag) hand_over_tag();
 }
 
 // It may have refused halfway, and where it did nothing it would go on.
@@ -128,6 +165,45 @@ void EvpContext::hand_over_tag() {
 
 // --- bytes
 
+// Somebody whom we do not see may have written the IV (EVP_CIPHER_CTX_iv_noconst) or set another:
+// then libcrypto has the message. Asked before libcrypto takes it, and at the first byte.
+void EvpContext::check_iv() {
+  if (!state_.begins() || broken(Mutant::unasked)) return;
+  if (has_iv(libcrypto_, context_, *state_.iv())) return;
+  state_.libcrypto_goes_on();
+  told_ = false;
+}
+
+// The first byte. Somebody may also have used the context since it was given its IV.
+bool EvpContext::take_over() {
+  check_iv();
+  if (!state_.may_begin()) return false;
+  if (!broken(Mutant::unasked) && !takes_additional(libcrypto_, context_)) return false;
+  both_ = verified_messages.load(std::memory_order_relaxed) < serve::options().verify;
+  if (both_ || broken(Mutant::unburnt)) return true;
+  burnt_ = !broken(Mutant::burning_fails) && burn_iv(libcrypto_, context_, state_.iv_bytes());
+  return burnt_;
+}
+
+// Who set an IV without our seeing it, be it the same, began another message, which is libcrypto's:
+// it takes additional data again. Who wrote one has changed nothing for libcrypto, but that cannot
+// be told apart, and it refuses.
+bool EvpContext::still_ours() {
+  if (broken(Mutant::unasked)) return true;
+  if (has_iv(libcrypto_, context_, *state_.iv()) && !takes_additional(libcrypto_, context_)) {
+    return true;
+  }
+  state_.not_understood();
+  burnt_ = told_ = false;
+  return false;
+}
+
+void EvpContext::give_up() {
+  state_.give_up();
+  if (gcm_ && state_.iv_bytes() != 0) burn_iv(libcrypto_, context_, state_.iv_bytes());
+  told_ = false;
+}
+
 void EvpContext::distrust() {
   if (!distrusted.exchange(true)) {
     std::fprintf(stderr,
@@ -139,19 +215,17 @@ void EvpContext::distrust() {
 int EvpContext::update(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward,
                        WorkerPool* pool) {
   if (out == nullptr) return additional(codes, in, bytes, forward);
-  const bool first = !state_.answering();
-  if (!first && !message_.has_room(bytes)) return refuse(codes, in, out, forward);
-  switch (state_.data(able())) {
+  const bool goes_on = state_.answering();
+  if (goes_on && still_ours() && !message_.has_room(bytes)) return refuse(codes, in, out, forward);
+  switch (state_.data(goes_on || (able() && take_over()))) {
     case Answer::refused:
       return refuse(codes, in, out, forward);
     case Answer::libcrypto:
-      if (told_) message_.pass(in, out, bytes);
+      if (told_ && !burnt_) message_.pass(in, out, bytes);
       return forward(in, out);
     case Answer::ours:
       break;
   }
-  const uint64_t wanted = serve::options().verify;
-  if (first && !both_) both_ = verified_messages.load(std::memory_order_relaxed) < wanted;
   pace().tell_answered(bytes);
   if (both_) return verified(codes, in, out, bytes, forward);
   message_.update(in, out, bytes, serve::options().parallel ? pool : nullptr);
@@ -163,10 +237,13 @@ int EvpContext::cipher(Codes codes, const Byte* in, Byte* out, size_t bytes, con
   if (out == nullptr) return additional(codes, in, bytes, forward);
   if (state_.begins()) state_.libcrypto_goes_on();
   if (bytes != 0) return update(codes, in, out, bytes, forward, pool);
-  return state_.is_over() ? refuse(codes, in, out, forward) : forward(in, out);
+  const bool nothing = state_.answering() && !both_ && still_ours();
+  return nothing ? codes.good : forward(in, out);
 }
 
 int EvpContext::additional(Codes codes, const Byte* in, size_t bytes, const Forward& forward) {
+  check_iv();
+  if (state_.answering()) still_ours();
   const Answer answer = state_.additional();
   if (answer == Answer::refused) return refuse(codes, in, nullptr, forward);
   const int result = both_ || answer == Answer::libcrypto ? forward(in, nullptr) : codes.good;
@@ -180,12 +257,13 @@ int EvpContext::additional(Codes codes, const Byte* in, size_t bytes, const Forw
   return result;
 }
 
-// What libcrypto would refuse. Where it follows, it is asked whether it does.
+// What libcrypto refuses. If it does not, somebody set an IV without our seeing it. If it has no
+// other, and has followed, one of us is wrong.
 int EvpContext::refuse(Codes codes, const Byte* in, Byte* out, const Forward& forward) {
-  if (!both_) return codes.bad;
-  const bool exact = !state_.is_strict();
   const int result = forward(in, out);
-  if (exact && codes.accepted(result)) distrust();
+  if (!codes.accepted(result)) return result;
+  both_&& has_iv(libcrypto_, context_, *state_.iv()) ? distrust() : state_.libcrypto_goes_on();
+  burnt_ = told_ = false;
   return result;
 }
 
@@ -209,14 +287,17 @@ int EvpContext::verified(Codes codes, const Byte* in, Byte* out, size_t bytes,
 // --- the end
 
 int EvpContext::final(Codes codes, const Forward& forward) {
+  if (state_.answering()) still_ours();
   const Answer answer = state_.final();
-  if (answer == Answer::refused) return refuse(codes, nullptr, nullptr, forward);
-  if (answer == Answer::libcrypto) {
-    const int result = forward(nullptr, nullptr);
+  if (answer != Answer::ours) {
+    const bool refused = answer == Answer::refused;
+    const int result =
+        refused ? refuse(codes, nullptr, nullptr, forward) : forward(nullptr, nullptr);
     const bool accepted = codes.accepted(result);
+    if (refused && !accepted) return result;
     tag_unread_ = tag_unread_ || (accepted && state_.sealing() && serve::options().engine);
     state_.finished_by_libcrypto(accepted);
-    if (told_) message_.tag(false);
+    if (told_ && !burnt_) message_.tag(false);
     return result;
   }
   Tag mine = message_.tag(true);
@@ -227,9 +308,8 @@ int EvpContext::final(Codes codes, const Forward& forward) {
   }
   const bool genuine = state_.is_genuine(mine);
   wipe(mine);  // a forged message would be genuine with it
-  if (!genuine) message_.refuse();
   state_.opened(genuine);
-  return genuine ? codes.good : codes.bad;
+  return genuine ? codes.good : refuse(codes, nullptr, nullptr, forward);
 }
 
 int EvpContext::final_verified(Codes codes, const Tag& mine, const Forward& forward) {
@@ -254,7 +334,7 @@ int EvpContext::final_verified(Codes codes, const Tag& mine, const Forward& forw
 int EvpContext::control(int type, int size, void* data) {
   const size_t bytes = size > 0 ? static_cast<size_t>(size) : 0;
   if (type == kGetTag && state_.tag_is_ours()) {
-    if (!state_.gives_tag(bytes)) return 0;
+    if (!state_.gives_tag(bytes)) return refuse_tag();
     if (data != nullptr) std::memcpy(data, state_.tag().data(), bytes);
     return 1;
   }
@@ -279,35 +359,66 @@ int EvpContext::control(int type, int size, void* data) {
       if (accepted || bytes == kTlsAdditionalBytes) state_.tls_record();
       break;
     default:
-      if (accepted) state_.not_understood();
+      if (accepted && !is_ignored(type)) state_.not_understood();
       break;
   }
   return result;
 }
 
-void EvpContext::apply(const Parameter& one) {
-  if (is(one, "tag")) return state_.tag_given(bytes_of(one), true);
+// With libcrypto's error. No tag has so many bytes.
+int EvpContext::refuse_tag() {
+  Byte none[kTagBytes + 1];
+  return libcrypto_.ctrl(context_, kGetTag, sizeof none, none);
+}
+
+// One of a list that was accepted. Which of two tags counts is not the same in all versions.
+void EvpContext::apply(const Parameter* list, const Parameter& one) {
+  if (is(one, "tag")) {
+    if (is_named_before(list, one) && !broken(Mutant::twice)) return state_.not_understood();
+    return state_.tag_given(bytes_of(one), true);
+  }
   if (is(one, "ivlen")) return state_.iv_length_set(facts(true).iv_bytes);
   if (is(one, "tlsivfixed") || is(one, "tlsivinv")) return state_.iv_made_elsewhere();
-  is(one, "tlsaad") ? state_.tls_record() : state_.not_understood();
+  if (is(one, "tlsaad")) return state_.tls_record();
+  if (!is_ignored(one)) state_.not_understood();
+}
+
+// How far a longer list came is not known.
+void EvpContext::apply_refused(const Parameter* list) {
+  const size_t parameters = count(list);
+  for (size_t i = 0; i < parameters; ++i) {
+    if (is_tag(list[i])) state_.tag_given(bytes_of(list[i]), false);
+    if (is_tag(list[i]) && parameters > 1) state_.tag_overwritten();
+    if (is(list[i], "tlsaad")) state_.tls_record();
+  }
+  if (parameters > 1) state_.not_understood();
 }
 
 int EvpContext::set_parameters(const Parameter* list) {
   const int result = libcrypto_.set_params(context_, list);
   const size_t parameters = count(list);
-  if (result > 0) {
-    for (size_t i = 0; i < parameters; ++i) apply(list[i]);
-  } else if (parameters == 1 && is(*list, "tag")) {
-    state_.tag_given(bytes_of(*list), false);
-  } else if (parameters == 1 && is(*list, "tlsaad")) {
-    state_.tls_record();
-  } else if (parameters > 1) {
-    for (size_t i = 0; i < parameters; ++i) {
-      if (is(list[i], "tag")) state_.tag_given(bytes_of(list[i]), false);
-    }
-    state_.not_understood();
+  if (result <= 0) {
+    apply_refused(list);
+    return result;
   }
+  for (size_t i = 0; i < parameters; ++i) apply(list, list[i]);
   return result;
+}
+
+// Of a parameter that is named twice, does this libcrypto give both? OpenSSL 3.0 gives the first,
+// 3.3 both. Asked of it by one that it has. None: it refuses such lists.
+std::optional<bool> EvpContext::gives_both() const {
+  constexpr unsigned kUnsigned = 2;  // OSSL_PARAM_UNSIGNED_INTEGER
+  constexpr size_t kUntouched = SIZE_MAX;
+  size_t bytes[2];
+  Parameter list[] = {{"ivlen", kUnsigned, &bytes[0], sizeof bytes[0], kUntouched},
+                      {"ivlen", kUnsigned, &bytes[1], sizeof bytes[1], kUntouched},
+                      {}};
+  libcrypto_.mark_errors();
+  const int result = libcrypto_.get_params(context_, list);
+  libcrypto_.drop_errors();
+  if (result <= 0) return std::nullopt;
+  return list[1].returned_bytes != kUntouched;
 }
 
 // The tag of a message that we sealed is known to us alone.
@@ -315,11 +426,14 @@ int EvpContext::get_parameters(Parameter* list) {
   const size_t parameters = count(list);
   std::vector<Parameter> others;
   bool generated = false;
+  bool twice = false;
   for (size_t i = 0; i < parameters; ++i) {
     generated = generated || is(list[i], "tlsivgen");
+    twice = twice || (is(list[i], "tag") && is_named_before(list, list[i]));
     if (!state_.tag_is_ours() || !is(list[i], "tag")) others.push_back(list[i]);
   }
-  const bool all = others.size() == parameters;
+  const std::optional<bool> both = twice ? gives_both() : false;
+  const bool all = others.size() == parameters || !both;
   if (!all) others.push_back({});
   const int result = all                  ? libcrypto_.get_params(context_, list)
                      : others.size() == 1 ? 1
@@ -327,16 +441,18 @@ int EvpContext::get_parameters(Parameter* list) {
   if (generated && result > 0) state_.iv_made_elsewhere();
   if (all) return result;
   auto other = others.begin();
+  bool given = false;
   for (size_t i = 0; i < parameters; ++i) {
     Parameter& one = list[i];
     if (!is(one, "tag")) {
       one.returned_bytes = (other++)->returned_bytes;
-    } else if (state_.gives_tag(one.data_bytes)) {
-      if (one.data != nullptr) std::memcpy(one.data, state_.tag().data(), one.data_bytes);
-      one.returned_bytes = one.data_bytes;
-    } else {
-      return 0;
+      continue;
     }
+    if (given && !*both && !broken(Mutant::twice)) continue;
+    if (!is_tag(one) || !state_.gives_tag(one.data_bytes)) return refuse_tag();
+    if (one.data != nullptr) std::memcpy(one.data, state_.tag().data(), one.data_bytes);
+    one.returned_bytes = one.data_bytes;
+    given = true;
   }
   return result;
 }
@@ -354,6 +470,8 @@ std::shared_ptr<EvpContext> EvpContext::copied() {
   copy->gcm_ = gcm_;
   copy->told_ = told_;
   copy->both_ = both_;
+  copy->burnt_ = burnt_;
+  copy->burns_ = burns_;
   copy->tag_unread_ = tag_unread_;
   return copy;
 }

@@ -3,8 +3,10 @@
 //
 // One EVP context of the driver's: what libcrypto holds in it (gcm_state.h), the message our engine
 // answers with, and the libcrypto beneath. Each call is forwarded, answered or refused as the state
-// says. While answers are verified, libcrypto makes every call too and is believed: only one answer
-// is ever seen, because a second ciphertext under the same IV would give both away.
+// says. At the first byte of a message libcrypto is asked whether it is where the state says, and
+// its IV is burnt (used_iv.h); from then on it refuses, so that refusals are forwarded. While
+// answers are verified, libcrypto makes every call too and is believed: only one answer is ever
+// seen, because a second ciphertext under the same IV would give both away.
 //
 // Used by one thread at a time, as its context is; the table of contexts is thread-safe.
 #pragma once
@@ -12,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -82,17 +85,24 @@ class EvpContext {
   // Of a copy that libcrypto is about to make.
   std::shared_ptr<EvpContext> copied();
   void is_now(Context* context) { context_ = context; }
-  void give_up() { state_.give_up(); }
+  void give_up();
 
  private:
   GcmState::Facts facts(bool all) const;
+  void take_key(const InitCall& call);
   bool able() const;
+  void check_iv();
+  bool take_over();
+  bool still_ours();
   int additional(Codes codes, const Byte* in, size_t bytes, const Forward& forward);
   int verified(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward);
   int refuse(Codes codes, const Byte* in, Byte* out, const Forward& forward);
   int final_verified(Codes codes, const Tag& mine, const Forward& forward);
   void distrust();
-  void apply(const Parameter& one);
+  void apply(const Parameter* list, const Parameter& one);
+  void apply_refused(const Parameter* list);
+  int refuse_tag();
+  std::optional<bool> gives_both() const;
   void hand_over_tag();
 
   Context* context_;
@@ -103,6 +113,8 @@ class EvpContext {
   bool gcm_ = false;
   bool told_ = false;        // whoever watches hears of this message
   bool both_ = false;        // libcrypto computes this message too, and is compared
+  bool burnt_ = false;       // the IV of this message
+  bool burns_ = false;       // libcrypto refuses a burnt IV
   bool tag_unread_ = false;  // libcrypto made it, and we did not look
   std::vector<uint8_t> input_, expected_, ours_;  // of a message that both compute
 };

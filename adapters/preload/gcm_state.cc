@@ -20,16 +20,17 @@ void GcmState::init(const InitCall& call, const Facts& now) {
   const bool new_message = !call.iv.empty();
   if (call.key || !broken(Mutant::direction)) change_direction(now.sealing, new_message);
   if (call.key) {
-    keyed_ = true;
+    // A key for a message that has begun: libcrypto goes on with neither its IV nor its hash. Where
+    // there was a key before, one may have begun that we did not see (a BIO's bytes).
+    const bool unseen = phase_ == Phase::ready && keyed_ && !broken(Mutant::keyed_again);
+    const bool begun = phase_ == Phase::additional || phase_ == Phase::ours;
+    if (!new_message && (begun || unseen)) leave();
     if (broken(Mutant::zero_iv) && !new_message) begin(Iv{});
-    // A key for a message that has begun: libcrypto goes on with neither its IV nor its hash.
-    if (!new_message && (phase_ == Phase::additional || phase_ == Phase::ours)) {
-      phase_ = Phase::theirs;
-    }
+    keyed_ = true;
   }
   iv_bytes_ = now.iv_bytes;
   if (new_message) begin(call.iv);
-  if (call.strange) leave();
+  if (call.iv_length) leave();
 }
 
 void GcmState::change_direction(bool sealing, bool new_message) {
@@ -39,7 +40,6 @@ void GcmState::change_direction(bool sealing, bool new_message) {
 }
 
 void GcmState::begin(std::span<const uint8_t> iv) {
-  iv_taken_ = false;
   additional_understood_ = true;
   iv_.reset();
   phase_ = Phase::theirs;
@@ -52,28 +52,26 @@ void GcmState::begin(std::span<const uint8_t> iv) {
 
 Answer GcmState::additional() const {
   if (phase_ == Phase::ours && broken(Mutant::late_additional)) return Answer::ours;
-  const bool late = phase_ == Phase::ours || phase_ == Phase::over || phase_ == Phase::strict;
+  const bool late = phase_ == Phase::ours || phase_ == Phase::over;
   return late ? Answer::refused : Answer::libcrypto;
 }
 
 void GcmState::additional_taken(bool accepted, bool understood) {
   if (phase_ != Phase::ready && phase_ != Phase::additional) return;
   phase_ = accepted ? Phase::additional : Phase::theirs;
-  iv_taken_ = true;
   additional_understood_ = additional_understood_ && understood;
 }
 
 Answer GcmState::data(bool able) {
   const bool goes_on = phase_ == Phase::over && broken(Mutant::after_final);
   if (phase_ == Phase::ours || goes_on) return Answer::ours;
-  if (phase_ == Phase::over || phase_ == Phase::strict) return Answer::refused;
-  const bool known = begins() && understood_ && keyed_ && additional_understood_;
-  phase_ = known && able ? Phase::ours : Phase::theirs;
+  if (phase_ == Phase::over) return Answer::refused;
+  phase_ = may_begin() && able ? Phase::ours : Phase::theirs;
   return phase_ == Phase::ours ? Answer::ours : Answer::libcrypto;
 }
 
 Answer GcmState::final() const {
-  if (phase_ == Phase::over || phase_ == Phase::strict) return Answer::refused;
+  if (phase_ == Phase::over) return Answer::refused;
   if (phase_ != Phase::ours) return Answer::libcrypto;
   return sealing_ || tag_bytes_ != 0 ? Answer::ours : Answer::refused;
 }
@@ -133,11 +131,10 @@ void GcmState::not_understood() {
   leave();
 }
 
-// What libcrypto has not seen the end of, it must not go on with. It may have taken an IV although
-// it refused, and would begin a message then.
+// It may have taken an IV although it refused, and begins a message then.
 void GcmState::leave() {
   if (phase_ == Phase::ours) return go_no_further();
-  phase_ = is_over() ? Phase::strict : Phase::theirs;
+  phase_ = Phase::theirs;
 }
 
 // Its additional data lies where the tag was.
@@ -146,9 +143,9 @@ void GcmState::tls_record() {
   if (tag_is_ours_) tag_bytes_ = 0;
 }
 
-// libcrypto would go on, and make a tag that we do not know.
+// The IV is burnt. With another libcrypto would go on, and make a tag that we do not know.
 void GcmState::go_no_further() {
-  phase_ = Phase::strict;
+  phase_ = Phase::theirs;
   tag_is_ours_ = true;
   tag_bytes_ = 0;
 }

@@ -10,18 +10,23 @@
 //                    |                              |
 //                    +---------- first byte --------+---> ours -- end --> over   as libcrypto's
 //                    |                              |       |                    finished state
-//                    +-- anything not understood ---+       +-----------> strict stricter than it
-//                                   |
-//                                 theirs: libcrypto has the message, and says itself what goes
+//                    +-- anything not understood ---+       |
+//                                   |                       +-- anything not understood
+//                                   |                       |
+//                                 theirs: libcrypto says itself what goes
 //
 // An IV begins a message in any state. A cipher begins all anew, as it does in OpenSSL 3.
 //
-// The real context makes every call up to the first byte, and none after it until the message is
-// over. So it must never see a byte of a message that we began: that would be the same keystream
-// twice. `over` and `strict` refuse without asking it.
+// The real context makes every call up to the first byte, and then its IV is burnt: libcrypto takes
+// it for used, and refuses bytes and ends until it is given another (used_iv.h). So the real
+// context can never see a byte of a message that we began, whoever asks it: the child of a fork,
+// libcrypto's own functions, a call within a call. The same keystream twice is not possible, and
+// what is refused it refuses itself, with its own errors. (While answers are verified it makes
+// every call of the message, and its IV is used up by that.)
 //
-// Stricter than libcrypto, never laxer: within a message that we began, a direction that changes, a
-// call that is refused halfway, or a tag that was wrong ends it; libcrypto would go on from there.
+// Stricter than libcrypto, never laxer: where it would go on from the middle of a message that we
+// began, with another direction or key, after a call that was refused halfway, after a tag that was
+// wrong, it refuses, because its IV is burnt.
 //
 // Pure: no call of libcrypto, no clock, no thread. Used by one thread at a time, as its context is.
 #pragma once
@@ -40,7 +45,7 @@ namespace sealane::preload {
 enum class Answer : uint8_t {
   libcrypto,  // make the call
   ours,
-  refused,  // do not make it: libcrypto would refuse, were it told of the message
+  refused,  // libcrypto does
 };
 
 class GcmState {
@@ -55,41 +60,39 @@ class GcmState {
     bool cipher = false;
     bool key = false;
     std::span<const uint8_t> iv;  // as long as it says it is; empty if none
-    bool strange = false;         // parameters besides a tag
+    bool iv_length = false;       // set among its parameters, before or after the IV is taken
     bool accepted = false;
   };
-  // The real context must be where libcrypto would be before this call is made: IV taken.
-  bool must_take_iv(const InitCall& call) const {
-    return phase_ == Phase::ours && !iv_taken_ && call.key && !call.cipher && call.iv.empty();
-  }
   void init(const InitCall& call, const Facts& now);
 
   bool sealing() const { return sealing_; }
   size_t iv_bytes() const { return iv_bytes_; }
   bool answering() const { return phase_ == Phase::ours; }
-  bool is_strict() const { return phase_ == Phase::strict; }
-  bool is_over() const { return phase_ == Phase::over || phase_ == Phase::strict; }
+  bool is_over() const { return phase_ == Phase::over; }
   bool begins() const { return phase_ == Phase::ready || phase_ == Phase::additional; }
+  bool may_begin() const { return begins() && understood_ && keyed_ && additional_understood_; }
   const std::optional<Iv>& iv() const { return iv_; }  // set: a message that we know began with it
 
   // Additional data, not of no bytes. `understood`: of a kind that our engine takes.
   Answer additional() const;
   void additional_taken(bool accepted, bool understood);
-  // Data, not of no bytes. `able`: there is an engine for the key.
+  // Data, not of no bytes. `able`: there is an engine for the key, and at the first byte the IV is
+  // burnt, or libcrypto follows.
   Answer data(bool able);
   // The end. Opening without a tag is refused, and may be tried again when there is one.
   Answer final() const;
   void sealed(const Tag& tag, bool libcrypto_too);
   bool is_genuine(const Tag& made) const;
-  void opened(bool genuine) { phase_ = genuine ? Phase::over : Phase::strict; }
+  void opened(bool genuine) { phase_ = genuine ? Phase::over : Phase::theirs; }
   void finished_by_libcrypto(bool accepted);
-  void libcrypto_goes_on() { phase_ = Phase::theirs; }  // it has made all calls of this message
+  void libcrypto_goes_on() { phase_ = Phase::theirs; }  // what it does is right
   // Something of ours broke: this message goes no further.
   void give_up() { go_no_further(), understood_ = false; }
 
   // The tag that is compared with, or that was made. `size` as it was given.
   void tag_given(std::span<const uint8_t> tag, bool accepted);
-  void tag_made(const Tag& tag) { tag_ = tag, tag_bytes_ = kTagBytes; }  // by libcrypto
+  void tag_overwritten() { tag_bytes_ = tag_is_ours_ ? 0 : tag_bytes_; }  // with what, is not known
+  void tag_made(const Tag& tag) { tag_ = tag, tag_bytes_ = kTagBytes; }   // by libcrypto
   size_t tag_bytes() const { return tag_bytes_; }
   const Tag& tag() const { return tag_; }
   bool tag_is_ours() const { return tag_is_ours_; }  // libcrypto has another, or none
@@ -109,7 +112,7 @@ class GcmState {
   GcmState copied() const;
 
  private:
-  enum class Phase : uint8_t { none, ready, additional, ours, over, strict, theirs };
+  enum class Phase : uint8_t { none, ready, additional, ours, over, theirs };
 
   void leave();
   void go_no_further();
@@ -119,7 +122,6 @@ class GcmState {
   bool understood_ = false;  // since its cipher was set
   bool keyed_ = false;
   bool sealing_ = false;
-  bool iv_taken_ = false;  // libcrypto has it: additional data came
   bool additional_understood_ = true;
   bool tag_is_ours_ = false;
   Phase phase_ = Phase::none;

@@ -10,6 +10,7 @@
 #include <cxxabi.h>
 
 #include "base/time.h"
+#include "objects.h"
 #include "port.h"
 #include "serve/runtime.h"
 #include "table.h"
@@ -50,6 +51,8 @@ CUresult hooked_cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult hooked_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult hooked_cuMemHostAlloc(void** memory, size_t bytes, unsigned flags);
 CUresult hooked_cuMemFreeHost(void* memory);
+CUresult hooked_cuPointerGetAttribute(void* data, CUpointer_attribute attribute,
+                                      CUdeviceptr address);
 CUresult hooked_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                      CUstream stream);
 CUresult hooked_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
@@ -64,6 +67,7 @@ CUresult hooked_cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data)
 CUresult hooked_cuEventRecord(CUevent event, CUstream stream);
 CUresult hooked_cuEventQuery(CUevent event);
 CUresult hooked_cuEventDestroy_v2(CUevent event);
+CUresult hooked_cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params);
 }
 
 namespace sealane::preload {
@@ -81,52 +85,78 @@ inline serve::StreamHandle named(CUstream stream, DefaultStream mode) {
       mode == DefaultStream::legacy ? serve::kLegacyStream : serve::kPerThreadStream);
 }
 
-// The error that a copy of ours left on the calling thread's context, or on the stream's.
-inline CUresult left_error(serve::Runtime& runtime, serve::StreamHandle stream = nullptr) {
+// The error that a copy of ours left on the context that a call concerns, and on no other.
+inline CUresult left_error(serve::Runtime& runtime, const Concern& concern = {}) {
   if (!runtime.any_failed()) return CUDA_SUCCESS;
-  const serve::Code here = runtime.failure_of(handle(current_context()));
-  serve::ContextHandle there = nullptr;
-  if (here != serve::kSuccess || port().context_of(stream, there) != serve::kSuccess) {
-    return static_cast<CUresult>(here);
-  }
-  return static_cast<CUresult>(runtime.failure_of(there));
+  return static_cast<CUresult>(runtime.failure_of(concern.whose()));
 }
 
 // A call that goes into a stream.
 template <typename Call, typename Add = NothingToAdd>
-CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&& add = {}) {
+CUresult ordered(const Concern& concern, serve::StreamHandle stream, Call&& call, const char* name,
+                 Add&& add = {}) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
-  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
+  if (const CUresult left = left_error(*runtime, concern); left != CUDA_SUCCESS) return left;
   const serve::Runtime::Entering entering(*runtime, stream);
   return told(serve::EventKind::call, name, stream, call, add);
 }
 
+// The same where the stream says whose it is, as nearly always.
+template <typename Call, typename Add = NothingToAdd>
+CUresult ordered(serve::StreamHandle stream, Call&& call, const char* name, Add&& add = {}) {
+  return ordered(stream, stream, call, name, add);
+}
+
 // A call that neither goes into a stream nor waits.
 template <typename Call>
-CUresult plain(Call&& call) {
+CUresult plain(Call&& call, const Concern& concern = {}) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
-  const CUresult left = left_error(*runtime);
+  const CUresult left = left_error(*runtime, concern);
   return left == CUDA_SUCCESS ? call() : left;
 }
 
 // The same for one that is told of.
 template <typename Call, typename Add>
-CUresult plain(Call&& call, const char* name, Add&& add, serve::StreamHandle stream = nullptr) {
+CUresult plain(Call&& call, const char* name, Add&& add, const Concern& concern = {}) {
   if (serve::Runtime::get() == nullptr) return call();
-  return plain([&] { return told(serve::EventKind::call, name, stream, call, add); });
+  return plain([&] { return told(serve::EventKind::call, name, concern.stream(), call, add); },
+               concern);
+}
+
+// Codes that a context has for good.
+constexpr bool fails_context(CUresult code) {
+  return code == CUDA_ERROR_ECC_UNCORRECTABLE || (code >= 700 && code < 720);
+}
+
+// A call that a driver makes whatever became of the context, an end or a question: its answer is
+// the program's. Only what it calls a failure of ours may be another code.
+template <typename Call>
+CUresult in_any_case(Call&& call, const Concern& concern = {}) {
+  const CUresult result = call();
+  serve::Runtime* runtime = serve::Runtime::get();
+  if (runtime == nullptr || !fails_context(result)) return result;
+  const CUresult left = left_error(*runtime, concern);
+  return left != CUDA_SUCCESS ? left : result;
+}
+
+// The same for one that is told of.
+template <typename Call, typename Add>
+CUresult in_any_case(Call&& call, const char* name, Add&& add, const Concern& concern) {
+  if (serve::Runtime::get() == nullptr) return call();
+  return in_any_case(
+      [&] { return told(serve::EventKind::call, name, concern.stream(), call, add); }, concern);
 }
 
 // A call that waits: an error of ours may have come up meanwhile, whatever the driver calls it.
 template <typename Call, typename Add = NothingToAdd>
-CUresult waiting(Call&& call, const char* name, Add&& add = {},
-                 serve::StreamHandle stream = nullptr) {
+CUresult waiting(Call&& call, const char* name, Add&& add = {}, const Concern& concern = {}) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return call();
-  if (const CUresult left = left_error(*runtime, stream); left != CUDA_SUCCESS) return left;
-  const CUresult result = told(serve::EventKind::wait, name, stream, call, add);
-  const CUresult left = left_error(*runtime, stream);
+  if (const CUresult left = left_error(*runtime, concern); left != CUDA_SUCCESS) return left;
+  const CUresult result = told(serve::EventKind::wait, name, concern.stream(), call, add);
+  const CUresult left = left_error(*runtime, concern);
   return left != CUDA_SUCCESS ? left : result;
 }
 

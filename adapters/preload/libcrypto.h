@@ -1,13 +1,9 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The libcrypto that a caller reaches when we are not there. A process may have several, some out
-// of everybody's sight (the driver's, an environment's of its own), and contexts of one are garbage
-// to another: so each object's calls go where the dynamic linker would have sent them, and once
-// found that stays. We bring none along.
-//
-// Thread-safe, and no lock is held while the dynamic linker is asked: it has its own, and runs
-// constructors under it.
+// libcrypto's functions that we stand in front of or ask, as a table of one libcrypto. A process
+// may have several, and contexts of one are garbage to another: whose calls go to which table is
+// known in binding.h. We bring none along.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +62,8 @@ using SkeyInit = int(Context*, const Cipher*, void*, const Byte*, size_t, int, c
   X(encrypt_final, Final, EVP_EncryptFinal, "OPENSSL_3.0.0")                                 \
   X(decrypt_final, Final, EVP_DecryptFinal, "OPENSSL_3.0.0")                                 \
   X(cipher_final, Final, EVP_CipherFinal, "OPENSSL_3.0.0")                                   \
+  X(seal_final, Final, EVP_SealFinal, "OPENSSL_3.0.0")                                       \
+  X(open_final, Final, EVP_OpenFinal, "OPENSSL_3.0.0")                                       \
   X(cipher, int(Context*, Byte*, const Byte*, unsigned), EVP_Cipher, "OPENSSL_3.0.0")        \
   X(ctrl, int(Context*, int, int, void*), EVP_CIPHER_CTX_ctrl, "OPENSSL_3.0.0")              \
   X(get_params, int(Context*, Parameter*), EVP_CIPHER_CTX_get_params, "OPENSSL_3.0.0")       \
@@ -88,7 +86,10 @@ using SkeyInit = int(Context*, const Cipher*, void*, const Byte*, size_t, int, c
     "OPENSSL_3.0.0")                                                                               \
   X(provider_name, const char*(const ossl_provider_st*), OSSL_PROVIDER_get0_name, "OPENSSL_3.0.0") \
   X(encrypting, int(const Context*), EVP_CIPHER_CTX_is_encrypting, "OPENSSL_3.0.0")                \
-  X(iv_length, int(const Context*), EVP_CIPHER_CTX_get_iv_length, "OPENSSL_3.0.0")
+  X(iv_length, int(const Context*), EVP_CIPHER_CTX_get_iv_length, "OPENSSL_3.0.0")                 \
+  X(make, Context*(), EVP_CIPHER_CTX_new, "OPENSSL_3.0.0")                                         \
+  X(mark_errors, int(), ERR_set_mark, "OPENSSL_3.0.0")                                             \
+  X(drop_errors, int(), ERR_pop_to_mark, "OPENSSL_3.0.0")
 
 struct Libcrypto {
 #define SEALANE_MEMBER(member, type, symbol, version) std::add_pointer_t<type> member = nullptr;
@@ -98,12 +99,14 @@ struct Libcrypto {
 #undef SEALANE_MEMBER
 };
 
-// Where this code's calls go. Every member of it but the newer ones can be called; where there is
-// no libcrypto at all they refuse.
-const Libcrypto& libcrypto_of(const void* caller);
+// What a scope has: a library's handle, or RTLD_DEFAULT. False: not everything but the newer ones.
+// Asks the dynamic linker, which has a lock of its own and runs constructors under it.
+bool find_libcrypto(Libcrypto& table, void* scope);
 
-// This code asked dlsym for `name` and is about to get `function`. Is that an OpenSSL 3's, and will
-// this code's calls go to the same library?
-bool takes_libcrypto(const void* caller, const char* name, const char* version, void* function);
+// Those that the driver reaches: for good, and equal ones once. What is beyond them is not ours.
+constexpr size_t kMaxLibcryptos = 4;
+extern Libcrypto libcryptos[kMaxLibcryptos];
+// Where it is in that list; kMaxLibcryptos: there is no room. Callers take turns.
+size_t keep_libcrypto(const Libcrypto& table);
 
 }  // namespace sealane::preload

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ways in that go through the dynamic linker: dlsym hands out hooks for the functions we stand
-// in front of, and dlopen does not let the driver put its helper's libcrypto out of our reach.
+// in front of, and what dlopen brought of the driver is bound before it returns.
 
 #include "loader.h"
 
@@ -10,12 +10,12 @@
 #include <link.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string_view>
-#include <type_traits>
+#include <memory>
 
-#include "evp.h"
+#include "binding.h"
 #include "start.h"
 #include "table.h"
 
@@ -30,70 +30,48 @@ void* versioned(const char* name) {
   return nullptr;
 }
 
-struct Segment {
-  uintptr_t begin;
-  uintptr_t end;
-};
-
-bool names_driver(std::string_view path) {
-  const std::string_view file = path.substr(path.rfind('/') + 1);
-  return file.starts_with("libcuda.so") || file.starts_with("libnvidia-") ||
-         file.starts_with("libsealane-emu-");
-}
-
-// Code segments of the driver's objects, read again when objects were loaded since.
-class DriverCode {
+// Where the dynamic linker looks for a file that this object asks for by name. Not on the stack: a
+// thread that calls dlopen may have no more than dlopen needs.
+class Places {
  public:
-  bool contains(const void* code) {
-    const auto at = reinterpret_cast<uintptr_t>(code);
-    const std::lock_guard lock(mutex_);
-    if (holds(at)) return true;
-    refresh();
-    return holds(at);
+  explicit Places(const void* code) {
+    Dl_info info{};
+    link_map* map = nullptr;
+    if (dladdr1(code, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return;
+    Dl_serinfo size{};
+    if (dlinfo(map, RTLD_DI_SERINFOSIZE, &size) != 0) return;
+    list_.reset(static_cast<Dl_serinfo*>(std::malloc(size.dls_size)));
+    if (list_ == nullptr) return;
+    *list_ = size;
+    if (dlinfo(map, RTLD_DI_SERINFO, list_.get()) != 0) list_.reset();
+  }
+  bool are(const Places& other) const {
+    if (!list_ || !other.list_ || list_->dls_cnt != other.list_->dls_cnt) return false;
+    for (unsigned i = 0; i < list_->dls_cnt; ++i) {
+      if (std::strcmp(paths()[i].dls_name, other.paths()[i].dls_name) != 0) return false;
+    }
+    return true;
   }
 
  private:
-  bool holds(uintptr_t at) const {
-    for (size_t i = 0; i < count_; ++i) {
-      if (at >= segments_[i].begin && at < segments_[i].end) return true;
-    }
-    return false;
+  struct Free {
+    void operator()(Dl_serinfo* list) const { std::free(list); }
+  };
+  const Dl_serpath* paths() const {  // behind the list's head
+    return reinterpret_cast<const Dl_serpath*>(reinterpret_cast<const char*>(list_.get()) +
+                                               offsetof(Dl_serinfo, dls_serpath));
   }
-
-  void refresh() {
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, size_t, void* self) {
-          auto& mine = *static_cast<DriverCode*>(self);
-          if (info->dlpi_adds == mine.seen_) return 1;  // nothing new
-          if (!mine.reading_) mine.count_ = 0;
-          mine.reading_ = true;
-          mine.now_ = info->dlpi_adds;
-          if (names_driver(info->dlpi_name)) mine.add(*info);
-          return 0;
-        },
-        this);
-    if (reading_) seen_ = now_;
-    reading_ = false;
-  }
-
-  void add(const dl_phdr_info& info) {
-    for (int i = 0; i < info.dlpi_phnum; ++i) {
-      const auto& header = info.dlpi_phdr[i];
-      if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
-      const uintptr_t begin = info.dlpi_addr + header.p_vaddr;
-      if (count_ < kMax) segments_[count_++] = {begin, begin + header.p_memsz};
-    }
-  }
-
-  static constexpr size_t kMax = 64;  // a driver has a dozen objects
-
-  std::mutex mutex_;
-  Segment segments_[kMax]{};
-  size_t count_ = 0;
-  unsigned long long seen_ = 0;
-  unsigned long long now_ = 0;
-  bool reading_ = false;
+  std::unique_ptr<Dl_serinfo, Free> list_;  // null: not known
 };
+
+// dlopen looks at who calls it for the places of a bare name, for those of what the file needs, and
+// for $ORIGIN. Else it makes no difference if we do.
+bool caller_makes_no_difference(const char* file, const void* caller) {
+  if (std::strchr(file, '$') != nullptr) return false;
+  const Places callers(caller);
+  const Places ours(reinterpret_cast<const void*>(&caller_makes_no_difference));
+  return callers.are(ours);
+}
 
 void* hook_for_driver(void* handle, const char* name) {
   const Slot slot = find_hook(name);
@@ -121,12 +99,6 @@ void hide_without_driver(void** handle, const char* name) {
 }
 
 }  // namespace
-
-bool in_driver(const void* code) {
-  static DriverCode driver;  // needs no destructor, and allocates nothing
-  static_assert(std::is_trivially_destructible_v<DriverCode>);
-  return driver.contains(code);
-}
 
 void* driver_library() {
   static std::atomic<void*> library{nullptr};
@@ -156,12 +128,14 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
   if (name == nullptr) return nullptr;
   const bool drivers = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
   const bool libcryptos = std::strncmp(name, "EVP_", 4) == 0;
-  // Nothing of ours is looked at for other names: an allocator asks before it can allocate.
-  if (!drivers && !libcryptos) return nullptr;
-  if (libcryptos) {
-    const bool ours = *handle != RTLD_NEXT && !stands_aside() && in_driver(caller);
-    return ours ? hook_for_libcrypto(caller, name, real_dlsym(*handle, name)) : nullptr;
+  // Before the driver starts nothing of ours is looked at for other names: an allocator asks before
+  // it can allocate, and a child of a fork while others were asking.
+  const bool binding = is_binding() && !stands_aside();
+  if (binding) bind_driver(Scope::unknown);
+  if (libcryptos && binding && *handle != RTLD_NEXT && in_driver(caller)) {
+    return hook_for_libcrypto(name, real_dlsym(*handle, name));
   }
+  if (!drivers) return nullptr;
   // Our exports are in the global scope, whether there is a driver or not.
   const bool special = *handle == RTLD_NEXT || *handle == RTLD_DEFAULT;
   if (special) hide_without_driver(handle, name);
@@ -169,14 +143,21 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
   return special ? nullptr : hook_for_driver(*handle, name);
 }
 
-// The flags dlopen is called with. A driver that binds its helper to the helper's own libraries
-// first would not reach our EVP functions.
-__attribute__((visibility("hidden"))) int sealane_dlopen_flags(const char* file, int flags,
-                                                               const void* caller) {
+// Do we call dlopen for this caller? Else it jumps there, and what it brings of the driver is bound
+// when somebody looks for something in it.
+__attribute__((visibility("hidden"))) bool sealane_opens(const char* file, int flags,
+                                                         const void* caller) {
   if (sealane_real_dlopen == nullptr) sealane_real_dlopen = versioned("dlopen");
-  if ((flags & RTLD_DEEPBIND) == 0 || stands_aside()) return flags;
-  const bool drivers = in_driver(caller) || (file != nullptr && names_driver(file));
-  return drivers ? flags & ~RTLD_DEEPBIND : flags;
+  if (!is_binding() || file == nullptr || (flags & RTLD_NOLOAD) != 0 || stands_aside())
+    return false;
+  return caller_makes_no_difference(file, caller);
+}
+
+__attribute__((visibility("hidden"))) void* sealane_open_and_bind(const char* file, int flags) {
+  void* const opened = real_dlopen(file, flags);
+  const bool deep = (flags & RTLD_DEEPBIND) != 0;
+  if (opened != nullptr) bind_driver(deep ? Scope::own_first : Scope::everybodys_first);
+  return opened;
 }
 }
 

@@ -14,7 +14,4 @@ void* real_dlopen(const char* file, int flags);
 // its hooks.
 void* driver_library();
 
-// Does this code address lie in the driver or one of its helper libraries?
-bool in_driver(const void* code);
-
 }  // namespace sealane::preload

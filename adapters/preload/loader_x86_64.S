@@ -4,7 +4,8 @@
  * Both under the two versions that programs know them by: before glibc 2.34 and since.
  *
  * dlsym and dlopen look at who calls them (RTLD_NEXT, RPATH, namespaces), so our versions must not
- * call the real ones but become them: a jump, with the caller's return address in place. */
+ * call the real ones but become them: a jump, with the caller's return address in place. Where it
+ * makes no difference who calls dlopen, we do (sealane_opens). */
         .text
 
         .globl  sealane_dlsym, sealane_dlsym_old
@@ -49,12 +50,22 @@ sealane_dlopen_old:
         endbr64
         pushq   %rdi
         .cfi_adjust_cfa_offset 8
-        movq    8(%rsp), %rdx
-        call    sealane_dlopen_flags
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        movq    24(%rsp), %rdx          /* who calls */
+        call    sealane_opens
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
         popq    %rdi
         .cfi_adjust_cfa_offset -8
-        movl    %eax, %esi
+        testb   %al, %al
+        jne     1f
         jmp     *sealane_real_dlopen(%rip)
+1:      jmp     sealane_open_and_bind
         .cfi_endproc
         .size   sealane_dlopen, .-sealane_dlopen
 

@@ -44,11 +44,8 @@ CUresult allocate_device(const CUdeviceptr* address, Size size, const char* name
 CUresult free_device(CUdeviceptr address, CUresult (*next)(CUdeviceptr)) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return next(address);
-  const auto gone = runtime->device_memory().remove(address);
-  if (gone) runtime->drain(gone->range);
-  const CUresult result = next(address);
-  if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
-  return result;
+  return runtime->free_device_memory(
+      address, [&](const Range& range) { runtime->drain(range); }, [&] { return next(address); });
 }
 
 }  // namespace
@@ -110,11 +107,11 @@ CUresult free_pinned(void* memory, CUresult (*next)(void*)) {
   const auto known = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
   const bool whole = known && known->range.address == reinterpret_cast<uint64_t>(memory);
   if (!whole || known->what.registered) return next(memory);
-  runtime->host_memory().remove(known->range.address);
-  runtime->drain(known->range);
-  if (!known->what.ours) return next(memory);
-  munmap(memory, known->range.bytes);
-  return CUDA_SUCCESS;
+  return runtime->free_host_memory(known->range.address, [&] {
+    if (!known->what.ours) return next(memory);
+    munmap(memory, known->range.bytes);
+    return CUDA_SUCCESS;
+  });
 }
 
 }  // namespace
@@ -147,14 +144,20 @@ CUresult register_memory(void* memory, size_t bytes, unsigned flags, Next&& next
     const CUresult result = next();
     serve::Runtime* runtime = serve::Runtime::get();
     constexpr unsigned kGranted = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY;
-    const bool asked =
-        result == CUDA_ERROR_NOT_SUPPORTED && runtime != nullptr && serve::options().registration;
+    const Range range{reinterpret_cast<uint64_t>(memory), bytes};
+    if (result == CUDA_SUCCESS && runtime != nullptr) {  // pinned, as what it allocates
+      runtime->add_host_memory(range, {false, false, flags, current_context()});
+    }
+    const bool asked = result == CUDA_ERROR_NOT_SUPPORTED && runtime != nullptr &&
+                       serve::options().registration && !port().knows(range.address) &&
+                       !port().knows(range.end() - 1);
     if (asked && (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0) {
       say_unmapped("the program registers memory to be mapped into the device");
     }
     if (!asked || (flags & ~kGranted) != 0) return result;
-    if (!serve::is_mapped(memory, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    const Range range{reinterpret_cast<uint64_t>(memory), bytes};
+    const bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+    const auto access = read_only ? serve::Access::read : serve::Access::write;
+    if (!serve::is_usable(memory, bytes, access)) return CUDA_ERROR_INVALID_VALUE;
     return runtime->host_memory().add_apart(range, {false, true, flags, current_context()})
                ? CUDA_SUCCESS
                : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -169,15 +172,14 @@ std::optional<serve::RangeMap<serve::HostBlock>::Entry> known_to_us(const void* 
   return block && (block->what.ours || block->what.registered) ? block : std::nullopt;
 }
 
-// False: it is not registered with us.
-bool unregister(const void* memory) {
-  const auto block = known_to_us(memory);
+CUresult unregister(void* memory, CUresult (*next)(void*)) {
+  serve::Runtime* const runtime = serve::Runtime::get();
+  if (runtime == nullptr) return next(memory);
+  const auto block = runtime->host_memory().find(reinterpret_cast<uint64_t>(memory));
   const bool whole = block && block->range.address == reinterpret_cast<uint64_t>(memory);
-  if (!whole || !block->what.registered) return false;
-  serve::Runtime* runtime = serve::Runtime::get();
-  runtime->host_memory().remove(block->range.address);
-  runtime->drain(block->range);
-  return true;
+  if (!whole || block->what.ours) return next(memory);
+  return runtime->free_host_memory(
+      block->range.address, [&] { return block->what.registered ? CUDA_SUCCESS : next(memory); });
 }
 
 template <typename Value>
@@ -218,34 +220,34 @@ SEALANE_SINGLE(cuMemHostRegister, (void* memory, size_t bytes, unsigned flags),
                register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); }))
 SEALANE_SINGLE(cuMemHostRegister_v2, (void* memory, size_t bytes, unsigned flags),
                register_memory(memory, bytes, flags, [&] { return next(memory, bytes, flags); }))
-SEALANE_SINGLE(cuMemHostUnregister, (void* memory),
-               plain([&] { return unregister(memory) ? CUDA_SUCCESS : next(memory); }))
+SEALANE_SINGLE(cuMemHostUnregister, (void* memory), plain([&] { return unregister(memory, next); }))
 
 // --- questions about memory
 
-#define ASKED(symbol, parameters, arguments, memory, answer)                              \
-  SEALANE_SINGLE(symbol, parameters, plain([&] {                                          \
+#define ASKED(symbol, shape, parameters, arguments, memory, answer)                       \
+  SEALANE_SINGLE(symbol, parameters, shape([&] {                                          \
                    const auto block = known_to_us(reinterpret_cast<const void*>(memory)); \
                    return block ? answer : next arguments;                                \
                  }))
 // A device address for it is what we cannot give.
-ASKED(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void* memory, unsigned flags),
+ASKED(cuMemHostGetDevicePointer_v2, plain, (CUdeviceptr * address, void* memory, unsigned flags),
       (address, memory, flags), memory,
       (say_unmapped("the program asks for the device's address of its memory"),
        CUDA_ERROR_NOT_SUPPORTED))
-ASKED(cuMemHostGetFlags, (unsigned* flags, void* memory), (flags, memory), memory,
+ASKED(cuMemHostGetFlags, plain, (unsigned* flags, void* memory), (flags, memory), memory,
       flags == nullptr ? CUDA_ERROR_INVALID_VALUE : give(flags, block->what.flags))
-ASKED(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUdeviceptr address),
-      (data, attribute, address), address,
+ASKED(cuPointerGetAttribute, in_any_case,
+      (void* data, CUpointer_attribute attribute, CUdeviceptr address), (data, attribute, address),
+      address,
       data == nullptr ? CUDA_ERROR_INVALID_VALUE : host_attribute(data, attribute, address, *block))
-ASKED(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t* bytes, CUdeviceptr address),
+ASKED(cuMemGetAddressRange_v2, plain, (CUdeviceptr * base, size_t* bytes, CUdeviceptr address),
       (base, bytes, address), address,
       (base != nullptr ? give(base, block->range.address) : CUDA_SUCCESS,
        bytes != nullptr ? give(bytes, block->range.bytes) : CUDA_SUCCESS))
 
 SEALANE_SINGLE(cuPointerGetAttributes,
                (unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address),
-               plain([&] {
+               in_any_case([&] {
                  const CUresult result = next(count, attributes, data, address);  // zeros: unknown
                  const auto block = known_to_us(reinterpret_cast<const void*>(address));
                  for (unsigned i = 0; block && result == CUDA_SUCCESS && i < count; ++i) {

@@ -225,6 +225,14 @@ class Port final : public serve::GpuDriver {
     return SEALANE_REAL(cuMemsetD32Async)(address, value, 1, stream(lane.stream));
   }
 
+  // Whatever it answers but that it has never heard of it: what is not surely pageable is its own.
+  bool knows(uint64_t address) override {
+    const auto ask = SEALANE_REAL(cuPointerGetAttribute);
+    unsigned type = 0;
+    return ask == nullptr ||
+           ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_ERROR_INVALID_VALUE;
+  }
+
   Code context_of(StreamHandle h, ContextHandle& out) override {
     CUcontext found = nullptr;
     const bool named = reinterpret_cast<uintptr_t>(h) > serve::kPerThreadStream;

@@ -14,6 +14,7 @@
 #include "attach.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "binding.h"
 #include "evp.h"
 #include "os/gpu_probe.h"
 #include "os/pace.h"
@@ -51,6 +52,12 @@ void throw_broken(const char* file, int line, const char* what) {
   throw serve::BrokenInvariant();
 }
 
+// Nothing of ours is left in anybody's way.
+void leave_everything() {
+  stand_aside();
+  stop_binding();
+}
+
 void start() {
   const CcState cc = ask_cc_state();
   const bool on = cc == CcState::on || cc == CcState::dev_tools || cc == CcState::simulated;
@@ -59,7 +66,7 @@ void start() {
     const serve::Presence off{.confidential = false};
     serve::say_presence(variable, serve::options(), off);
     open_to_attach(variable, serve::describe(serve::options(), off));
-    return stand_aside();
+    return leave_everything();
   }
   if (!on) serve::only_watch();
   take_pace();
@@ -96,7 +103,7 @@ void start_or_not() {
     start();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "sealane: does nothing, it could not start: %s\n", problem.what());
-    if (serve::Runtime::get() == nullptr) stand_aside();
+    if (serve::Runtime::get() == nullptr) leave_everything();
   }
 }
 
@@ -106,6 +113,10 @@ __attribute__((destructor)) void tell_what_was_seen() { serve::tell_everything()
 }  // namespace
 
 bool disabled() { return serve::options().disabled || forked.load(std::memory_order_relaxed); }
+
+void driver_starts() {
+  if (!stands_aside()) start_binding();
+}
 
 void driver_is_up() {
   static std::once_flag once;

@@ -10,6 +10,9 @@ namespace sealane::preload {
 // SEALANE_DISABLE, or the child of a fork: hooks pass everything on.
 bool disabled();
 
+// The program calls cuInit: what the driver takes from libcrypto in it comes from us already.
+void driver_starts();
+
 // The program's cuInit succeeded. Decides once whether there is anything to do.
 void driver_is_up();
 

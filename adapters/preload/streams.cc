@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "graphs.h"
 #include "hooks.h"
 
 using namespace sealane::preload;
@@ -65,17 +66,17 @@ struct HostCall {
 };
 
 // Memory that goes when the stream comes to it. What is in the stream by then has its gates before
-// that; what is asked for later must find it gone.
+// that. Copies of other streams nobody else keeps it for, unless the stream waits for them; what is
+// asked for later must find it gone.
 template <typename Free>
-CUresult free_later(CUdeviceptr address, Free&& free) {
+CUresult free_later(CUdeviceptr address, serve::StreamHandle stream, Free&& free) {
   serve::Runtime* const runtime = serve::Runtime::get();
-  const auto gone = runtime != nullptr ? runtime->device_memory().remove(address) : std::nullopt;
-  const CUresult result = free();
-  if (gone && result != CUDA_SUCCESS) runtime->device_memory().add(gone->range, gone->what);
-  return result;
+  if (runtime == nullptr) return free();
+  return runtime->free_device_memory(
+      address, [&](const sealane::Range& range) { runtime->drain_others(range, stream); }, free);
 }
 
-// What is captured runs as often as its graph, so that nobody could tell when to give it back.
+// A function that is captured is a node of a graph. (A callback cannot be.)
 template <typename Plain, typename Guarded>
 CUresult call_host(serve::StreamHandle stream, HostCall wanted, Plain&& plain, Guarded&& guarded) {
   const bool whole = wanted.function != nullptr || wanted.callback != nullptr;
@@ -88,6 +89,13 @@ CUresult call_host(serve::StreamHandle stream, HostCall wanted, Plain&& plain, G
   // Behind a failure the driver may drop it, or not: a few bytes are kept rather than given twice.
   if (result == CUDA_SUCCESS) static_cast<void>(call.release());
   return result;
+}
+
+// What a host function becomes if the stream is captured; else it is as it is.
+CUDA_HOST_NODE_PARAMS captured_node(serve::StreamHandle stream, const CUDA_HOST_NODE_PARAMS& node) {
+  const bool guarded =
+      node.fn != nullptr && serve::Runtime::get() != nullptr && is_capturing(stream);
+  return guarded ? guard_node(node, Concern(stream).whose()) : node;
 }
 
 }  // namespace
@@ -111,7 +119,10 @@ SEALANE_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void
                   [&] {
                     return call_host(
                         named(stream, mode), {nullptr, function, nullptr, data},
-                        [&] { return next(stream, function, data); },
+                        [&] {
+                          const auto node = captured_node(named(stream, mode), {function, data});
+                          return next(stream, node.fn, node.userData);
+                        },
                         [&](HostCall* call) { return next(stream, &HostCall::run, call); });
                   },
                   called))
@@ -197,7 +208,10 @@ SEALANE_TWINS(cuMemAllocFromPoolAsync, _ptsz,
 SEALANE_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream stream),
               ordered(
                   named(stream, mode),
-                  [&] { return free_later(address, [&] { return next(address, stream); }); },
+                  [&] {
+                    return free_later(address, named(stream, mode),
+                                      [&] { return next(address, stream); });
+                  },
                   called, gone_from_device(address)))
 SEALANE_TWINS(cuStreamAttachMemAsync, _ptsz,
               (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),
@@ -239,7 +253,9 @@ SEALANE_TWINS(cuGraphicsUnmapResources, _ptsz, (unsigned count, void** list, CUs
               ORDERED(stream, (count, list, stream)))
 // All streams of a context wait. Behind work of the legacy stream every copy is marked anew.
 SEALANE_SINGLE(cuCtxWaitEvent, (CUcontext context, CUevent event),
-               ORDERED(nullptr, (context, event)))
+               ordered(
+                   Concern::context(context), named(nullptr, mode),
+                   [&] { return next(context, event); }, called))
 SEALANE_SINGLE(cuGreenCtxWaitEvent, (void* context, CUevent event),
                ORDERED(nullptr, (context, event)))
 SEALANE_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
@@ -268,11 +284,16 @@ auto asks(serve::Call call, CUevent event = nullptr) {
   };
 }
 
+// It goes, though its context has failed, and the call says so.
 CUresult destroy_stream(CUstream stream, CUresult (*next)(CUstream)) {
-  const CUresult result = next(stream);
   serve::Runtime* runtime = serve::Runtime::get();
-  if (runtime != nullptr && result == CUDA_SUCCESS) runtime->forget_stream(handle(stream));
-  return result;
+  if (runtime == nullptr) return next(stream);
+  const CUresult left = left_error(*runtime, handle(stream));
+  const CUresult result = next(stream);
+  if (result != CUDA_SUCCESS && !fails_context(result)) return result;
+  runtime->forget_stream(handle(stream));
+  forget_object(stream);
+  return left != CUDA_SUCCESS ? left : result;
 }
 
 auto waits_for(CUcontext context) {
@@ -288,17 +309,20 @@ SEALANE_TWINS(cuStreamQuery, _ptsz, (CUstream stream),
               waiting([&] { return next(stream); }, called, asks(serve::Call::query_stream),
                       named(stream, mode)))
 
-#define WAITING(symbol, parameters, arguments, add) \
-  SEALANE_SINGLE(symbol, parameters, waiting([&] { return next arguments; }, called, add))
-WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event))
-WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, event))
-WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context))
-WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context))
+#define WAITING(symbol, parameters, arguments, add, concern) \
+  SEALANE_SINGLE(symbol, parameters, waiting([&] { return next arguments; }, called, add, concern))
+WAITING(cuEventSynchronize, (CUevent event), (event), as(serve::Call::sync_event, event),
+        Concern::event(event))
+WAITING(cuEventQuery, (CUevent event), (event), asks(serve::Call::query_event, event),
+        Concern::event(event))
+WAITING(cuCtxSynchronize, (), (), as(serve::Call::sync_context), Concern())
+WAITING(cuCtxSynchronize_v2, (CUcontext context), (context), waits_for(context),
+        Concern::context(context))
 
-#define DESTROY(symbol)                                                                 \
-  SEALANE_SINGLE(symbol, (CUstream stream),                                             \
-                 plain([&] { return destroy_stream(stream, next); }, "cuStreamDestroy", \
-                       as(serve::Call::destroy_stream), handle(stream)))
+#define DESTROY(symbol)                                                                       \
+  SEALANE_SINGLE(symbol, (CUstream stream),                                                   \
+                 in_any_case([&] { return destroy_stream(stream, next); }, "cuStreamDestroy", \
+                             as(serve::Call::destroy_stream), handle(stream)))
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)
 

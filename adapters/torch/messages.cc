@@ -3,6 +3,7 @@
 //
 // Collectives that are made of messages, and messages between two ranks.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,89 +13,92 @@
 namespace sealane::adapter {
 
 // ---- Collectives made of messages. All ranks take them in one order (by sender, then receiver),
-// so that none waits for one that comes later. To the library they are messages, whatever call they
-// are of: so that ranks whose calls differ find out, a label goes before each ----
+// so that none waits for one that comes later. Before the first of them every rank tells every
+// other how much it gives to whom and takes from whom, in a call of the library's under the label
+// of this one: ranks that are in different calls find out there, and ranks whose counts differ all
+// say the same. Who gives nothing still sends a message, so that messages of two calls never meet
+// ----
 
-namespace {
+// What has to last until the last message has ended.
+struct ProcessGroupSealane::Exchange {
+  struct Part {
+    bool sends;
+    int peer;
+    at::Tensor data;
+  };
 
-int64_t label_of(c10d::OpType type, int64_t root) {
-  if (type == c10d::OpType::ALLTOALL_BASE) type = c10d::OpType::ALLTOALL;
-  return (static_cast<int64_t>(type) << 32) + root;
-}
+  explicit Exchange(size_t ranks_)
+      : ranks(ranks_), own(2 * ranks), all(2 * ranks * ranks, kNotHeardOf) {}
 
-std::string describe(int64_t label) {
-  const std::string root = std::to_string(label & 0xffffffff);
-  switch (static_cast<c10d::OpType>(label >> 32)) {
-    case c10d::OpType::GATHER:
-      return "gather to rank " + root;
-    case c10d::OpType::SCATTER:
-      return "scatter from rank " + root;
-    case c10d::OpType::ALLTOALL:
-      return "all_to_all";
-    default:
-      return "something else";
+  static constexpr int64_t kNotHeardOf = -1;
+
+  // Elements that a rank gives to another, and takes from another, as it told.
+  int64_t given(size_t from, size_t to) const { return all[2 * ranks * from + to]; }
+  int64_t taken(size_t to, size_t from) const { return all[2 * ranks * to + ranks + from]; }
+
+  // Who does not take what it is given; empty if all do, or were not heard of.
+  std::string other_count() const {
+    if (std::count(all.begin(), all.end(), kNotHeardOf) > 0) return {};
+    for (size_t from = 0; from < ranks; ++from) {
+      for (size_t to = 0; to < ranks; ++to) {
+        if (given(from, to) == taken(to, from)) continue;
+        return "rank " + std::to_string(from) + " gives " + std::to_string(given(from, to)) +
+               " elements to rank " + std::to_string(to) + " that takes " +
+               std::to_string(taken(to, from)) + ": all ranks must make the same calls";
+      }
+    }
+    return {};
   }
-}
 
-}  // namespace
-
-struct ProcessGroupSealane::Part {
-  bool sends;
-  int peer;
-  at::Tensor data;
-  int64_t label;  // that of this rank's call, or the one received
+  const size_t ranks;
+  std::vector<int64_t> own;  // given to each rank, then taken from each
+  std::vector<int64_t> all;  // every rank's, one after the other
+  std::vector<Part> parts;
 };
-
-// What a rank is in that did not make the same call; empty if all did, or were not heard of.
-std::string ProcessGroupSealane::other_call(const std::vector<Part>& parts, int64_t label) {
-  for (const Part& part : parts) {
-    if (part.label == label || part.label == ~label) continue;
-    return "rank " + std::to_string(part.peer) + " called " + describe(part.label) +
-           " where this rank called " + describe(label) + ": all ranks must make the same calls";
-  }
-  return {};
-}
 
 WorkPointer ProcessGroupSealane::exchange(c10d::OpType type, const char* title, Staged staged,
                                           Tensors results, const Tensors& outgoing,
-                                          const Tensors& incoming, int64_t root) {
-  const int64_t label = label_of(type, root);
-  auto parts = std::make_shared<std::vector<Part>>();
-  const auto add = [&](bool sends, int peer, const at::Tensor& data) {
-    if (!data.defined() || data.numel() == 0) return;
-    parts->push_back({sends, peer, data, sends ? label : ~label});  // ~: not heard of yet
-  };
-  for (int sender = 0; sender < size_; ++sender) {
-    for (int receiver = 0; receiver < size_; ++receiver) {
+                                          const Tensors& incoming, const CallLabel& label) {
+  const auto ranks = static_cast<size_t>(size_);
+  const auto self = static_cast<size_t>(rank_);
+  auto state = std::make_shared<Exchange>(ranks);
+  for (size_t sender = 0; sender < ranks; ++sender) {
+    for (size_t receiver = 0; receiver < ranks; ++receiver) {
       if (sender == receiver) continue;
-      if (sender == rank_) add(true, receiver, outgoing[static_cast<size_t>(receiver)]);
-      if (receiver == rank_) add(false, sender, incoming[static_cast<size_t>(sender)]);
+      if (sender == self && outgoing[receiver].defined()) {
+        state->own[receiver] = outgoing[receiver].numel();
+        state->parts.push_back({true, static_cast<int>(receiver), outgoing[receiver]});
+      }
+      if (receiver == self && incoming[sender].defined()) {
+        state->own[ranks + sender] = incoming[sender].numel();
+        state->parts.push_back({false, static_cast<int>(sender), incoming[sender]});
+      }
     }
   }
-  const auto self = static_cast<size_t>(rank_);
   if (incoming[self].defined() && outgoing[self].defined()) {
     const at::NoGradGuard no_grad;  // as in Staged::deliver()
     TORCH_CHECK(incoming[self].numel() == outgoing[self].numel(), "what a rank keeps has ",
                 outgoing[self].numel(), " elements, and its place ", incoming[self].numel());
     incoming[self].copy_(outgoing[self].view_as(incoming[self]));
   }
-  if (parts->empty()) return finished(type, title, std::move(staged), std::move(results));
-  const auto start = [this, parts, label](const WorkCallback& done) {
-    const WorkCallback last = [this, parts, label, done](const std::string& error) {
-      const std::string other = other_call(*parts, label);
+  if (state->parts.empty()) return finished(type, title, std::move(staged), std::move(results));
+  const auto start = [this, state, label](const WorkCallback& done) {
+    const WorkCallback last = [this, state, done](const std::string& error) {
+      const std::string other = state->other_count();
       if (!other.empty()) comm_->abort();  // the first error is final, and all hear of it
       done(other.empty() ? error : other);
     };
-    for (Part& part : *parts) {
+    comm_->start_all_gather(state->own.data(), state->all.data(), state->own.size(),
+                            DataType::int64, label, [state](const std::string&) {});
+    for (const Exchange::Part& part : state->parts) {
       const Moved as = moved(part.data);
+      const CallLabel typed = label_of(CallLabel::Kind::none, part.data);
       void* data = part.data.data_ptr();
-      WorkCallback callback = &part == &parts->back() ? last : WorkCallback();
+      WorkCallback callback = &part == &state->parts.back() ? last : WorkCallback();
       if (part.sends) {
-        comm_->start_send(&part.label, 1, DataType::int64, part.peer);
-        comm_->start_send(data, as.count, as.type, part.peer, std::move(callback));
+        comm_->start_send(data, as.count, as.type, part.peer, typed, std::move(callback));
       } else {
-        comm_->start_receive(&part.label, 1, DataType::int64, part.peer);
-        comm_->start_receive(data, as.count, as.type, part.peer, std::move(callback));
+        comm_->start_receive(data, as.count, as.type, part.peer, typed, std::move(callback));
       }
     }
   };
@@ -119,7 +123,8 @@ WorkPointer ProcessGroupSealane::gather(std::vector<Tensors>& outputs, Tensors& 
     }
   }
   return exchange(c10d::OpType::GATHER, "sealane:gather", std::move(staged), std::move(results),
-                  outgoing, incoming, options.rootRank);
+                  outgoing, incoming,
+                  label_of(CallLabel::Kind::gather, inputs[0], options.rootRank));
 }
 
 WorkPointer ProcessGroupSealane::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -138,7 +143,7 @@ WorkPointer ProcessGroupSealane::scatter(Tensors& outputs, std::vector<Tensors>&
     }
   }
   return exchange(c10d::OpType::SCATTER, "sealane:scatter", std::move(staged), outputs, outgoing,
-                  incoming, options.rootRank);
+                  incoming, label_of(CallLabel::Kind::scatter, outputs[0], options.rootRank));
 }
 
 WorkPointer ProcessGroupSealane::alltoall(Tensors& outputs, Tensors& inputs,
@@ -150,12 +155,13 @@ WorkPointer ProcessGroupSealane::alltoall(Tensors& outputs, Tensors& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(inputs[i]);
     check_tensor(outputs[i]);
-    check_same_type(outputs[i], inputs[i]);
+    check_same_type(inputs[i], inputs[0]);
+    check_same_type(outputs[i], inputs[0]);
     outgoing.push_back(staged.in(inputs[i]));
     incoming.push_back(staged.out(outputs[i]));
   }
   return exchange(c10d::OpType::ALLTOALL, "sealane:all_to_all", std::move(staged), outputs,
-                  outgoing, incoming);
+                  outgoing, incoming, label_of(CallLabel::Kind::all_to_all, inputs.at(0)));
 }
 
 WorkPointer ProcessGroupSealane::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -174,7 +180,7 @@ WorkPointer ProcessGroupSealane::alltoall_base(at::Tensor& output, at::Tensor& i
   TORCH_CHECK(outgoing.size() == static_cast<size_t>(size_) && incoming.size() == outgoing.size(),
               "the first dimension must be split into one part per rank");
   return exchange(c10d::OpType::ALLTOALL_BASE, "sealane:all_to_all", std::move(staged), {output},
-                  outgoing, incoming);
+                  outgoing, incoming, label_of(CallLabel::Kind::all_to_all, input));
 }
 
 // ---- Messages between two ranks ----
@@ -201,7 +207,8 @@ WorkPointer ProcessGroupSealane::send(Tensors& tensors, int peer, int tag) {
   return message(c10d::OpType::SEND, "sealane:send", peer, std::move(staged), tensors,
                  [&](Pairs& pairs, WorkCallback done) {
                    const Moved as = moved(data);
-                   pairs.send(peer, tag, data.data_ptr(), as.count, as.type, std::move(done));
+                   pairs.send(peer, tag, data.data_ptr(), as.count, as.type,
+                              label_of(CallLabel::Kind::none, data), std::move(done));
                  });
 }
 
@@ -212,7 +219,8 @@ WorkPointer ProcessGroupSealane::recv(Tensors& tensors, int peer, int tag) {
   return message(c10d::OpType::RECV, "sealane:recv", peer, std::move(staged), tensors,
                  [&](Pairs& pairs, WorkCallback done) {
                    const Moved as = moved(data);
-                   pairs.receive(peer, tag, data.data_ptr(), as.count, as.type, std::move(done));
+                   pairs.receive(peer, tag, data.data_ptr(), as.count, as.type,
+                                 label_of(CallLabel::Kind::none, data), std::move(done));
                  });
 }
 

@@ -167,7 +167,7 @@ class Pairs::Lane {
   void send(const Message& message) {
     const auto tag = std::make_shared<int64_t>(message.tag);
     comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, [tag](const std::string&) {});
-    comm_->start_send(message.data, message.count, message.type, kReceiver,
+    comm_->start_send(message.data, message.count, message.type, kReceiver, message.label,
                       [this, message](const std::string& error) {
                         end(message, error.empty() ? error : fail(error));
                       });
@@ -177,7 +177,7 @@ class Pairs::Lane {
   void receive(const Message& message) {
     const auto tag = std::make_shared<int64_t>(~message.tag);
     comm_->start_receive(tag.get(), 1, DataType::int64, kSender, [tag](const std::string&) {});
-    comm_->start_receive(message.data, message.count, message.type, kSender,
+    comm_->start_receive(message.data, message.count, message.type, kSender, message.label,
                          [this, tag, message](const std::string& error) {
                            const bool came = error.empty() || *tag != ~message.tag;
                            if (came && *tag != message.tag) {
@@ -280,12 +280,13 @@ void Pairs::add(int from, int to, Message message) {
 }
 
 void Pairs::send(int peer, int tag, const void* data, size_t count, DataType type,
-                 WorkCallback done) {
-  add(group_.rank(), peer, {tag, const_cast<void*>(data), count, type, std::move(done)});
+                 const CallLabel& label, WorkCallback done) {
+  add(group_.rank(), peer, {tag, const_cast<void*>(data), count, type, label, std::move(done)});
 }
 
-void Pairs::receive(int peer, int tag, void* data, size_t count, DataType type, WorkCallback done) {
-  add(peer, group_.rank(), {tag, data, count, type, std::move(done)});
+void Pairs::receive(int peer, int tag, void* data, size_t count, DataType type,
+                    const CallLabel& label, WorkCallback done) {
+  add(peer, group_.rank(), {tag, data, count, type, label, std::move(done)});
 }
 
 CommTraffic Pairs::traffic() const {

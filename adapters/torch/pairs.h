@@ -41,10 +41,12 @@ class Pairs {
   Pairs(const Pairs&) = delete;
   Pairs& operator=(const Pairs&) = delete;
 
-  // The memory belongs to the lane until the callback. A tag, a type or a count that differs is an
-  // error.
-  void send(int peer, int tag, const void* data, size_t count, DataType type, WorkCallback done);
-  void receive(int peer, int tag, void* data, size_t count, DataType type, WorkCallback done);
+  // The memory belongs to the lane until the callback. A tag, a type, a label or a count that
+  // differs is an error.
+  void send(int peer, int tag, const void* data, size_t count, DataType type,
+            const CallLabel& label, WorkCallback done);
+  void receive(int peer, int tag, void* data, size_t count, DataType type, const CallLabel& label,
+               WorkCallback done);
 
   // Ends what has not met its peer yet and waits for the rest. Later messages are errors.
   void finish();
@@ -61,6 +63,7 @@ class Pairs {
     void* data;  // only read on the sender's side
     size_t count;
     DataType type;
+    CallLabel label;
     WorkCallback done;
   };
 

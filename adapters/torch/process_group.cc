@@ -60,7 +60,8 @@ CommOptions with_store(CommOptions options, const c10::intrusive_ptr<c10d::Store
 std::string name_start(c10d::Store& store, const CommOptions& options,
                        const std::vector<int>& ranks) {
   try {
-    return agree_on_start(store, options.rank, options.size, options.timeout) + "/";
+    const std::chrono::milliseconds timeout = std::min(options.timeout, kTimeoutMax);
+    return agree_on_start(store, options.rank, options.size, timeout) + "/";
   } catch (const std::runtime_error& error) {
     throw_in_world_ranks(error, ranks);
   }
@@ -228,14 +229,17 @@ WorkPointer ProcessGroupSealane::finished(c10d::OpType type, const char* title, 
 }
 
 WorkPointer ProcessGroupSealane::gather_all(c10d::OpType type, const char* title, Staged staged,
-                                            Tensors results, std::vector<Move> moves) {
+                                            Tensors results, std::vector<Move> moves,
+                                            const CallLabel& label) {
   // They end in order, and an error of one is the error of all that follow.
   return launch(type, title, std::move(staged), std::move(results),
-                [this, moves = std::move(moves)](const WorkCallback& done) {
+                [this, moves = std::move(moves), label](const WorkCallback& done) {
                   for (size_t i = 0; i < moves.size(); ++i) {
                     const Moved as = moved(moves[i].from);
+                    CallLabel own = label;  // tensors that are gathered together may differ in type
+                    own.type = word_for(moves[i].from.scalar_type());
                     comm_->start_all_gather(moves[i].from.data_ptr(), moves[i].to.data_ptr(),
-                                            as.count, as.type,
+                                            as.count, as.type, own,
                                             i + 1 == moves.size() ? done : WorkCallback());
                   }
                 });
@@ -252,7 +256,7 @@ WorkPointer ProcessGroupSealane::broadcast(Tensors& tensors,
                 [this, data, from](const WorkCallback& done) {
                   const Moved as = moved(data);
                   comm_->start_broadcast(data.data_ptr(), data.data_ptr(), as.count, as.type, from,
-                                         done);
+                                         label_of(CallLabel::Kind::broadcast, data), done);
                 });
 }
 
@@ -278,6 +282,7 @@ WorkPointer ProcessGroupSealane::reduce_all(c10d::OpType kind, Tensors& tensors,
     check_tensor(tensor);
     check_same_type(tensor, tensors[0]);
   }
+  const CallLabel label = label_of(CallLabel::Kind::all_reduce, tensors[0], op);
   Staged staged;
   if (const auto how = native(op, type)) {
     std::vector<Tensor> pieces;
@@ -286,8 +291,8 @@ WorkPointer ProcessGroupSealane::reduce_all(c10d::OpType kind, Tensors& tensors,
       pieces.push_back({data.data_ptr(), count_of(data)});
     }
     return launch(kind, "sealane:all_reduce", std::move(staged), tensors,
-                  [this, pieces, how](const WorkCallback& done) {
-                    comm_->start_all_reduce(pieces, how->type, how->op, done);
+                  [this, pieces, how, label](const WorkCallback& done) {
+                    comm_->start_all_reduce(pieces, how->type, how->op, label, done);
                   });
   }
   std::vector<Move> moves;
@@ -295,26 +300,28 @@ WorkPointer ProcessGroupSealane::reduce_all(c10d::OpType kind, Tensors& tensors,
     const at::Tensor from = staged.in(tensor);
     moves.push_back({from, staged.folded(tensor, from, size_, op, true)});
   }
-  return gather_all(kind, "sealane:all_reduce", std::move(staged), tensors, std::move(moves));
+  return gather_all(kind, "sealane:all_reduce", std::move(staged), tensors, std::move(moves),
+                    label);
 }
 
 WorkPointer ProcessGroupSealane::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   const at::ScalarType type = only(tensors).scalar_type();
   const TorchOp op = checked_operator(options.reduceOp, type);
   const int to = root(options.rootRank);
+  const CallLabel label = label_of(CallLabel::Kind::reduce, tensors[0], op, to);
   Staged staged;
   const auto how = native(op, type);
   if (!how) {
     const at::Tensor from = staged.in(tensors[0]);
     const at::Tensor all = staged.folded(tensors[0], from, size_, op, rank_ == to);
     return gather_all(c10d::OpType::REDUCE, "sealane:reduce", std::move(staged), tensors,
-                      {{from, all}});
+                      {{from, all}}, label);
   }
   const at::Tensor data = rank_ == to ? staged.in_out(tensors[0]) : staged.in(tensors[0]);
   return launch(c10d::OpType::REDUCE, "sealane:reduce", std::move(staged), tensors,
-                [this, data, how, to](const WorkCallback& done) {
+                [this, data, how, to, label](const WorkCallback& done) {
                   comm_->start_reduce(data.data_ptr(), data.data_ptr(), count_of(data), how->type,
-                                      how->op, to, done);
+                                      how->op, to, label, done);
                 });
 }
 
@@ -333,7 +340,7 @@ WorkPointer ProcessGroupSealane::allgather(std::vector<Tensors>& outputs, Tensor
   const at::Tensor from = staged.in(inputs[0]);
   const at::Tensor to = staged.out(outputs[0]);
   return gather_all(c10d::OpType::ALLGATHER, "sealane:all_gather", std::move(staged), outputs[0],
-                    {{from, to}});
+                    {{from, to}}, label_of(CallLabel::Kind::all_gather, from));
 }
 
 WorkPointer ProcessGroupSealane::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -358,7 +365,8 @@ WorkPointer ProcessGroupSealane::gather_tensors(c10d::OpType kind, const Tensors
     const at::Tensor from = staged.in(inputs[i]);
     moves.push_back({from, staged.out(outputs[i])});
   }
-  return gather_all(kind, "sealane:all_gather", std::move(staged), outputs, std::move(moves));
+  return gather_all(kind, "sealane:all_gather", std::move(staged), outputs, std::move(moves),
+                    label_of(CallLabel::Kind::all_gather, inputs[0]));
 }
 
 WorkPointer ProcessGroupSealane::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -383,7 +391,8 @@ WorkPointer ProcessGroupSealane::allgather_coalesced(std::vector<Tensors>& outpu
     results.insert(results.end(), parts.begin(), parts.end());
   }
   return gather_all(c10d::OpType::ALLGATHER_COALESCED, "sealane:all_gather", std::move(staged),
-                    std::move(results), std::move(moves));
+                    std::move(results), std::move(moves),
+                    label_of(CallLabel::Kind::all_gather, inputs[0]));
 }
 
 WorkPointer ProcessGroupSealane::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -413,6 +422,8 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
   staged.show(inputs);
   std::vector<Move> moves;
   std::optional<Native> how;
+  const TorchOp op = checked_operator(reduce_op, outputs[0].scalar_type());
+  const CallLabel label = label_of(CallLabel::Kind::reduce_scatter, outputs[0], op);
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(outputs[i]);
     check_tensor(inputs[i]);
@@ -420,7 +431,6 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
     check_same_type(outputs[i], outputs[0]);
     TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_, "the input must be ", size_,
                 " times as large as the output");
-    const TorchOp op = checked_operator(reduce_op, outputs[0].scalar_type());
     how = native(op, outputs[0].scalar_type());
     const at::Tensor from = staged.in(inputs[i]);
     if (how) {
@@ -431,12 +441,12 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
     }
   }
   const char* title = "sealane:reduce_scatter";
-  if (!how) return gather_all(kind, title, std::move(staged), outputs, std::move(moves));
+  if (!how) return gather_all(kind, title, std::move(staged), outputs, std::move(moves), label);
   return launch(kind, title, std::move(staged), outputs,
-                [this, moves, how](const WorkCallback& done) {
+                [this, moves, how, label](const WorkCallback& done) {
                   for (size_t i = 0; i < moves.size(); ++i) {
                     comm_->start_reduce_scatter(moves[i].from.data_ptr(), moves[i].to.data_ptr(),
-                                                count_of(moves[i].to), how->type, how->op,
+                                                count_of(moves[i].to), how->type, how->op, label,
                                                 i + 1 == moves.size() ? done : WorkCallback());
                   }
                 });

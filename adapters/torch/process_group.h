@@ -122,16 +122,15 @@ class ProcessGroupSealane final : public BackendBase {
                      Start start);
   WorkPointer finished(c10d::OpType type, const char* title, Staged staged, Tensors results);
   WorkPointer gather_all(c10d::OpType type, const char* title, Staged staged, Tensors results,
-                         std::vector<Move> moves);
+                         std::vector<Move> moves, const CallLabel& label);
   WorkPointer gather_tensors(c10d::OpType kind, const Tensors& outputs, const Tensors& inputs);
   WorkPointer reduce_all(c10d::OpType kind, Tensors& tensors,
                          const c10d::AllreduceCoalescedOptions& options);
   WorkPointer reduce_scatter_tensors(c10d::OpType kind, const Tensors& outputs,
                                      const Tensors& inputs, const c10d::ReduceOp& reduce_op);
-  struct Part;
-  static std::string other_call(const std::vector<Part>& parts, int64_t label);
+  struct Exchange;
   WorkPointer exchange(c10d::OpType type, const char* title, Staged staged, Tensors results,
-                       const Tensors& outgoing, const Tensors& incoming, int64_t root = 0);
+                       const Tensors& outgoing, const Tensors& incoming, const CallLabel& label);
   WorkPointer message(c10d::OpType type, const char* title, int peer, Staged staged,
                       Tensors& tensors, const std::function<void(Pairs&, WorkCallback)>& start);
   bool forked() const;

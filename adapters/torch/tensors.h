@@ -169,6 +169,84 @@ inline Moved moved(const at::Tensor& tensor) {
   return {DataType::uint8, tensor.nbytes()};
 }
 
+// The word that ranks compare types by, also where the library knows them as bytes.
+inline CallLabel::Type word_for(at::ScalarType type) {
+  using Type = CallLabel::Type;
+  if (type == at::kBool) return Type::boolean;  // to the library it is a uint8
+  if (const auto known = element_of(type)) return static_cast<Type>(*known);
+  switch (type) {
+    case at::kChar:
+      return Type::int8;
+    case at::kShort:
+      return Type::int16;
+    case at::kComplexHalf:
+      return Type::complex32;
+    case at::kComplexFloat:
+      return Type::complex64;
+    case at::kComplexDouble:
+      return Type::complex128;
+    default:
+      break;
+  }
+  // Later PyTorches have more. By number, so that this builds with those that lack them; PyTorch
+  // saves these numbers in files and adds new ones at the end.
+  const auto number = static_cast<int>(type);
+  switch (number) {
+    case 23:
+      return Type::float8_e5m2;
+    case 24:
+      return Type::float8_e4m3fn;
+    case 25:
+      return Type::float8_e5m2fnuz;
+    case 26:
+      return Type::float8_e4m3fnuz;
+    case 27:
+      return Type::uint16;
+    case 28:
+      return Type::uint32;
+    case 29:
+      return Type::uint64;
+    case 44:
+      return Type::float8_e8m0fnu;
+    case 45:
+      return Type::float4_e2m1fn_x2;
+    default:
+      return static_cast<Type>(static_cast<int>(Type::other) + std::min(number, 63));
+  }
+}
+
+inline CallLabel::Op word_for(TorchOp op) {
+  switch (op) {
+    case c10d::ReduceOp::SUM:
+      return CallLabel::Op::sum;
+    case c10d::ReduceOp::AVG:
+      return CallLabel::Op::avg;
+    case c10d::ReduceOp::MIN:
+      return CallLabel::Op::min;
+    case c10d::ReduceOp::MAX:
+      return CallLabel::Op::max;
+    case c10d::ReduceOp::PRODUCT:
+      return CallLabel::Op::product;
+    case c10d::ReduceOp::BAND:
+      return CallLabel::Op::bit_and;
+    case c10d::ReduceOp::BOR:
+      return CallLabel::Op::bit_or;
+    case c10d::ReduceOp::BXOR:
+      return CallLabel::Op::bit_xor;
+    default:
+      return CallLabel::Op::none;  // refused before
+  }
+}
+
+// A call as PyTorch's users know it, for the ranks to compare: however it travels.
+inline CallLabel label_of(CallLabel::Kind kind, const at::Tensor& tensor, int64_t root = -1) {
+  return {kind, word_for(tensor.scalar_type()), CallLabel::Op::none, static_cast<int>(root)};
+}
+inline CallLabel label_of(CallLabel::Kind kind, const at::Tensor& tensor, TorchOp op,
+                          int root = -1) {
+  return {kind, word_for(tensor.scalar_type()), word_for(op), root};
+}
+
 // What a call must keep alive, and what it has to do when the data is there.
 class Staged {
  public:

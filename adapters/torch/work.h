@@ -7,6 +7,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -22,6 +23,9 @@
 #include "version.h"
 
 namespace sealane::adapter {
+
+// As the library cuts its own: what programs give for ever would wrap as a clock's nanoseconds.
+constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::hours(24 * 365);
 
 // The rank of the world that an operation waits for, or -1. Asked only before the operation ends.
 using Awaited = std::function<int()>;
@@ -97,7 +101,8 @@ class TorchWork final : public c10d::Work {
 
   void wait_at_most(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    if (cv_.wait_for(lock, timeout, [&] { return completed_; })) return;
+    const std::chrono::milliseconds at_most = std::min(timeout, kTimeoutMax);
+    if (cv_.wait_for(lock, at_most, [&] { return completed_; })) return;
     // While the lock is held the operation cannot end, nor the group that would wait for its end.
     const int peer = awaited_();
     throw std::runtime_error("sealane: " + name_ + ": not done after " +

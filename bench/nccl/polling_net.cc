@@ -6,10 +6,13 @@
 //   POLLING_TLS          TLS 1.3 by OpenSSL in records of 16 KiB, pre-shared key: the shape NCCL's
 //   own
 //                        encrypted sockets have, to compare with
+//   POLLING_ORDERED      delivers as LL and LL128 need it: a line's flag behind its data
 //   POLLING_FAULT=NAME   one fault each, to show that the conformance checks can fail:
 //                        kReorder, kEarly, kBlock, kLeak, kUnverified, kDeaf, kTears,
 //                        kRefuses, kTogether
-// Without either it is a right, unprotected plugin.
+// With none of these it is an unprotected plugin that receives as NCCL's own sockets do, into the
+// caller's memory at once. That is fast and in no order: a kernel copies with `rep movsb` where the
+// CPU is good at it, whose stores are seen in any order, so a flag can be there before its data.
 //
 // Concurrency: NCCL's rules; nothing is shared between connections.
 
@@ -57,6 +60,12 @@ constexpr Fault kFault = Fault::POLLING_FAULT;
 constexpr Fault kFault = Fault::kNone;
 #endif
 
+#ifdef POLLING_ORDERED
+constexpr bool kOrdered = true;
+#else
+constexpr bool kOrdered = false;
+#endif
+
 constexpr size_t kRequests = 64;
 
 struct Request {
@@ -65,6 +74,7 @@ struct Request {
   size_t moved = 0;
   uint64_t length = 0;  // the frame's head: bytes of the message, then a sum over them
   size_t head_moved = 0;
+  std::vector<uint8_t> arrived;  // what is delivered when all of it is there
   bool used = false;
   bool done = false;
   struct Link* link = nullptr;
@@ -75,6 +85,22 @@ uint64_t head_of(const uint8_t* data, size_t bytes) {
   uint64_t sum = 0;
   for (size_t i = 0; i < bytes; ++i) sum += data[i];
   return uint64_t{bytes} << 32 | (sum & 0xffffffff);
+}
+
+// Ascending, eight bytes at once where they lie so.
+void deliver_in_order(const std::vector<uint8_t>& from, uint8_t* to) {
+  size_t at = 0;
+  while (at < from.size()) {
+    const bool whole = reinterpret_cast<uintptr_t>(to + at) % 8 == 0 && at + 8 <= from.size();
+    if (whole) {
+      uint64_t word = 0;
+      std::memcpy(&word, &from[at], sizeof word);
+      __atomic_store_n(reinterpret_cast<uint64_t*>(to + at), word, __ATOMIC_RELEASE);
+    } else {
+      __atomic_store_n(to + at, from[at], __ATOMIC_RELEASE);
+    }
+    at += whole ? 8 : 1;
+  }
 }
 
 struct Link {
@@ -153,7 +179,6 @@ struct Link {
     request.done = true;
   }
 
-  // Into the caller's memory directly: a plugin without protection may.
   void move_receive(Request& request) {
     while (request.head_moved < 8) {
       const ssize_t count = get(reinterpret_cast<uint8_t*>(&request.length) + request.head_moved,
@@ -164,13 +189,16 @@ struct Link {
     }
     const size_t length = request.length >> 32;
     if (length > request.bytes) return fail();
+    if (kOrdered) request.arrived.resize(length);
+    uint8_t* const to = kOrdered ? request.arrived.data() : request.data;
     while (request.moved < length) {
       const size_t from = kFault == Fault::kTears ? tear(request, length) : request.moved;
-      const ssize_t count = get(request.data + from, length - request.moved);
+      const ssize_t count = get(to + from, length - request.moved);
       if (count < 0) return fail();
       if (count == 0) return;
       request.moved += static_cast<size_t>(count);
     }
+    if (kOrdered) deliver_in_order(request.arrived, request.data);
     // Too late to be of use to anybody who reads meanwhile: that is the fault kUnverified shows.
     if (kFault == Fault::kUnverified && head_of(request.data, length) != request.length) {
       return fail();

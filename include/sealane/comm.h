@@ -93,6 +93,56 @@ struct Tensor {
   size_t count = 0;
 };
 
+// What a call is to a program that makes more of it than the library does: a product, say, that
+// travels as an all_gather and is made by the program, or data of a type that the library only
+// moves. Ranks compare it with the rest of the call: ranks whose labels differ end with an error
+// that names both. What is not given is as the library has it.
+struct CallLabel {
+  enum class Kind : uint8_t {
+    none,
+    all_reduce,
+    reduce_scatter,
+    all_gather,
+    broadcast,
+    reduce,
+    gather,
+    scatter,
+    all_to_all
+  };
+  enum class Op : uint8_t { none, sum, avg, min, max, product, bit_and, bit_or, bit_xor };
+  // Numbers from `other` to 127 are the program's own, for types that have no word here.
+  enum class Type : uint8_t {
+    none,
+    float32,
+    float64,
+    float16,
+    bfloat16,
+    int32,
+    int64,
+    uint8,
+    boolean,
+    int8,
+    int16,
+    uint16,
+    uint32,
+    uint64,
+    complex32,
+    complex64,
+    complex128,
+    float8_e5m2,
+    float8_e4m3fn,
+    float8_e5m2fnuz,
+    float8_e4m3fnuz,
+    float8_e8m0fnu,
+    float4_e2m1fn_x2,
+    other = 64
+  };
+  Kind kind = Kind::none;
+  Type type = Type::none;
+  Op op = Op::none;
+  int root = -1;
+};
+
 // Records this rank has made (sealed, unless the mode is plain), and the bytes in them.
 struct CommTraffic {
   uint64_t records = 0;
@@ -100,9 +150,10 @@ struct CommTraffic {
 };
 
 // Called when an operation has ended, on a thread of the Comm's; the text is empty on success.
-// Wrong arguments call back on the caller's thread, before the start_ function returns. A callback
-// may start operations and wait for others than its own; it must not end the Comm. Callbacks of
-// several operations can run at the same time. What one throws is dropped.
+// Wrong arguments call back on the caller's thread, before the start_ function returns; so does an
+// operation for which there is no thread, which is then not begun. A callback may start operations
+// and wait for others than its own; it must not end the Comm. Callbacks of several operations can
+// run at the same time. What one throws is dropped.
 using WorkCallback = std::function<void(const std::string& error)>;
 
 class SEALANE_API Comm {
@@ -162,6 +213,22 @@ class SEALANE_API Comm {
                   WorkCallback callback = {});
   Work start_receive(void* out, size_t count, DataType type, int peer, WorkCallback callback = {});
   Work start_barrier(WorkCallback callback = {});
+
+  // The same under a label.
+  Work start_all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op,
+                        const CallLabel& label, WorkCallback callback = {});
+  Work start_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op, int root,
+                    const CallLabel& label, WorkCallback callback = {});
+  Work start_reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                            const CallLabel& label, WorkCallback callback = {});
+  Work start_all_gather(const void* in, void* out, size_t count, DataType type,
+                        const CallLabel& label, WorkCallback callback = {});
+  Work start_broadcast(const void* in, void* out, size_t count, DataType type, int root,
+                       const CallLabel& label, WorkCallback callback = {});
+  Work start_send(const void* in, size_t count, DataType type, int peer, const CallLabel& label,
+                  WorkCallback callback = {});
+  Work start_receive(void* out, size_t count, DataType type, int peer, const CallLabel& label,
+                     WorkCallback callback = {});
 
  private:
   struct Impl;

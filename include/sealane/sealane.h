@@ -58,7 +58,7 @@ typedef struct sealane_comm_options {
   const char* authorities_file;
   int mode;
   int transport;
-  int64_t timeout_ms;
+  int64_t timeout_ms; /* 0: unset */
 } sealane_comm_options;
 
 typedef struct sealane_comm sealane_comm;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -140,12 +141,23 @@ class NoPipeSignal {
   bool was_waiting_;
 };
 
+// `path` with room for an ending in its last part, which file systems keep to NAME_MAX bytes.
+std::string with_room(const std::string& path, size_t ending) {
+  const size_t begin = path.rfind('/') + 1;  // 0 if there is none
+  return path.substr(0, std::min(path.size(), begin + NAME_MAX - ending));
+}
+
 // A name beside `path` that nobody had before. -1 and errno if there is none to be had.
 int make_beside(const std::string& path, std::string& name) {
+  constexpr size_t kEnding = 17;
+  if (path.size() - (path.rfind('/') + 1) > NAME_MAX) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
   for (int tries = 0; tries < kTriesMax; ++tries) {
     std::array<uint8_t, 8> bytes;
     SystemRandom().fill(bytes);
-    name = path + ".";
+    name = with_room(path, kEnding) + ".";
     for (const uint8_t byte : bytes) {
       name += "0123456789abcdef"[byte >> 4];
       name += "0123456789abcdef"[byte & 15];
@@ -241,6 +253,8 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
          name(one.path) == name(other.path);
 }
+
+int output_descriptor(const std::string& path) { return find_place(path).descriptor; }
 
 OutputStream::~OutputStream() {
   if (descriptor_ >= 0) ::close(descriptor_);

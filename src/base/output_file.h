@@ -39,6 +39,9 @@ void remove_output(const std::string& path);
 // Whether both names lead to one ordinary file, one that exists or would be made.
 bool is_same_file(const std::string& a, const std::string& b);
 
+// The descriptor of this process that the name leads to (/dev/stdout), or -1.
+int output_descriptor(const std::string& path);
+
 // One piece to a descriptor, whatever it is; an unread pipe is EPIPE.
 [[nodiscard]] int write_descriptor(int descriptor, std::string_view text);
 

@@ -4,7 +4,8 @@
 // A directory for the files of one run: keys, pipes, counters. It is gone afterwards, also when
 // the user interrupts: while a Scratch lives, the signals that would end this process wait, whoever
 // waits for children asks interrupted() now and then, and the destructor lets the signal have its
-// way once the files are gone. One at a time, made before the process has threads.
+// way once the files are gone. Signals that would not end it, because they are ignored (nohup) or
+// blocked already, are left as they are. One at a time, made before the process has threads.
 #pragma once
 
 #include <signal.h>

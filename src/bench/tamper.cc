@@ -94,7 +94,7 @@ nlohmann::json json_of(const std::string& op, const std::vector<Outcome>& outcom
 Status show_tampering(const JoinOptions& options, const std::string& op, uint64_t bytes,
                       const std::string& json) {
   std::vector<Outcome> outcomes(options.self.size);
-  std::vector<std::thread> ranks;
+  std::vector<std::jthread> ranks;
   for (uint32_t rank = 0; rank < options.self.size; ++rank) {
     ranks.emplace_back([&, rank] {
       JoinOptions mine = options;
@@ -102,7 +102,7 @@ Status show_tampering(const JoinOptions& options, const std::string& op, uint64_
       outcomes[rank] = run_twice(std::move(mine), op, bytes);
     });
   }
-  for (std::thread& rank : ranks) rank.join();
+  ranks.clear();  // joins
   bool refused = false;
   bool fine = true;
   for (const Outcome& one : outcomes) {

@@ -60,6 +60,15 @@ struct Plan {
   std::vector<std::string> baselines;
 };
 
+// In the order they were named.
+std::vector<std::string> each_once(const std::vector<std::string>& names) {
+  std::vector<std::string> once;
+  for (const std::string& name : names) {
+    if (std::find(once.begin(), once.end(), name) == once.end()) once.push_back(name);
+  }
+  return once;
+}
+
 Result<Plan> make_plan(const Flags& flags) {
   Plan plan;
   plan.collective = {flags.op,         flags.transport, flags.ranks,
@@ -72,10 +81,10 @@ Result<Plan> make_plan(const Flags& flags) {
   auto algorithm = parse_algorithm(flags.algorithm);
   if (!algorithm) return usage_error("--algorithm: " + algorithm.error().message);
   plan.algorithm = *algorithm;
-  for (const std::string& mode : flags.modes) {
+  for (const std::string& mode : each_once(flags.modes)) {
     plan.modes.push_back(mode == "sealed" ? CommMode::sealed : CommMode::plain);
   }
-  plan.baselines = flags.baselines;
+  plan.baselines = each_once(flags.baselines);
   return plan;
 }
 
@@ -287,11 +296,14 @@ nlohmann::json json_of(const Rows& rows) {
 
 Status bench_collective(const Flags& flags) {
   SEALANE_LET(auto plan, make_plan(flags));
-  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, {}));
   const bool launched = getenv("OMPI_COMM_WORLD_SIZE") != nullptr || getenv("RANK") != nullptr ||
                         getenv("SEALANE_RANK") != nullptr;
   bool first_rank = true;
-  if (plan.collective.ranks == 0 && !launched) plan.collective.ranks = 2;
+  if (plan.collective.ranks == 0 && (!launched || flags.tamper)) plan.collective.ranks = 2;
+  if (flags.tamper && plan.collective.ranks < 2) {
+    return usage_error("--tamper needs two ranks at least: one alone sends nothing");
+  }
   const bool local = plan.collective.ranks > 0;
   if (!local && !plan.baselines.empty()) {
     return usage_error("--baseline needs local ranks: use --ranks N without mpirun or torchrun");
@@ -318,7 +330,8 @@ void add_bench_collective(const Command& bench, const std::string& op, const std
                 whole_number(2, UINT32_MAX));
   command.value("-n,--iters", flags.iterations, "N", "Iterations per size, at least [20]",
                 whole_number(1, UINT32_MAX));
-  command.value("-w,--warmup_iters", flags.warmup, "N", "Untimed iterations [1]");
+  command.value("-w,--warmup_iters", flags.warmup, "N", "Untimed iterations [1]",
+                whole_number(0, kWarmupMost));
   command.value("-c,--check", flags.check, "0|1", "Check results, 0 or 1 [1]", whole_number(0, 1));
   command.value("--ranks", flags.ranks, "N", "Start this many local ranks [2]",
                 whole_number(0, kLocalRanksMax));

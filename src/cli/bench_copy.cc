@@ -129,7 +129,6 @@ Status simulate_copies(std::vector<bench::CopyRow>& rows, const bench::CopySetti
 }
 
 Status bench_copy(const Flags& flags) {
-  if (Status status = report::check_writable(flags.json); !status) return status;
   auto rows = plan(flags);
   if (!rows) return rows.error();
   std::string examples = flags.examples_dir;
@@ -139,6 +138,12 @@ Status bench_copy(const Flags& flags) {
     if (!found) return io_error(found.error().message + "; name them with --examples-dir");
     examples = *found;
   }
+  std::vector<std::string> inputs = {platform_file(flags.platform)};
+  for (const bench::CopyRow& row : *rows) {
+    inputs.push_back(examples + "/" + row.what.example->program);
+  }
+  const Status possible = report::check_outputs({{"--json", flags.json}}, inputs);
+  if (!possible) return possible;
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");
   const bench::CopySetting setting = {examples, scratch.path(), flags.platform, flags.dilation,

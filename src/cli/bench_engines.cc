@@ -22,6 +22,7 @@
 #include "cli/copy_run.h"
 #include "cli/progress.h"
 #include "cli/run_environment.h"
+#include "platform/reader.h"
 #include "report/output.h"
 #include "workload/trace.h"
 
@@ -60,7 +61,9 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
 Result<std::string> find_python(const Flags& flags) {
   const std::string asked = flags.python;
   if (!asked.empty()) {
-    if (access(asked.c_str(), X_OK) == 0) return std::filesystem::absolute(asked).string();
+    std::error_code failed;
+    const auto whole = std::filesystem::absolute(asked, failed);
+    if (access(asked.c_str(), X_OK) == 0 && !failed) return whole.string();
     return usage_error(fmt::format("--python: {} cannot be run", asked));
   }
   const auto found = directory_of("PyTorch and the engines", "python", {"engines/venv/bin"});
@@ -85,13 +88,18 @@ Result<bench::CopySizes> sizes_of_trace(const std::string& file) {
   }
 }
 
+// Where --traces keeps what was recorded.
+std::string kept_trace(const Flags& flags, const bench::CopyExample& engine) {
+  return flags.traces + "/" + engine.name + ".trace";
+}
+
 Result<bench::CopySizes> record(const bench::CopyExample& engine, const bench::CopySetting& setting,
                                 const Flags& flags) {
   SEALANE_TRY(bench::run_copy_example(engine, bench::recording(), setting));
   const std::string trace = bench::files_of(engine, bench::recording(), setting).trace;
   if (!flags.traces.empty()) {
     std::error_code error;
-    const std::string kept = flags.traces + "/" + engine.name + ".trace";
+    const std::string kept = kept_trace(flags, engine);
     std::filesystem::copy_file(trace, kept, std::filesystem::copy_options::overwrite_existing,
                                error);
     if (error) return io_error(fmt::format("cannot write {}: {}", kept, error.message()));
@@ -100,10 +108,24 @@ Result<bench::CopySizes> record(const bench::CopyExample& engine, const bench::C
 }
 
 Status check_flags(const Flags& flags) {
-  if (!flags.traces.empty() && !std::filesystem::is_directory(flags.traces)) {
+  std::error_code failed;
+  if (!flags.traces.empty() && !std::filesystem::is_directory(flags.traces, failed)) {
     return usage_error(fmt::format("--traces: {} is not a directory", flags.traces));
   }
-  return report::check_writable(flags.json);
+  return {};
+}
+
+Status check_files(const Flags& flags, const std::vector<const bench::CopyExample*>& engines,
+                   const std::string& python) {
+  std::vector<report::NamedFile> outputs = {{"--json", flags.json}};
+  std::vector<std::string> inputs = {platform_file(flags.platform), python};
+  for (const bench::CopyExample* engine : engines) {
+    if (!flags.traces.empty()) outputs.push_back({"--traces", kept_trace(flags, *engine)});
+    for (const std::string& word : engine->arguments) {
+      if (word.find('/') != std::string::npos) inputs.push_back(word);
+    }
+  }
+  return report::check_outputs(outputs, inputs);
 }
 
 // Every engine once, written down, then the rounds.
@@ -140,6 +162,7 @@ Status bench_engines(const Flags& flags) {
   const auto all_policies = bench::engine_policies();
   SEALANE_LET(const auto engines, choose(all, flags.engines, "engine"));
   SEALANE_LET(const auto policies, choose(all_policies, flags.policies, "policy"));
+  SEALANE_TRY(check_files(flags, engines, python));
 
   const bench::Scratch scratch;
   if (scratch.path().empty()) return io_error("cannot make a temporary directory");

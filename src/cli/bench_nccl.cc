@@ -107,7 +107,7 @@ Status measure_all_reduces(Moving& moving, Seat& seat, const Flags& flags, size_
   std::vector<float> values(bytes / sizeof(float));
   uint64_t wrong = 0;
   Instant begun;
-  for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
+  for (uint64_t i = 0; i < uint64_t{flags.warmup} + flags.iterations; ++i) {
     if (i == flags.warmup) begun = SteadyClock().now();
     if (i == 0) std::fill(values.begin(), values.end(), static_cast<float>(seat.rank() + 1));
     SEALANE_TRY(moving.all_reduce(values));
@@ -157,7 +157,7 @@ Status play_ping_pong(Player& player, const Flags& flags, size_t bytes) {
   std::vector<uint8_t> in(bytes);
   nccl::fill_pattern(out, 1);
   std::vector<double> times;
-  for (uint32_t i = 0; i < flags.warmup + flags.iterations; ++i) {
+  for (uint64_t i = 0; i < uint64_t{flags.warmup} + flags.iterations; ++i) {
     const Instant begun = SteadyClock().now();
     SEALANE_LET(auto receiving, player.receive(pair.receive, in.data(), in.size()));
     const auto send = [&]() -> Status {
@@ -377,7 +377,9 @@ Status run(const Flags& flags) {
   if (variants.empty()) variants = default_variants();
   if (variants.empty())
     return usage_error("no plugin found beside this program: use --plugin PATH");
-  SEALANE_TRY(report::check_writable(flags.json));
+  std::vector<std::string> plugins;
+  for (const Variant& variant : variants) plugins.push_back(variant.path);
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, plugins));
   if (flags.hosts) {
     if (const Status possible = nccl::Hosts::possible(flags.delay_us > 0); !possible) {
       return skip(flags, possible.error().message);
@@ -433,7 +435,7 @@ void add_bench_nccl(const Command& bench) {
                 whole_number(2, UINT32_MAX));
   command.value("-n", flags.iterations, "N", "Operations per round [20]",
                 whole_number(1, UINT32_MAX));
-  command.value("-w", flags.warmup, "N", "Operations before [2]");
+  command.value("-w", flags.warmup, "N", "Operations before [2]", whole_number(0, kWarmupMost));
   command.value("--rounds", flags.rounds, "N", "Rounds of each plugin, in turn [5]",
                 whole_number(1, UINT32_MAX));
   command.output("--json", flags.json, "Also write JSON; - is stdout, alone");

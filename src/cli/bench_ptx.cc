@@ -120,7 +120,7 @@ std::vector<Work> all_work() {
 }
 
 Status bench_ptx(const Flags& flags) {
-  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, {}));
   SEALANE_LET(const auto module, ptx::parse_module(std::string(bench::ptx_code())));
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<unsigned> counts = {1};

@@ -139,7 +139,7 @@ Result<std::vector<bench::TrialResult>> measure(const Plan& plan) {
 
 Status bench_seal(const Flags& flags) {
   SEALANE_LET(const auto plan, make_plan(flags));
-  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, {}));
   SEALANE_LET(auto results, measure(plan));
 
   bench::SealReport report{std::move(results),          {}, plan.notes, {}, true,

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/figures.h"
+#include "base/text.h"
 
 namespace sealane::cli {
 namespace {
@@ -31,9 +32,11 @@ std::string line_of(const Finding& finding, size_t name_columns, const TextStyle
   std::string line = "  " + painted(word, colour_of(finding.verdict), style);
   line += std::string(kVerdictColumns - 2 - word.size(), ' ');
   line += fmt::format("{:<{}}  ", finding.name, name_columns);
-  line += wrapped(finding.detail, indent, style.columns);
+  // Variables, logs and drivers say what they like.
+  line += wrapped(visible(finding.detail), indent, style.columns);
   if (!finding.advice.empty()) {
-    line += std::string(indent, ' ') + "-> " + wrapped(finding.advice, indent + 3, style.columns);
+    line += std::string(indent, ' ') + "-> " +
+            wrapped(visible(finding.advice), indent + 3, style.columns);
   }
   return line;
 }

@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "base/byte_count.h"
 #include "base/words.h"
@@ -28,6 +30,16 @@ FlagCheck number_between(Number least, Number most) {
     if (is_one && value <= most) return {};
     return fmt::format("'{}' is not a number from {} to {}", text, least, most);
   };
+}
+
+// Of a flag that has no check of its own. An empty value would mean what no value means, and a
+// number that does not fit would be another one.
+template <typename Value>
+FlagCheck usual_check() {
+  if constexpr (std::is_unsigned_v<Value>) {
+    return number_between<Value>(0, std::numeric_limits<Value>::max());
+  }
+  return [](const std::string& text) { return text.empty() ? "is empty" : ""; };
 }
 
 template <typename Value>
@@ -87,7 +99,11 @@ template <typename Value>
 Option Command::value(const std::string& flag, Value& to, const std::string& takes,
                       const std::string& help, const FlagCheck& check) const {
   CLI::Option* option = app_->add_option(flag, to, help)->type_name(takes);
-  if (check) option->check(check);
+  if (check) {
+    option->check(check);
+  } else if (flag.starts_with('-')) {
+    option->check(usual_check<Value>());
+  }
   if constexpr (kIsList<Value>) {
     const bool in_one_word = takes.find(',') != std::string::npos;
     if (in_one_word) option->delimiter(',');

@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +23,7 @@
 #include "cli/checkup.h"
 #include "cli/command.h"
 #include "cli/nccl_checkup.h"
+#include "cli/read_file.h"
 #include "core/budget.h"
 #include "os/gpu_probe.h"
 #include "os/machine.h"
@@ -321,9 +320,9 @@ Status run_machine_doctor(const Flags& flags) {
 Status run_nccl_doctor(const Flags& flags) {
   std::optional<std::string> log;
   if (!flags.log.empty()) {
-    std::ifstream file(flags.log);
-    if (!file) return usage_error("--log: cannot read " + flags.log);
-    log.emplace(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    auto text = read_file(flags.log);
+    if (!text) return usage_error("--log: " + text.error().message);
+    log = *std::move(text);
   }
   const auto variable = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
@@ -334,7 +333,7 @@ Status run_nccl_doctor(const Flags& flags) {
 }
 
 Status run_doctor(const Flags& flags) {
-  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, {flags.log}));
   return flags.nccl ? run_nccl_doctor(flags) : run_machine_doctor(flags);
 }
 

@@ -17,6 +17,7 @@
 #include "cli/estimate_report.h"
 #include "cli/progress.h"
 #include "estimate/timeline.h"
+#include "platform/reader.h"
 #include "platform/writer.h"
 #include "report/output.h"
 #include "workload/nsys.h"
@@ -39,7 +40,7 @@ std::vector<std::string> inputs_of(const EstimateFlags& flags) {
     if (!workload::is_nsys(path)) continue;
     for (std::string& file : workload::nsys_files(path)) inputs.push_back(std::move(file));
   }
-  if (is_platform_file(flags.platform)) inputs.push_back(flags.platform);
+  inputs.push_back(platform_file(flags.platform));
   return inputs;
 }
 

@@ -94,7 +94,7 @@ Result<double> measure_memory(unsigned cores) {
     to.push_back(*std::move(destination));
   }
   std::vector<double> rates(cores);
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (unsigned i = 0; i < cores; ++i) {
     threads.emplace_back([&, i] {
       const SteadyClock clock;
@@ -111,7 +111,7 @@ Result<double> measure_memory(unsigned cores) {
       rates[i] = *middle;
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 

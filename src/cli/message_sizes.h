@@ -12,6 +12,9 @@
 
 namespace sealane::cli {
 
+// Of -w: before anything is measured nobody waits for hours.
+constexpr uint32_t kWarmupMost = 1'000'000;
+
 struct MessageSizes {
   uint64_t min_bytes = 64_KiB;
   uint64_t max_bytes = 64_MiB;

@@ -4,8 +4,13 @@
 #include "cli/program_file.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <fmt/core.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,13 +33,31 @@ bool runs(const std::string& path) {
   return access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, ignored);
 }
 
+// A file system may be mounted so that its programs get no more than their user has.
+bool is_on_nosuid(const std::string& path) {
+  struct statvfs system {};
+  return statvfs(path.c_str(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0;
+}
+
 // The loader drops what an unprivileged user wants to load into such a program.
 bool changes_user(const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return false;
+  if (stat(path.c_str(), &status) != 0 || is_on_nosuid(path)) return false;
+  if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return false;  // nor does the kernel
   const bool user = (status.st_mode & S_ISUID) != 0 && status.st_uid != getuid();
   const bool group = (status.st_mode & S_ISGID) != 0 && status.st_gid != getgid();
   return user || group;
+}
+
+// And into one whose file gives it capabilities (setcap), unless root starts it.
+bool gains_capabilities(const std::string& path) {
+  if (getuid() == 0 || is_on_nosuid(path)) return false;
+  vfs_ns_cap_data found{};
+  const ssize_t bytes = getxattr(path.c_str(), "security.capability", &found, sizeof found);
+  if (bytes < static_cast<ssize_t>(XATTR_CAPS_SZ_1)) return false;
+  return (le32toh(found.magic_etc) & VFS_CAP_FLAGS_EFFECTIVE) != 0 ||
+         found.data[0].permitted != 0 ||
+         (bytes >= static_cast<ssize_t>(XATTR_CAPS_SZ_2) && found.data[1].permitted != 0);
 }
 
 // Of a file in this machine's own format; a program without a loader has no INTERP segment.
@@ -85,6 +108,7 @@ std::string why_not_preloadable(const std::string& path) {
   std::string at = path;
   for (int depth = 0; depth < kInterpretersMax; ++depth) {
     if (changes_user(at)) return "it runs as another user than you (set-user-ID or set-group-ID)";
+    if (gains_capabilities(at)) return "its file gives it capabilities (setcap)";
     std::ifstream file(at, std::ios::binary);
     Elf64_Ehdr header{};
     file.read(reinterpret_cast<char*>(&header), sizeof header);

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+
+#include "report/terminal.h"
 
 namespace sealane::cli {
 
@@ -16,7 +17,7 @@ Progress::Progress() : watched_(isatty(STDERR_FILENO) == 1) {}
 Progress::~Progress() { show(""); }
 
 void Progress::show(const std::string& text) const {
-  if (watched_) fmt::print(stderr, "\r\033[K{}", text);
+  if (watched_) report::say(fmt::format("\r\033[K{}", text));
 }
 
 std::string progress_bar(uint64_t done, uint64_t all) {

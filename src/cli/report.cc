@@ -6,15 +6,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/command.h"
+#include "cli/read_file.h"
 #include "report/output.h"
 #include "report/page.h"
 #include "sealane_version.h"
@@ -28,20 +26,9 @@ struct Flags {
   std::string json;
 };
 
-constexpr size_t kFileBytesMax = 64_MiB;
-
 Result<report::RunFile> read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  std::array<char, 64_KiB> piece;
-  while (text.size() <= kFileBytesMax &&
-         (file.read(piece.data(), piece.size()), file.gcount() > 0)) {
-    text.append(piece.data(), static_cast<size_t>(file.gcount()));
-  }
-  if (text.empty()) return usage_error(fmt::format("{}: cannot be read or is empty", path));
-  if (text.size() > kFileBytesMax) {
-    return usage_error(fmt::format("{}: larger than 64 MiB: no result is", path));
-  }
+  SEALANE_LET(auto text, read_file(path));
+  if (text.empty()) return usage_error(path + ": is empty");
   return report::RunFile{path, std::move(text)};
 }
 

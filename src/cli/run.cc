@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <exception>
 #include <memory>
+#include <new>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,6 +22,8 @@
 #include "cli/manual.h"
 #include "cli/program.h"
 #include "cli/run_environment.h"
+#include "report/output.h"
+#include "report/terminal.h"
 #include "seal/engine.h"
 #include "sealane_commit.h"
 #include "sealane_version.h"
@@ -51,7 +57,7 @@ constexpr const char* kFooter =
 // One line, whatever an argument or a file name may contain.
 int fail(int code, std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "sealane: {}\n", visible(message));
+  report::say(fmt::format("sealane: {}\n", visible(message)));
   return code;
 }
 
@@ -80,9 +86,15 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Words that nobody took. What follows "--" is a program's and never strange.
+// Words that nobody took, of the innermost command first: what follows "--" goes to the outermost.
+// It is a program's and never strange.
 std::vector<std::string> strange_words(const CLI::App& root) {
-  std::vector<std::string> words = root.remaining(true);
+  std::vector<std::string> words;
+  for (const CLI::App* app = walk(root, [](const CLI::App&) { return false; }).app; app != nullptr;
+       app = app->get_parent()) {
+    const std::vector<std::string> own = app->remaining(false);
+    words.insert(words.end(), own.begin(), own.end());
+  }
   words.erase(std::find(words.begin(), words.end(), "--"), words.end());
   return words;
 }
@@ -90,7 +102,10 @@ std::vector<std::string> strange_words(const CLI::App& root) {
 std::string explain_strange(const CLI::App& root, const std::string& word) {
   if (word.starts_with("-")) {
     const std::string name = word.substr(0, word.find('='));
-    const auto [app, path] = walk(root, [](const CLI::App& a) { return !a.remaining().empty(); });
+    const auto [app, path] = walk(root, [&](const CLI::App& one) {
+      const std::vector<std::string> own = one.remaining();
+      return std::find(own.begin(), own.end(), word) != own.end();
+    });
     const CLI::Option* program = app->get_option_no_throw(kProgramOption);
     if (program != nullptr && program->count() > 0) {
       return fmt::format(
@@ -139,9 +154,25 @@ std::string version_text() {
       parts.empty() ? "the program alone" : fmt::format("{}", fmt::join(parts, " ")));
 }
 
-}  // namespace
+// A descriptor that is closed would be the number of the next file that is opened, and what is said
+// would be written there. Its place is taken by something that refuses, which no program inherits.
+void occupy_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) >= 0) continue;
+    const int mode = number == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (open("/dev/null", mode | O_CLOEXEC) != number) return;
+  }
+}
 
-int run(int argc, const char* const* argv) {
+// --help and --version, on standard output and not half of it.
+int show(const CLI::App& root, const CLI::Success& asked) {
+  std::ostringstream text;
+  root.exit(asked, text, text);
+  const Status shown = report::write_file("-", text.str());
+  return shown ? 0 : fail(kExitFailed, shown.error().message);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
   CLI::App root{"Speed for GPUs in confidential-computing mode"};
   root.name("sealane");
   root.set_version_flag("--version", &version_text);
@@ -168,17 +199,30 @@ int run(int argc, const char* const* argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
-    return root.exit(help_or_version);
+    return show(root, help_or_version);
   } catch (const CLI::ParseError& error) {
     return fail(kExitUsage, explain(root, error));
   }
 
-  for (const std::string& warning : unknown_environment())
-    fmt::print(stderr, "{}\n", visible(warning));
+  for (const std::string& warning : unknown_environment()) report::say(visible(warning) + "\n");
   const Status status = invocation.job();
   if (status) return 0;
   return fail(status.error().kind == ErrorKind::usage ? kExitUsage : kExitFailed,
               status.error().message);
+}
+
+}  // namespace
+
+// What nobody foresaw (no memory, no threads, a library's own complaint) is an error like others.
+int run(int argc, const char* const* argv) {
+  occupy_standard_descriptors();
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return fail(kExitFailed, "there is not enough memory for this");
+  } catch (const std::exception& error) {
+    return fail(kExitFailed, error.what());
+  }
 }
 
 }  // namespace sealane::cli

@@ -18,12 +18,15 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/words.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
 #include "cli/run_environment.h"
+#include "platform/reader.h"
 #include "report/output.h"
+#include "report/terminal.h"
 #include "watch/output.h"
 
 namespace sealane::cli {
@@ -70,11 +73,12 @@ Status print(const std::string& form, const Environment& environment) {
 }
 
 // What the program, or whoever looks at its arguments, may read: every word of its command line
-// that is a file, and the kernels.
+// that is a file, the kernels and the platform.
 std::vector<std::string> inputs_of(const Start& start, const std::string& program) {
   std::vector<std::string> inputs = {program};
   inputs.insert(inputs.end(), start.command.begin() + 1, start.command.end());
   for (std::string& file : split(start.options.kernels, ':')) inputs.push_back(std::move(file));
+  inputs.push_back(platform_file(start.options.platform));
   std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
   return inputs;
 }
@@ -82,14 +86,17 @@ std::vector<std::string> inputs_of(const Start& start, const std::string& progra
 // A file of an earlier run must not be taken for this one's; nothing else is taken away.
 Status clear_outputs(const Start& start, const std::string& program) {
   const RunOptions& options = start.options;
-  const bool in_directory = std::filesystem::is_directory(options.metrics);
+  std::error_code failed;
+  const bool in_directory = std::filesystem::is_directory(options.metrics, failed);
   // In a directory each process has a file of its own.
   const std::string metrics = options.metrics + (in_directory ? "/sealane-%p.prom" : "");
-  const report::NamedFile named[] = {{"--stats", options.stats},
-                                     {"--metrics", options.metrics.empty() ? "" : metrics},
-                                     {"--trace", options.trace},
-                                     {"--output", options.record},
-                                     {"--truth", options.truth}};
+  std::vector<report::NamedFile> named = {{"--truth", options.truth}};
+  if (!options.disabled) {
+    named.insert(named.end(), {{"--stats", options.stats},
+                               {"--metrics", options.metrics.empty() ? "" : metrics},
+                               {"--trace", options.trace},
+                               {"--output", options.record}});
+  }
   std::vector<report::NamedFile> outputs;
   for (const auto& [flag, path] : named) {
     outputs.push_back({flag, path.empty() ? "" : serve::output_path(path)});
@@ -111,16 +118,24 @@ Status become(std::vector<std::string> command, const Environment& environment) 
   return io_error(fmt::format("cannot run {}", command[0]), errno);
 }
 
+// Who takes Sealane out of a program still wants the program; but files of an earlier run stay.
+void warn_disabled(const RunOptions& options) {
+  if (!options.disabled || !options.watches()) return;
+  report::say(
+      "sealane: warning: SEALANE_DISABLE is set: nothing is watched, and no file is written or "
+      "taken away\n");
+}
+
 // A page about nothing helps nobody.
 void warn_without_driver(const RunOptions& options) {
-  if (options.emulate || !options.watches()) return;
+  if (options.emulate || options.disabled || !options.watches()) return;
   if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
     dlclose(driver);
     return;
   }
-  fmt::print(stderr,
-             "sealane: warning: no GPU driver (libcuda.so.1) here: there will be nothing to watch; "
-             "--emulate brings a GPU\n");
+  report::say(
+      "sealane: warning: no GPU driver (libcuda.so.1) here: there will be nothing to watch; "
+      "--emulate brings a GPU\n");
 }
 
 // Better than a run that looks as if the runtime did nothing for it.
@@ -128,13 +143,13 @@ void warn_without_runtime(const RunOptions& options, const std::string& program)
   if (!options.preloads() && !options.emulate) return;
   const std::string why = why_not_preloadable(program);
   if (why.empty()) return;
-  fmt::print(stderr, "sealane: warning: {} runs WITHOUT {}: {}\n", program,
-             options.preloads() ? "the runtime" : "the emulated GPU", why);
+  report::say(fmt::format("sealane: warning: {} runs WITHOUT {}: {}\n", visible(program),
+                          options.preloads() ? "the runtime" : "the emulated GPU", why));
 }
 
 Status run(Start& start) {
   RunOptions& options = start.options;
-  take_from_environment(options);
+  SEALANE_TRY(take_from_environment(options));
   SEALANE_TRY(check(options));
   SEALANE_LET(const auto environment, environment_for(options));
   if (!start.print_env.empty()) return print(start.print_env, environment);
@@ -144,13 +159,14 @@ Status run(Start& start) {
   }
   SEALANE_LET(const auto program, find_program(start.command[0]));
   SEALANE_TRY(clear_outputs(start, program));
+  warn_disabled(options);
   warn_without_driver(options);
   warn_without_runtime(options, program);
   if (options.emulate) {
     const bool cc = options.value_of("SEALANE_EMU_CC") != "off";
-    fmt::print(stderr,
-               "sealane: EMULATED GPU, confidential mode {}: protects nothing, for tests only\n",
-               cc ? "on" : "off");
+    report::say(fmt::format(
+        "sealane: EMULATED GPU, confidential mode {}: protects nothing, for tests only\n",
+        cc ? "on" : "off"));
   }
   return become(start.command, environment);
 }

@@ -59,8 +59,19 @@ Result<std::string> preload_name(Environment& out, const std::string& directory,
 }
 
 // Whole, because programs change their directory.
-void add_file(Environment& out, const char* variable, const std::string& path) {
-  if (!path.empty()) out.emplace_back(variable, std::filesystem::absolute(path).string());
+Result<std::string> whole_name(const std::string& path) {
+  std::error_code failed;
+  const auto whole = std::filesystem::absolute(path, failed);
+  if (!failed) return whole.string();
+  return io_error(
+      fmt::format("{}: the directory this was started in is gone; give the whole name", path));
+}
+
+Status add_file(Environment& out, const char* variable, const std::string& path) {
+  if (path.empty()) return {};
+  SEALANE_LET(auto whole, whole_name(path));
+  out.emplace_back(variable, std::move(whole));
+  return {};
 }
 
 // Every number of a platform file as one word; whoever reads them takes those he knows.
@@ -143,20 +154,22 @@ Status add_runtime(const RunOptions& options, Environment& out) {
   if (const Switch& one = options.metrics_seconds; !one.value.empty()) {
     out.emplace_back(one.variable, one.value);
   }
-  add_file(out, "SEALANE_STATS", options.stats);
-  add_file(out, "SEALANE_METRICS", options.metrics);
-  add_file(out, "SEALANE_TRACE", options.trace);
-  add_file(out, "SEALANE_RECORD", options.record);
+  SEALANE_TRY(add_file(out, "SEALANE_STATS", options.stats));
+  SEALANE_TRY(add_file(out, "SEALANE_METRICS", options.metrics));
+  SEALANE_TRY(add_file(out, "SEALANE_TRACE", options.trace));
+  SEALANE_TRY(add_file(out, "SEALANE_RECORD", options.record));
   return add_costs(options, out);
 }
 
 // Files of this directory by their whole names: the loader would look for "kernels.so" elsewhere,
 // and programs change their directory.
-std::string whole_names(const std::string& list) {
+Result<std::string> whole_names(const std::string& list) {
   std::string out;
   for (std::string& name : split(list, ':')) {
     std::error_code error;
-    if (std::filesystem::exists(name, error)) name = std::filesystem::absolute(name).string();
+    if (std::filesystem::exists(name, error)) {
+      SEALANE_LET(name, whole_name(name));
+    }
     out += (out.empty() ? "" : ":") + name;
   }
   return out;
@@ -187,9 +200,10 @@ Status add_emulator(const RunOptions& options, Environment& out) {
     }
   }
   if (const std::string& list = options.kernels; !list.empty()) {
-    out.emplace_back("SEALANE_EMU_KERNELS", whole_names(list));
+    SEALANE_LET(auto names, whole_names(list));
+    out.emplace_back("SEALANE_EMU_KERNELS", std::move(names));
   }
-  add_file(out, "SEALANE_EMU_STATS", options.truth);
+  SEALANE_TRY(add_file(out, "SEALANE_EMU_STATS", options.truth));
   if (!options.platform.empty()) {
     SEALANE_LET(const auto words, model_words(options.platform));
     out.emplace_back("SEALANE_EMU_MODEL", words);

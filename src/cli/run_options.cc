@@ -15,6 +15,7 @@
 #include "base/try.h"
 #include "base/words.h"
 #include "core/policy.h"
+#include "seal/engine.h"
 
 namespace sealane::cli {
 namespace {
@@ -128,19 +129,107 @@ void add_switch(const Command& command, Switch& one) {
                 [form = one](const std::string& value) { return check_switch(form, value); });
 }
 
-// What the environment says is the emulated GPU's to read, but may never be.
+std::string variable(const std::string& name) {
+  const char* found = std::getenv(name.c_str());
+  return found == nullptr ? "" : found;
+}
+
+// Nothing, or a usage error that names the variable.
+Status refused(const std::string& name, const std::string& problem) {
+  return problem.empty() ? Status() : Status(usage_error(fmt::format("{}: {}", name, problem)));
+}
+
+// Takes a variable's value, unless a flag has one.
+Status inherit(const std::string& name, std::string& to, const FlagCheck& check) {
+  if (!to.empty()) return {};
+  to = variable(name);
+  return to.empty() ? Status() : refused(name, check(to));
+}
+
+Status inherit(Switch& one, const FlagCheck& check) {
+  if (!one.value.empty()) return {};
+  SEALANE_TRY(inherit(one.variable, one.value, check));
+  one.inherited = !one.value.empty();
+  return {};
+}
+
+// Of whoever does not take them from the environment: the emulated GPU reads them all the same.
 Status check_switches(const RunOptions& options) {
   for (const auto* list : {&options.switches, &options.unconfirmed}) {
     for (const Switch& one : *list) {
-      const char* inherited = std::getenv(one.variable.c_str());
-      const bool used = one.value.empty() && inherited != nullptr && *inherited != '\0';
-      if (!options.emulate || !used) continue;
-      if (const std::string problem = check_switch(one, inherited); !problem.empty()) {
-        return usage_error(fmt::format("{}: {}", one.variable, problem));
-      }
+      const std::string inherited = one.value.empty() ? variable(one.variable) : "";
+      if (!options.emulate || inherited.empty()) continue;
+      SEALANE_TRY(refused(one.variable, check_switch(one, inherited)));
     }
   }
   return {};
+}
+
+// "key=value" words, as those of a platform file: whoever reads them skips what he does not know,
+// so that a slip would mean the numbers he has anyway.
+std::string check_model(const std::string& text) {
+  for (const std::string& word : split(text, ' ')) {
+    if (word.empty() || word.starts_with("platform=")) continue;
+    const size_t equals = word.find('=');
+    const std::string value = equals == word.npos ? "" : word.substr(equals + 1);
+    const bool truth = value == "true" || value == "false";
+    if (equals != 0 && (truth || real_number(0, 1e18)(value).empty())) continue;
+    return fmt::format("'{}' is not a word such as to_device.cc.toll_us=15.3", word);
+  }
+  return {};
+}
+
+// What the emulated GPU would read by itself, if the program ever called it.
+Status inherit_emulator(RunOptions& options) {
+  // A flag that asks for a pace goes before the variable, as one that names it.
+  const bool paced = !options.platform.empty() || !options.value_of("SEALANE_EMU_DILATION").empty();
+  if (paced && options.pacing.empty()) options.pacing = "model";
+  for (auto* list : {&options.switches, &options.unconfirmed}) {
+    for (Switch& one : *list) {
+      SEALANE_TRY(inherit(one, [&](const std::string& value) { return check_switch(one, value); }));
+      if (one.takes == "on|off" && one.value == "1") one.value = "on";
+      if (one.takes == "on|off" && one.value == "0") one.value = "off";
+    }
+  }
+  SEALANE_TRY(inherit("SEALANE_EMU_PACING", options.pacing, one_of({"none", "model"})));
+  SEALANE_TRY(inherit("SEALANE_EMU_STATS", options.truth, &check_program_output_name));
+  SEALANE_TRY(inherit("SEALANE_EMU_KERNELS", options.kernels, [](const auto&) { return ""; }));
+  std::string workers;
+  SEALANE_TRY(inherit("SEALANE_EMU_WORKERS", workers, whole_number(0, 1024)));
+  std::string aten;
+  SEALANE_TRY(inherit("SEALANE_EMU_ATEN", aten, one_of({"on", "off"})));
+  if (!options.platform.empty()) return {};
+  std::string model;
+  return inherit("SEALANE_EMU_MODEL", model, &check_model);
+}
+
+// Which parts are on is one choice: what a flag says of it leaves no room for a variable.
+Status inherit_parts(RunOptions& options) {
+  const bool chosen = options.observe || !options.policy.empty() || !options.enable.empty();
+  if (chosen || !options.record.empty()) return {};
+  std::string observe;
+  SEALANE_TRY(inherit("SEALANE_OBSERVE", observe, one_of({"0", "1"})));
+  options.observe = observe == "1";
+  if (!options.observe) options.enable = variable("SEALANE_ENABLE");
+  if (!options.observe && options.enable.empty()) options.policy = variable("SEALANE_POLICY");
+  return {};
+}
+
+// What the runtime would say one line about, or take for something else.
+Status inherit_runtime(RunOptions& options) {
+  const auto number = [](Switch& one) { return inherit(one, whole_number(one.least, one.most)); };
+  SEALANE_TRY(number(options.metrics_seconds));
+  for (Switch& one : options.runtime) {
+    SEALANE_TRY(number(one));
+  }
+  if (options.platform.empty()) {
+    std::string costs;
+    SEALANE_TRY(inherit("SEALANE_COSTS", costs, &check_model));
+  }
+  if (variable("SEALANE_AEAD").empty() && variable("SEALANE_CPU").empty()) return {};
+  const auto engine = chosen_engine();
+  const bool wrong = !engine && engine.error().kind == ErrorKind::usage;
+  return wrong ? Status(engine.error()) : Status();
 }
 
 std::string variable_of(std::string name, std::string_view flag) {
@@ -180,24 +269,20 @@ void RunOptions::set(std::string_view variable, std::string value) {
   }
 }
 
-void take_from_environment(RunOptions& options) {
-  const auto value = [](const char* name) {
-    const char* found = std::getenv(name);
-    return std::string(found == nullptr ? "" : found);
-  };
-  const bool chosen = options.observe || !options.policy.empty() || !options.enable.empty();
-  if (!chosen && options.record.empty()) {
-    const std::string observe = value("SEALANE_OBSERVE");
-    options.observe = !observe.empty() && observe != "0";
-    if (!options.observe) options.enable = value("SEALANE_ENABLE");
-    if (!options.observe && options.enable.empty()) options.policy = value("SEALANE_POLICY");
+Status take_from_environment(RunOptions& options) {
+  const std::string disabled = variable("SEALANE_DISABLE");
+  options.disabled = !disabled.empty() && disabled != "0";
+  SEALANE_TRY(inherit_parts(options));
+  for (const auto& [name, to] : {std::pair("SEALANE_STATS", &options.stats),
+                                 {"SEALANE_METRICS", &options.metrics},
+                                 {"SEALANE_TRACE", &options.trace},
+                                 {"SEALANE_RECORD", &options.record}}) {
+    SEALANE_TRY(inherit(name, *to, &check_program_output_name));
   }
-  for (const auto& [variable, to] : {std::pair("SEALANE_STATS", &options.stats),
-                                     {"SEALANE_METRICS", &options.metrics},
-                                     {"SEALANE_TRACE", &options.trace},
-                                     {"SEALANE_RECORD", &options.record}}) {
-    if (to->empty()) *to = value(variable);
+  if (options.emulate) {
+    SEALANE_TRY(inherit_emulator(options));
   }
+  return options.preloads() && !options.disabled ? inherit_runtime(options) : Status();
 }
 
 Status check(const RunOptions& options) {
@@ -219,13 +304,14 @@ Status check(const RunOptions& options) {
         "--platform does nothing without --emulate, --observe, --stats or --metrics");
   }
   for (const Switch& one : options.runtime) {
-    if (one.value.empty() || options.serves()) continue;
+    if (one.value.empty() || one.inherited || options.serves()) continue;
     return usage_error(
         fmt::format("{} does nothing: no part of the runtime is on; add --enable "
                     "or --policy",
                     one.flag));
   }
-  if (!options.metrics_seconds.value.empty() && options.metrics.empty()) {
+  const Switch& pause = options.metrics_seconds;
+  if (!pause.value.empty() && !pause.inherited && options.metrics.empty()) {
     return usage_error("--metrics-seconds does nothing without --metrics");
   }
   return {};

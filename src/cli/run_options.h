@@ -27,6 +27,7 @@ struct Switch {
   uint64_t least = 0;  // of a number
   uint64_t most = 0;
   std::string value{};
+  bool inherited = false;  // the value is the variable's, not the flag's
 };
 Switch emulated(const char* flag, const char* takes, const char* help, uint64_t least = 0,
                 uint64_t most = 0);
@@ -35,7 +36,8 @@ Switch runtime_number(const char* flag, const char* help, uint64_t least, uint64
 struct RunOptions {
   bool emulate = false;
   bool observe = false;
-  bool quiet = false;  // without the line that says what is active
+  bool quiet = false;     // without the line that says what is active
+  bool disabled = false;  // SEALANE_DISABLE: the runtime does nothing, and writes nothing
   std::string platform;
   std::string pacing;
   std::string enable;  // empty: what is on by default, or nothing on the emulated GPU
@@ -68,6 +70,7 @@ struct RunOptions {
       emulated("--updates", "N", "EVP updates per message [1]", 1, 64),
       emulated("--fresh-contexts", "on|off", "An EVP context per message"),
       emulated("--seal-thread", "on|off", "A thread of the driver seals"),
+      emulated("--wipes", "on|off", "What it opened of a forged message [on]"),
       emulated("--chatter", "N", "A message of its own before every Nth [0]", 0, 1000000),
       emulated("--queues", "N", "Hardware queues of a context [8]", 1, 32),
       emulated("--memops", "on|off", "Stream memory operations [on]"),
@@ -99,8 +102,9 @@ struct RunOptions {
   void set(std::string_view variable, std::string value);  // of one of the switches
 };
 
-// What no flag says, SEALANE_* of this process says: flag over environment.
-void take_from_environment(RunOptions& options);
+// What no flag says, SEALANE_* of this process says: flag over environment. Afterwards the options
+// are what holds, whoever said it; a variable is refused where its flag would be.
+Status take_from_environment(RunOptions& options);
 
 void add_runtime_options(const Command& command, RunOptions& options);
 void add_emulator_options(const Command& command, RunOptions& options);

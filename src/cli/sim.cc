@@ -198,18 +198,25 @@ Status simulate_traces(const Flags& flags, sim::SimOptions options) {
   return {};
 }
 
+// Tables of patterns are for every one.
+std::vector<std::string> platforms_of(const Flags& flags) {
+  if (!flags.platform.empty()) return {flags.platform};
+  const bool table = (flags.hits && flags.traces.empty()) || flags.steps;
+  return table ? platform_names() : std::vector<std::string>{kFirstPlatform};
+}
+
 Status simulate(const Flags& flags) {
-  // What is read is not written.
-  const Status possible = report::check_outputs({{"--json", flags.json}}, flags.traces);
+  std::vector<std::string> inputs = flags.traces;
+  for (const std::string& name : platforms_of(flags)) inputs.push_back(platform_file(name));
+  const Status possible = report::check_outputs({{"--json", flags.json}}, inputs);
   if (!possible) return possible;
   if (flags.hits && !flags.traces.empty()) {
     return show_trace_hits(flags.traces, flags.platform.empty() ? kFirstPlatform : flags.platform,
                            flags.json);
   }
   if (flags.hits || flags.steps) {
-    const auto platforms =
-        flags.platform.empty() ? platform_names() : std::vector<std::string>{flags.platform};
-    return show_sim_table(flags.hits ? SimTable::hits : SimTable::steps, platforms, flags.json);
+    return show_sim_table(flags.hits ? SimTable::hits : SimTable::steps, platforms_of(flags),
+                          flags.json);
   }
   const auto options = plan(flags);
   if (!options) return options.error();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -62,7 +63,8 @@ class Shares {
   Result<sim::SimOutcome> run(uint64_t share) {
     sim::SimOptions options = options_;
     options.first_seed = options_.first_seed + share * share_seeds_;
-    options.last_seed = std::min(options.first_seed + share_seeds_ - 1, options_.last_seed);
+    options.last_seed =
+        options.first_seed + std::min(share_seeds_ - 1, options_.last_seed - options.first_seed);
     if (options_.progress) {
       options.progress = [this](uint64_t, uint64_t) {
         const std::lock_guard lock(progress_mutex_);
@@ -94,7 +96,10 @@ Result<sim::SimOutcome> run_seeds(const sim::SimOptions& options, uint32_t threa
   if (options.last_seed < options.first_seed) return sim::run(options);  // which says what is wrong
   Shares shares(options, threads);
   std::vector<std::jthread> others;
-  for (uint32_t i = 1; i < threads; ++i) others.emplace_back([&] { shares.work(); });
+  try {
+    for (uint32_t i = 1; i < threads; ++i) others.emplace_back([&] { shares.work(); });
+  } catch (const std::system_error&) {  // no more are to be had: those there are do it all
+  }
   shares.work();
   others.clear();  // joins
   return shares.sum();

@@ -9,25 +9,29 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/figures.h"
 #include "base/try.h"
+#include "base/words.h"
 #include "bench/scratch.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
 #include "cli/progress.h"
 #include "cli/trial_bundle.h"
+#include "cli/trial_directory.h"
 #include "cli/trial_findings.h"
+#include "cli/trial_mask.h"
 #include "cli/trial_plan.h"
 #include "cli/trial_run.h"
 #include "cli/trial_text.h"
@@ -74,39 +78,42 @@ json read_json(const std::string& path) { return json::parse(read_text(path), nu
 json settings_of(const TrialFlags& flags, const Environment& plain) {
   json variables = json::object();
   for (const auto& [name, value] : plain) variables[name] = value;
-  return {{"command", flags.command},       {"masks", flags.masks},
-          {"compare", flags.files},         {"usual_masks", !flags.no_usual_masks},
-          {"stdout", !flags.ignore_stdout}, {"rounds", flags.rounds},
-          {"environment", variables}};
+  return with_valid_text({{"command", flags.command},
+                          {"masks", flags.masks},
+                          {"compare", flags.files},
+                          {"usual_masks", !flags.no_usual_masks},
+                          {"stdout", !flags.ignore_stdout},
+                          {"rounds", flags.rounds},
+                          {"environment", variables}});
 }
 
 // A trial under way: its directory, what was run so far, and what comes next.
 class Trial {
  public:
-  Trial(const TrialFlags& flags, Masks masks, json settings)
+  Trial(const TrialFlags& flags, Masks masks, json settings, TrialDirectory directory)
       : flags_(flags),
         masks_(std::move(masks)),
         settings_(std::move(settings)),
-        directory_(fs::absolute(flags.directory).string()),
+        place_(std::move(directory)),
+        directory_(place_.path()),
         plan_({.rounds = flags.rounds, .limit_s = flags.limit_s}) {}
 
-  Status open();      // a new directory, or (--resume) what was written down in an old one
+  Status open();      // with nothing done, or (--resume) what was written down
   Status run_all();   // until it is over
   Status conclude();  // the pages and the bundle
   bool convincing() const {
     return plan_.verdict() == TrialVerdict::fine || plan_.verdict() == TrialVerdict::limited;
   }
-  const std::string& directory() const { return directory_; }
 
  private:
   std::string file(const TrialStep& step, const char* name) const {
     return fmt::format("{}/runs/{}/{}", directory_, name_of(step), name);
   }
-  std::string first_output() const;
+  Result<std::string> masked_output(const TrialStep& step) const;
   Status resume();
   Result<TrialRun> prepared(const TrialStep& step) const;
   Result<TrialOutcome> run(const TrialStep& step);
-  void judge(const TrialStep& step, const std::vector<WatchedFile>& files, TrialOutcome& outcome);
+  Status judge(const TrialStep& step, const std::vector<WatchedFile>& files, TrialOutcome& outcome);
   void show(const TrialStep& step, double elapsed_s) const;
   json findings() const;
   Status write_down() const { return report::write_json(directory_ + "/trial.json", findings()); }
@@ -114,29 +121,15 @@ class Trial {
   const TrialFlags& flags_;
   Masks masks_;
   json settings_;
-  std::string directory_;
+  TrialDirectory place_;
+  std::string directory_;  // its path
   TrialPlan plan_;
   json runs_ = json::array();
   std::string first_fingerprint_;
   Progress progress_;
 };
 
-Status Trial::open() {
-  std::error_code error;
-  const bool there = fs::exists(directory_, error);
-  if (flags_.resume) return resume();
-  if (there && !fs::is_empty(directory_, error)) {
-    return usage_error(fmt::format(
-        "{} exists and is not empty: add --resume to go on with the trial in it, or name another "
-        "directory with -o",
-        flags_.directory));
-  }
-  if (!fs::create_directories(directory_ + "/runs", error) && error) {
-    return io_error(fmt::format("cannot make {}", flags_.directory), error.value());
-  }
-  chmod(directory_.c_str(), 0700);  // what a program says is not for everybody
-  return write_down();
-}
+Status Trial::open() { return flags_.resume ? resume() : write_down(); }
 
 Status Trial::resume() {
   const std::string path = directory_ + "/trial.json";
@@ -149,11 +142,14 @@ Status Trial::resume() {
         "--resume: that trial was begun with another program or other flags; name another "
         "directory with -o");
   }
+  const Error changed = usage_error(fmt::format("--resume: {} was changed since", path));
+  if (!before["runs"].is_array()) return changed;
   for (const json& run : before["runs"]) {
     const auto outcome = outcome_from(run);
     const auto step = plan_.next();
-    if (!outcome || !step || run.value("name", "") != name_of(*step)) {
-      return usage_error(fmt::format("--resume: {} was changed since", path));
+    // at(): what has an outcome is an object; its name may still be anything.
+    if (!outcome || !step || !run.contains("name") || run.at("name") != name_of(*step)) {
+      return changed;
     }
     if (step->kind == StepKind::alone && step->round == 1) first_fingerprint_ = outcome->output;
     plan_.handle(*outcome);
@@ -162,18 +158,18 @@ Status Trial::resume() {
   return {};
 }
 
-std::string Trial::first_output() const {
-  return masks_.apply(read_text(file({StepKind::alone, 0, 1}, "out")));
+Result<std::string> Trial::masked_output(const TrialStep& step) const {
+  if (flags_.ignore_stdout) return std::string();
+  return apply_within_limit(masks_, read_text(file(step, "out")));
 }
 
 Result<TrialRun> Trial::prepared(const TrialStep& step) const {
   RunOptions options = flags_.options;
   options.quiet = true;
-  TrialRun run{flags_.command, {}, file(step, "out"), file(step, "err"), plan_.limit_s()};
+  TrialRun run{.command = flags_.command, .environment = {}, .limit_s = plan_.limit_s()};
   switch (step.kind) {
     case StepKind::doctor:
-      run.command = {fs::read_symlink("/proc/self/exe").string(), "doctor", "--json",
-                     file(step, "doctor.json")};
+      run.command = {"/proc/self/exe", "doctor", "--json", file(step, "doctor.json")};
       [[fallthrough]];
     case StepKind::alone:
     case StepKind::plain:
@@ -200,9 +196,12 @@ Result<TrialRun> Trial::prepared(const TrialStep& step) const {
 }
 
 Result<TrialOutcome> Trial::run(const TrialStep& step) {
-  std::error_code error;
-  fs::create_directories(fs::path(file(step, "out")).parent_path(), error);
-  SEALANE_LET(const auto prepared, this->prepared(step));
+  SEALANE_LET(auto prepared, this->prepared(step));
+  SEALANE_LET(const auto place, place_.make_run(name_of(step)));
+  SEALANE_LET(const auto out, new_file(place, "out"));
+  SEALANE_LET(const auto err, new_file(place, "err"));
+  prepared.out = out.get();
+  prepared.err = err.get();
   std::vector<WatchedFile> files;
   for (const std::string& path : flags_.files) files.emplace_back(path);
   const auto end = run_for_trial(prepared, [&](double elapsed_s) { show(step, elapsed_s); });
@@ -211,13 +210,15 @@ Result<TrialOutcome> Trial::run(const TrialStep& step) {
   outcome.ending = end->ending;
   outcome.code = end->code;
   outcome.seconds = end->seconds;
-  if (step.kind != StepKind::doctor) judge(step, files, outcome);
+  if (step.kind != StepKind::doctor) {
+    SEALANE_TRY(judge(step, files, outcome));
+  }
   return outcome;
 }
 
-void Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
-                  TrialOutcome& outcome) {
-  const std::string out = flags_.ignore_stdout ? "" : masks_.apply(read_text(file(step, "out")));
+Status Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
+                    TrialOutcome& outcome) {
+  SEALANE_LET(const std::string out, masked_output(step));
   outcome.output = "stdout=" + fingerprint_of(out);
   std::string changed;
   for (const WatchedFile& one : files) {
@@ -246,9 +247,11 @@ void Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
   if (step.kind == StepKind::alone && step.round == 1) {
     first_fingerprint_ = outcome.output;
   } else if (outcome.output != first_fingerprint_) {
-    outcome.difference = flags_.ignore_stdout ? "" : first_difference(first_output(), out);
+    SEALANE_LET(const std::string first, masked_output({StepKind::alone, 0, 1}));
+    outcome.difference = first_difference(first, out);
     if (outcome.difference.empty()) outcome.difference = changed;
   }
+  return {};
 }
 
 void Trial::show(const TrialStep& step, double elapsed_s) const {
@@ -299,14 +302,14 @@ Private private_names(const TrialFlags& flags) {
 
 Status Trial::conclude() {
   json all = findings();
-  TrialRecords records{
-      read_text(file({}, "doctor.json")), read_text(file({StepKind::observe, 0, 0}, "err")), {}};
+  const json observed = read_json(file({StepKind::observe, 0, 0}, "stats.json"));
+  TrialRecords records{read_json(file({}, "doctor.json")), read_observed(observed), {}};
   for (const json& run : runs_) {
     const std::string name = run.value("name", "");
-    const std::string text = read_text(fmt::format("{}/runs/{}/stats.json", directory_, name));
-    if (!text.empty() && name.find("-1") != std::string::npos) {
-      records.statistics.emplace_back(name, text);
-    }
+    const size_t round = name.find_first_of("0123456789");
+    if (round != std::string::npos && name.substr(round) != "1") continue;  // for the times
+    json counters = read_json(fmt::format("{}/runs/{}/stats.json", directory_, name));
+    records.statistics.emplace_back(name, std::move(counters));
   }
   const auto members = trial_bundle(all, records, private_names(flags_));
   const std::string bundle = directory_ + "/bundle.tar";
@@ -314,6 +317,7 @@ Status Trial::conclude() {
   all["bundle_file"] = flags_.directory + "/bundle.tar";
   for (const TarMember& one : members)
     all["bundle"].push_back({{"file", one.name}, {"what", one.what}});
+  all = with_valid_text(all);  // names and differences may be any bytes; a page is UTF-8
   const std::string text = report::trial_text(all);
   const std::pair<const char*, std::string> pages[] = {{"report.txt", text},
                                                        {"report.html", report::trial_html(all)}};
@@ -328,6 +332,17 @@ Status Trial::conclude() {
   return report::write_results(text + places, flags_.json_path, all);
 }
 
+// What is read, by the program or by us: every word of its command line that is a file, kernels,
+// the platform; and what is compared, whether it is there yet or not.
+std::vector<std::string> inputs_of(const TrialFlags& flags, const std::string& program) {
+  std::vector<std::string> inputs = {program, flags.options.platform};
+  inputs.insert(inputs.end(), flags.command.begin() + 1, flags.command.end());
+  for (std::string& file : split(flags.options.kernels, ':')) inputs.push_back(std::move(file));
+  std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  inputs.insert(inputs.end(), flags.files.begin(), flags.files.end());
+  return inputs;
+}
+
 Status check_flags(TrialFlags& flags) {
   if (flags.command.empty()) {
     return usage_error("a program is needed: sealane trial [--emulate] -- PROGRAM [ARGUMENT...]");
@@ -339,9 +354,13 @@ Status check_flags(TrialFlags& flags) {
     return usage_error("--truth: every run would write it; use `sealane run`");
   }
   SEALANE_TRY(check(flags.options));
-  SEALANE_TRY(report::check_writable(flags.json_path));
-  const auto program = find_program(flags.command[0]);
-  return program ? Status() : program.error();
+  if (const char* off = std::getenv("SEALANE_DISABLE");
+      off != nullptr && *off != '\0' && std::string_view(off) != "0") {
+    return usage_error(
+        "SEALANE_DISABLE is set, so the runtime would do nothing in any run: unset it");
+  }
+  SEALANE_LET(const auto program, find_program(flags.command[0]));
+  return report::check_outputs({{"--json", flags.json_path}}, inputs_of(flags, program));
 }
 
 Status try_program(TrialFlags& flags) {
@@ -352,10 +371,15 @@ Status try_program(TrialFlags& flags) {
     SEALANE_LET(plain, environment_for(flags.options));
   }
   const bench::Scratch held;  // signals wait until a run has been ended
-  Trial trial(flags, std::move(masks), settings_of(flags, plain));
+  SEALANE_LET(auto directory, flags.resume ? TrialDirectory::resume(flags.directory)
+                                           : TrialDirectory::begin(flags.directory));
+  Trial trial(flags, std::move(masks), settings_of(flags, plain), std::move(directory));
   SEALANE_TRY(trial.open());
   if (Status status = trial.run_all(); !status) {
-    if (bench::interrupted()) fmt::print(stderr, "sealane: {}\n", status.error().message);
+    // The signal ends this process once `held` is gone; fputs, because nobody may read stderr.
+    if (bench::interrupted()) {
+      std::fputs(fmt::format("sealane: {}\n", status.error().message).c_str(), stderr);
+    }
     return status;
   }
   SEALANE_TRY(trial.conclude());

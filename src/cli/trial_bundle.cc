@@ -27,19 +27,14 @@ json without_the_programs_text(json trial) {
   return trial;
 }
 
-// What the program itself wrote to stderr stays here.
-std::string page_of(const std::string& standard_error) {
-  const size_t begin = standard_error.find("sealane --observe:");
-  if (begin == std::string::npos) return "";
-  size_t end = standard_error.find("\nVerdict\n", begin);
-  if (end == std::string::npos) return standard_error.substr(begin, 64 << 10);
-  for (end += 9; end < standard_error.size();) {  // to the verdict's last line
-    const size_t line = standard_error.find('\n', end);
-    if (line == std::string::npos || line == end) break;
-    end = line + 1;
-    if (standard_error[line - 1] == '.') break;
+// From what the runtime wrote into its own file: stderr, where the page stands, is the program's.
+std::string text_of(const ObservedPage& page) {
+  if (!page.there) return "";
+  std::string text = "What --observe found out about the driver:\n";
+  for (const auto& [mark, what, found] : page.checks) {
+    text += fmt::format("  {:<10} {}: {}\n", mark, what, found);
   }
-  return standard_error.substr(begin, end - begin);
+  return text + "\n" + page.verdict + "\n";
 }
 
 constexpr size_t kBlock = 512;
@@ -91,17 +86,23 @@ std::string tar_of(const std::vector<TarMember>& members) {
 std::vector<TarMember> trial_bundle(const json& trial, const TrialRecords& records,
                                     const Private& names) {
   std::vector<TarMember> out;
-  const auto add = [&](std::string name, const std::string& text, std::string what) {
-    if (!text.empty()) {
-      out.push_back({std::move(name), without_private(text, names), std::move(what)});
-    }
+  const auto add = [&](std::string name, std::string text, std::string what) {
+    out.push_back({std::move(name), std::move(text), std::move(what)});
   };
-  add("trial.json", without_the_programs_text(trial).dump(1),
-      "the verdict, and how and how fast each run ended");
-  add("doctor.json", records.doctor, "what `sealane doctor` found on this machine");
-  add("observe.txt", page_of(records.observed), "the page of --observe");
-  for (const auto& [run, text] : records.statistics) {
-    add(fmt::format("stats-{}.json", run), text, "counters of that run (--stats)");
+  const auto add_json = [&](std::string name, const json& value, std::string what) {
+    if (!value.is_structured()) return;  // what was not written, or only in part
+    const json masked = texts_without_private(value, names);
+    add(std::move(name), masked.dump(1, ' ', false, json::error_handler_t::replace) + "\n",
+        std::move(what));
+  };
+  add_json("trial.json", without_the_programs_text(trial),
+           "the verdict, and how and how fast each run ended");
+  add_json("doctor.json", records.doctor, "what `sealane doctor` found on this machine");
+  if (const std::string page = text_of(records.observed); !page.empty()) {
+    add("observe.txt", without_private(page, names), "what --observe found out about the driver");
+  }
+  for (const auto& [run, counters] : records.statistics) {
+    add_json(fmt::format("stats-{}.json", run), counters, "counters of that run (--stats)");
   }
   std::string list = "What is in this bundle of `sealane trial`:\n";
   for (const TarMember& one : out) list += fmt::format("  {}: {}\n", one.name, one.what);

@@ -5,7 +5,7 @@
 // program, and without names of places and people. Pure.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <utility>
@@ -26,9 +26,9 @@ struct TarMember {
 std::string tar_of(const std::vector<TarMember>& members);
 
 struct TrialRecords {
-  std::string doctor;                                           // JSON
-  std::string observed;                                         // stderr of that run
-  std::vector<std::pair<std::string, std::string>> statistics;  // name of a run, JSON
+  nlohmann::json doctor;  // discarded or null: none
+  ObservedPage observed;
+  std::vector<std::pair<std::string, nlohmann::json>> statistics;  // by the name of the run
 };
 
 // Its first member lists all of them.

@@ -32,12 +32,10 @@ constexpr int kCannotStart = 127;
   setpgid(0, 0);  // what it starts ends with it
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int in = open("/dev/null", O_RDONLY);
-  const int out = open(run.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  const int err = open(run.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (in < 0 || out < 0 || err < 0) _exit(kCannotStart);
+  if (in < 0) _exit(kCannotStart);
   dup2(in, STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
-  dup2(err, STDERR_FILENO);
+  dup2(run.out, STDOUT_FILENO);
+  dup2(run.err, STDERR_FILENO);
   enter(run.environment);
   bench::let_signals_end_this_process();
   std::vector<char*> words;

@@ -20,8 +20,8 @@ namespace sealane::cli {
 struct TrialRun {
   std::vector<std::string> command;
   Environment environment;
-  std::string out;  // files
-  std::string err;
+  int out = -1;  // descriptors
+  int err = -1;
   double limit_s = 0;
 };
 

@@ -7,7 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
+#include <string_view>
+
+#include "base/text.h"
 
 namespace sealane::cli {
 namespace {
@@ -38,16 +42,93 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// Between two characters: bytes 10xxxxxx go on with one of UTF-8.
 std::string cut(const std::string& line) {
   constexpr size_t kShown = 60;
-  return line.size() <= kShown ? line : line.substr(0, kShown) + "...";
+  if (line.size() <= kShown) return line;
+  size_t end = kShown;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
+  return line.substr(0, end) + "...";
+}
+
+constexpr const char* kDigits = "0123456789";
+
+// 128 in "0.0128", "1281" or "v128" is not the argument 128.
+bool within_another_word(const std::string& text, size_t begin, size_t end) {
+  const auto in_word = [&](size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0);
+  };
+  if (begin > 0 && (in_word(begin - 1) || text[begin - 1] == '.')) return true;
+  return in_word(end) || (end < text.size() && text[end] == '.' && in_word(end + 1));
 }
 
 void replace_all(std::string& text, const std::string& what, const std::string& by) {
   if (what.empty()) return;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
+  const bool number = what.find_first_not_of(kDigits) == std::string::npos;
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos;) {
+    if (number && within_another_word(text, at, at + what.size())) {
+      at += what.size();
+      continue;
+    }
     text.replace(at, what.size(), by);
+    at += by.size();
   }
+}
+
+// What the runtime (adapters/preload, serve, watch) says on stderr; between beginning and end there
+// may be nothing, words of its own, or somebody's: a file's name, the value of a variable.
+enum class Between : uint8_t { nothing, ours, theirs };
+struct Sentence {
+  std::string_view begins;
+  std::string_view ends;
+  Between between;
+  std::string_view after_word{};  // what follows the first word between
+};
+constexpr std::string_view kWrongAnswer =
+    "sealane: an answer differed from libcrypto's: libcrypto seals from now on";
+constexpr Sentence kSentences[] = {
+    {kWrongAnswer, "", Between::nothing},
+    {"sealane: stepping aside, copies are the driver's again: ", "", Between::ours},
+    {"sealane: broken invariant at ", "", Between::ours},
+    {"sealane: does nothing, it could not start: ", "", Between::ours},
+    {"sealane: confidential mode is off: nothing to speed up", "", Between::nothing},
+    {"sealane: confidential mode is off: nothing to speed up", "; watching only", Between::nothing},
+    {"sealane: every part of the runtime is off", "", Between::nothing},
+    {"sealane: every part of the runtime is off", "; watching only", Between::nothing},
+    {"sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13: it seals itself, and "
+     "copies "
+     "gain by asynchrony alone",
+     "", Between::nothing},
+    {"sealane: active: ", " worker", Between::theirs},
+    {"sealane: active: ", " workers", Between::theirs},
+    {"sealane: cannot write ", "", Between::theirs},
+    {"sealane: SEALANE_", " is not a number: not used", Between::theirs},
+    {"sealane: SEALANE_ENABLE knows ", "", Between::theirs},
+    {"sealane: SEALANE_POLICY knows ", "", Between::theirs},
+    {"sealane: ",
+     ": in confidential mode a driver maps only memory that it allocated itself (cudaHostAlloc), "
+     "so this is refused with 801",
+     Between::theirs},
+    {"sealane: cu", "", Between::ours, " failed: "},  // a call
+    {"sealane: warning: plain mode: nothing is encrypted or authenticated", "", Between::nothing},
+};
+
+// Empty: no sentence of the runtime's.
+std::string known_words(const std::string& line) {
+  constexpr size_t kReasonMax = 200;
+  for (const auto& [begins, ends, between, after_word] : kSentences) {
+    const size_t fixed = begins.size() + ends.size();
+    if (line.size() < fixed || !line.starts_with(begins) || !line.ends_with(ends)) continue;
+    const std::string middle = line.substr(begins.size(), line.size() - fixed);
+    if (between == Between::nothing && !middle.empty()) continue;
+    if (!std::string_view(middle)
+             .substr(std::min(middle.find(' '), middle.size()))
+             .starts_with(after_word)) {
+      continue;
+    }
+    return concat(begins, between == Between::theirs ? "..." : printable(middle, kReasonMax), ends);
+  }
+  return "";
 }
 
 std::string word(const json& object, const char* key) {
@@ -79,11 +160,13 @@ Sight sight_of(const ObservedPage::Check& check, uint64_t seen_bytes) {
 Result<Masks> Masks::make(bool usual, const std::vector<std::string>& expressions) {
   Masks out;
   if (usual) {
-    for (const char* one : kUsual) out.masks_.emplace_back(one, std::regex::optimize);
+    for (const char* one : kUsual) {
+      out.masks_.push_back({one, std::regex(one, std::regex::optimize)});
+    }
   }
   for (const std::string& one : expressions) {
     try {
-      out.masks_.emplace_back(one, std::regex::optimize);
+      out.masks_.push_back({one, std::regex(one, std::regex::optimize)});
     } catch (const std::regex_error&) {
       return usage_error(fmt::format("--mask: '{}' is no regular expression", one));
     }
@@ -91,11 +174,16 @@ Result<Masks> Masks::make(bool usual, const std::vector<std::string>& expression
   return out;
 }
 
-std::string Masks::apply(const std::string& text) const {
+std::string Masks::apply(const std::string& text, const Before& before) const {
   std::string out;
-  for (std::string& line : lines_of(text)) {
+  std::vector<std::string> lines = lines_of(text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::string& line = lines[i];
     if (line.size() <= kLineMax) {
-      for (const std::regex& mask : masks_) line = std::regex_replace(line, mask, "*");
+      for (size_t mask = 0; mask < masks_.size(); ++mask) {
+        if (before) before(i, mask);
+        line = std::regex_replace(line, masks_[mask].regex, "*");
+      }
       // Columns are as wide as the number that stands in them.
       static const std::regex gaps(" *\\* *");
       if (line.find('*') != std::string::npos) line = std::regex_replace(line, gaps, " * ");
@@ -144,16 +232,15 @@ bool says_not_confidential(const std::string& standard_error) {
 std::vector<std::string> lines_of_sealane(const std::string& standard_error) {
   std::vector<std::string> out;
   for (const std::string& line : lines_of(standard_error)) {
-    if (!line.starts_with("sealane: ")) continue;
-    if (line.find("from the first GPU call to the last") != std::string::npos) continue;
-    if (line.starts_with("sealane: observing:")) continue;
-    out.push_back(line);
+    if (std::string words = known_words(line); !words.empty()) out.push_back(std::move(words));
   }
   return out;
 }
 
-bool tells_of_wrong_answer(const std::string& line) {
-  return line.find("an answer differed from libcrypto's") != std::string::npos;
+bool tells_of_wrong_answer(const std::string& line) { return line == kWrongAnswer; }
+
+json with_valid_text(const json& value) {
+  return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 std::string without_private(const std::string& text, const Private& names) {
@@ -182,6 +269,17 @@ std::string without_private(const std::string& text, const Private& names) {
   if (names.host.size() > 2) replace_all(masked, names.host, "<host>");
   if (names.user.size() > 2 && names.user != "root") replace_all(masked, names.user, "<user>");
   return masked;
+}
+
+json texts_without_private(json value, const Private& names) {
+  if (value.is_structured()) {
+    for (json& one : value) one = texts_without_private(std::move(one), names);
+  } else if (value.is_string()) {
+    std::string text = without_private(value.get_ref<const std::string&>(), names);
+    if (text.ends_with('\n')) text.pop_back();  // which lines end with, and this is none
+    value = std::move(text);
+  }
+  return value;
 }
 
 }  // namespace sealane::cli

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <functional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -24,10 +25,18 @@ class Masks {
   // the expression that is none.
   static Result<Masks> make(bool usual, const std::vector<std::string>& expressions);
 
-  std::string apply(const std::string& text) const;  // line by line
+  // Line by line. `before` is told of each line and expression (both from 0) that are tried next:
+  // how long that takes nobody can say.
+  using Before = std::function<void(size_t line, size_t mask)>;
+  std::string apply(const std::string& text, const Before& before = {}) const;
+  const std::string& expression(size_t mask) const { return masks_[mask].text; }
 
  private:
-  std::vector<std::regex> masks_;
+  struct Mask {
+    std::string text;
+    std::regex regex;
+  };
+  std::vector<Mask> masks_;
 };
 
 // "line 3: 'loss 0.1' instead of 'loss 0.2'"; empty if both are the same.
@@ -49,9 +58,14 @@ struct ObservedPage {
 ObservedPage read_observed(const nlohmann::json& stats);
 bool says_not_confidential(const std::string& standard_error);
 
-// Lines of Sealane's among others. Its statistics and the page are not among them.
+// What the runtime said, among whatever a program says: only sentences that it has (a program may
+// well begin its own with "sealane: "), and of these only words that are its own. Its statistics
+// and the page are not among them.
 std::vector<std::string> lines_of_sealane(const std::string& standard_error);
 bool tells_of_wrong_answer(const std::string& line);
+
+// The same with every text in it UTF-8; bytes that are none are replaced.
+nlohmann::json with_valid_text(const nlohmann::json& value);
 
 // Names of hosts, people and files, network addresses and anything that looks like a key, replaced.
 struct Private {
@@ -60,5 +74,7 @@ struct Private {
   std::vector<std::string> words;  // more that must not be seen: arguments of the program
 };
 std::string without_private(const std::string& text, const Private& names);
+// Of every text in it: a number is nobody's name, even if an argument looks like it.
+nlohmann::json texts_without_private(nlohmann::json value, const Private& names);
 
 }  // namespace sealane::cli

@@ -8,6 +8,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
 #include "watch/findings.h"
 
 namespace sealane::cli {
@@ -98,11 +103,88 @@ TEST(TrialText, KnowsWhenNothingWasObserved) {
 }
 
 TEST(TrialText, FindsWhatSealaneSaid) {
-  EXPECT_EQ(lines_of_sealane("hello\nsealane: async steps aside\n"
-                             "sealane: 1.2 s from the first GPU call to the last\n"),
-            std::vector<std::string>{"sealane: async steps aside"});
+  EXPECT_EQ(
+      lines_of_sealane("hello\nsealane: stepping aside, copies are the driver's again: why\n"
+                       "sealane: 1.2 s from the first GPU call to the last\n"),
+      std::vector<std::string>{"sealane: stepping aside, copies are the driver's again: why"});
   EXPECT_TRUE(tells_of_wrong_answer(
       "sealane: an answer differed from libcrypto's: libcrypto seals from now on"));
+}
+
+TEST(TrialText, TellsSealanesSentencesFromThoseOfAProgramThatBeginsItsOwnAlike) {
+  EXPECT_EQ(lines_of_sealane("sealane: the-output\nsealane: \377\nsealane: \nsealane: loss: 3\n"
+                             "sealane: cute program failed: the-output\n"
+                             "sealane: observing: nothing is changed, a page follows at the end\n"),
+            std::vector<std::string>{});
+  const std::vector<std::string> said = {
+      "sealane: an answer differed from libcrypto's: libcrypto seals from now on",
+      "sealane: does nothing, it could not start: no memory ?",
+      "sealane: cuMemAlloc_v2 failed: no memory",
+      "sealane: cannot write ...",
+      "sealane: SEALANE_... is not a number: not used",
+      "sealane: confidential mode is off: nothing to speed up; watching only"};
+  EXPECT_EQ(
+      lines_of_sealane("sealane: an answer differed from libcrypto's: libcrypto seals from now on\n"
+                       "sealane: does nothing, it could not start: no memory \377\n"
+                       "sealane: cuMemAlloc_v2 failed: no memory\n"
+                       "sealane: cannot write my secret: No space left on device\n"
+                       "sealane: SEALANE_WORKERS=secret is not a number: not used\n"
+                       "sealane: confidential mode is off: nothing to speed up; watching only\n"),
+      said);
+  EXPECT_FALSE(tells_of_wrong_answer("sealane: my answer differed from libcrypto's"));
+}
+
+// Whatever is said where the runtime is: a sentence that is missing here would never reach us.
+TEST(TrialText, KnowsEverySentenceInTheRuntimesSources) {
+  size_t found = 0;
+  const auto is_known = [](const std::string& literal) {
+    for (const char* word : {"cuCall", "SEALANE_X"}) {
+      for (const char* tail : {"", "x", "x workers"}) {
+        const auto line = std::regex_replace(literal, std::regex("%(\\.\\*)?[sd]"), word) + tail;
+        if (!lines_of_sealane(line).empty()) return true;
+      }
+    }
+    return false;
+  };
+  for (const char* room : {"src/base", "src/serve", "src/watch", "adapters/preload"}) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(std::filesystem::path(SEALANE_SOURCE_DIR) / room)) {
+      const std::string name = file.path().filename();
+      if (!name.ends_with(".cc") || name.ends_with("_test.cc")) continue;
+      std::ifstream in(file.path());
+      std::string text{std::istreambuf_iterator<char>(in), {}};
+      text = std::regex_replace(text, std::regex("\"\\s*\n\\s*\""), "");  // one literal
+      static const std::regex said("\"(sealane: [^\"]*?)(\\\\n)?\"");
+      for (std::sregex_iterator one(text.begin(), text.end(), said), end; one != end; ++one) {
+        const std::string literal = (*one)[1];
+        // The page's line, and the statistics'.
+        if (literal.starts_with("sealane: observing:") || literal == "sealane: ") continue;
+        EXPECT_TRUE(is_known(literal)) << file.path() << ": " << literal;
+        ++found;
+      }
+    }
+  }
+  EXPECT_GE(found, 12u);
+}
+
+TEST(TrialText, CutsBetweenCharacters) {
+  const std::string e = "\u00e9";  // two bytes
+  std::string line = "x";
+  for (int i = 0; i < 40; ++i) line += e;
+  const std::string cut = first_difference(line, "x");
+  EXPECT_NO_THROW((void)nlohmann::json(cut).dump()) << cut;
+  EXPECT_NE(cut.find(e + "...'"), std::string::npos) << cut;
+}
+
+TEST(TrialText, MasksTextsOfAJsonAndNoNumbers) {
+  const Private names{"node17", "alice", {"128", "--name", "hunter2"}};
+  const nlohmann::json told = texts_without_private(
+      nlohmann::json::parse(R"({"seconds": 0.0128128, "128": 128, "list": ["of hunter2", "128"],
+        "found": "0.128 of 1281 KiB at /home/alice/x, 128 times", "empty": "", "none": null})"),
+      names);
+  EXPECT_EQ(told, nlohmann::json::parse(R"({"seconds": 0.0128128, "128": 128,
+        "list": ["of <argument>", "<argument>"], "empty": "", "none": null,
+        "found": "0.128 of 1281 KiB at <path>, <argument> times"})"));
 }
 
 TEST(TrialText, TakesOutWhatNamesPlacesPeopleAndSecrets) {

@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/validate_report.h"
 #include "estimate/validation.h"
+#include "platform/reader.h"
 #include "report/output.h"
 
 namespace sealane::cli {
@@ -24,12 +26,19 @@ struct Flags {
   uint32_t draws = estimate::kDraws;
 };
 
+std::vector<std::string> inputs_of(const Flags& flags) {
+  std::vector<std::string> inputs =
+      flags.data.empty() ? std::vector<std::string>{} : estimate::validation_files(flags.data);
+  for (const std::string& name : platform_names()) inputs.push_back(platform_file(name));
+  return inputs;
+}
+
 Status validate(const Flags& flags) {
   if (!flags.blind.empty()) {
     if (!flags.data.empty()) return usage_error("--data means nothing to --blind");
     return validate_blind({flags.blind, flags.json, flags.draws});
   }
-  SEALANE_TRY(report::check_writable(flags.json));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, inputs_of(flags)));
   estimate::ValidationOptions options{.data = flags.data, .progress = {}, .draws = flags.draws};
   Result<estimate::Validation> validation = estimate::Validation{};
   {

@@ -5,13 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/progress.h"
+#include "cli/read_file.h"
 #include "cli/utc_now.h"
 #include "cli/validate_report.h"
 #include "core/session/sha256.h"
@@ -25,12 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::string> read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return usage_error(path + ": cannot be read");
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::string sha256(const std::string& content) {
   Sha256 hash;
   hash.add(as_bytes(content));
@@ -41,7 +34,7 @@ std::string sha256(const std::string& content) {
 Status commit(const std::string& path, const std::string& predictions) {
   std::error_code failed;
   if (!fs::exists(path, failed)) return report::write_file(path, predictions);
-  SEALANE_LET(const auto before, read_whole(path));
+  SEALANE_LET(const auto before, read_file(path));
   if (before == predictions) return {};
   return usage_error(path +
                      ": other predictions are there, from another program or another manifest; "
@@ -76,8 +69,7 @@ Status validate_blind(const BlindFlags& flags) {
   const std::string verdict = (directory / "verdict.txt").string();
   SEALANE_LET(const auto blind, estimate::read_blind(flags.directory));
   SEALANE_TRY(report::check_outputs(
-      {{"predictions", committed}, {"verdict", verdict}, {"--json", flags.json}},
-      {blind.manifest, blind.measured}));
+      {{"predictions", committed}, {"verdict", verdict}, {"--json", flags.json}}, blind.inputs));
   SEALANE_LET(const auto foretold, predict(blind, flags.draws));
   const std::string predictions = estimate::foretold_csv(foretold);
   SEALANE_TRY(commit(committed, predictions));
@@ -90,8 +82,8 @@ Status validate_blind(const BlindFlags& flags) {
                          "run this again\n",
                          foretold.size(), visible(committed), visible(blind.measured)));
   }
-  const auto measured = read_whole(blind.measured);
-  const auto manifest = read_whole(blind.manifest);
+  const auto measured = read_file(blind.measured);
+  const auto manifest = read_file(blind.manifest);
   if (!measured) return measured.error();
   if (!manifest) return manifest.error();
   std::istringstream values(*measured);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <map>
@@ -95,8 +96,8 @@ std::string hex(Bytes bytes) {
 }
 
 // Exit status of the child, or an error if it had to be ended.
-Result<int> wait_for(pid_t child) {
-  const Instant deadline = SteadyClock().now() + kPatience;
+Result<int> wait_for(pid_t child, Instant until) {
+  const Instant deadline = std::min(until, SteadyClock().now() + kPatience);
   int status = 0;
   while (true) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
@@ -106,7 +107,9 @@ Result<int> wait_for(pid_t child) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
       if (process_exits()) return exiting_error();
-      return io_error("the attestation command took longer than 60 seconds");
+      return io_error(
+          "the attestation command took longer than there was time: the time-out, a minute at "
+          "most");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -148,7 +151,7 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return io_error("cannot run the attestation command", error);
 
-  SEALANE_LET(auto status, wait_for(child));
+  SEALANE_LET(auto status, wait_for(child, until_));
   if (status != 0) return peer_error(concat("'", line, "' ended with status ", status));
   struct stat file {};
   fstat(out.descriptor(), &file);
@@ -161,8 +164,8 @@ Result<std::vector<uint8_t>> AttestCommand::run(const char* verb, Bytes binding,
   return output;
 }
 
-AttestCommand::AttestCommand(std::string command, const Clock* clock)
-    : command_(std::move(command)), clock_(clock) {
+AttestCommand::AttestCommand(std::string command, const Clock* clock, Instant until)
+    : command_(std::move(command)), clock_(clock), until_(until) {
   static const SteadyClock steady;
   if (clock_ == nullptr) clock_ = &steady;
 }

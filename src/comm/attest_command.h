@@ -20,7 +20,10 @@ namespace sealane {
 
 class AttestCommand final : public Attestor {
  public:
-  explicit AttestCommand(std::string command, const Clock* clock = nullptr);  // null: the real one
+  // Whatever is asked of the command has ended by `until`, and within a minute. A null clock is the
+  // real one.
+  explicit AttestCommand(std::string command, const Clock* clock = nullptr,
+                         Instant until = Instant::max());
 
   Result<std::vector<uint8_t>> produce(Bytes binding) override;
   Status check(uint32_t peer, Bytes binding, Bytes evidence) override;
@@ -31,6 +34,7 @@ class AttestCommand final : public Attestor {
 
   std::string command_;
   const Clock* clock_;
+  Instant until_;
 };
 
 }  // namespace sealane

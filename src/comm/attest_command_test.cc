@@ -105,5 +105,13 @@ TEST_F(AttestCommandTest, ThatRefusesIsAskedAgain) {
   EXPECT_EQ(times("check"), 2);
 }
 
+TEST_F(AttestCommandTest, EndsWithTheTimeThatItsCallerHas) {
+  AttestCommand late("exec sleep 1000 #", nullptr, SteadyClock().now());
+  const auto evidence = late.produce(session);
+  ASSERT_FALSE(evidence.ok());
+  EXPECT_NE(evidence.error().message.find("than there was time"), std::string::npos)
+      << evidence.error().message;
+}
+
 }  // namespace
 }  // namespace sealane

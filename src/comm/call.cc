@@ -11,20 +11,57 @@
 namespace sealane {
 namespace {
 
-constexpr uint8_t kLastCollective = static_cast<uint8_t>(Collective::receive);
+constexpr uint8_t kLastCollective = static_cast<uint8_t>(Collective::all_to_all);
 
-std::string_view name(ElementType type) {
-  constexpr std::array<std::string_view, 8> names = {"",         "float32", "float64", "float16",
-                                                     "bfloat16", "int32",   "int64",   "uint8"};
-  return names[static_cast<size_t>(type)];
+// Also of types that the library only moves, as sealane/comm.h numbers them.
+std::string name(ElementType type) {
+  constexpr std::array<std::string_view, 23> names = {"",
+                                                      "float32",
+                                                      "float64",
+                                                      "float16",
+                                                      "bfloat16",
+                                                      "int32",
+                                                      "int64",
+                                                      "uint8",
+                                                      "bool",
+                                                      "int8",
+                                                      "int16",
+                                                      "uint16",
+                                                      "uint32",
+                                                      "uint64",
+                                                      "complex32",
+                                                      "complex64",
+                                                      "complex128",
+                                                      "float8_e5m2",
+                                                      "float8_e4m3fn",
+                                                      "float8_e5m2fnuz",
+                                                      "float8_e4m3fnuz",
+                                                      "float8_e8m0fnu",
+                                                      "float4_e2m1fn_x2"};
+  const auto number = static_cast<size_t>(type);
+  return number < names.size() ? std::string(names[number]) : concat("type ", number);
 }
 
 std::string_view name(ReduceOperator op) {
-  constexpr std::array<std::string_view, 5> names = {"", "sum", "avg", "min", "max"};
+  constexpr std::array<std::string_view, 9> names = {"",        "sum",  "avg", "min", "max",
+                                                     "product", "band", "bor", "bxor"};
+  static_assert(names.size() == static_cast<size_t>(kLastNamedOperator) + 1);
   return names[static_cast<size_t>(op)];
 }
 
+// Their bytes are those of what ranks agree by, and say nothing to anybody.
+bool made_of_others(Collective collective) { return collective >= Collective::gather; }
+
 }  // namespace
+
+Call Call::labelled(const Label& label) const {
+  Call out = *this;
+  out.collective = label.collective.value_or(collective);
+  if (label.type != ElementType::none) out.type = label.type;
+  if (label.op != ReduceOperator::none) out.op = label.op;
+  out.root = label.root.value_or(root);
+  return out;
+}
 
 void Call::write(RecordHeader& header) const {
   header.operation = number;
@@ -57,12 +94,17 @@ std::optional<Call> Call::decode(Bytes bytes) {
 
 std::string Call::describe() const {
   std::string text = concat(to_string(collective), " ", number);
-  if (collective != Collective::barrier) {
+  if (made_of_others(collective)) {
+    text += concat(" of ", name(type));
+  } else if (collective != Collective::barrier) {
     text += concat(" of ", bytes, " bytes ", name(type));
     if (op != ReduceOperator::none) text += concat(" ", name(op));
   }
-  if (collective == Collective::broadcast) text += concat(" from rank ", root);
-  if (collective == Collective::reduce || collective == Collective::send) {
+  if (collective == Collective::broadcast || collective == Collective::scatter) {
+    text += concat(" from rank ", root);
+  }
+  if (collective == Collective::reduce || collective == Collective::gather ||
+      collective == Collective::send) {
     text += concat(" to rank ", root);
   }
   return text;

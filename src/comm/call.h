@@ -17,13 +17,25 @@
 
 namespace sealane {
 
+// What a call is to who makes it, where the library only carries it: a product that travels as an
+// all_gather and is made by the caller, say. Takes the place of the library's own words in what
+// ranks compare; what is not given stays.
+struct Label {
+  std::optional<Collective> collective;
+  ElementType type = ElementType::none;      // up to kLastNamedType
+  ReduceOperator op = ReduceOperator::none;  // up to kLastNamedOperator
+  std::optional<uint32_t> root;
+};
+
 struct Call {
   uint64_t number = 0;  // of the collective call in its group, or of the message in its pair
   Collective collective = Collective::barrier;  // both ends of a message call it `send`
   ElementType type = ElementType::none;
   ReduceOperator op = ReduceOperator::none;
-  uint32_t root = 0;  // broadcast, reduce; the receiver of a message
+  uint32_t root = 0;  // broadcast, reduce, gather, scatter; the receiver of a message
   uint64_t bytes = 0;
+
+  Call labelled(const Label& label) const;
 
   void write(RecordHeader& header) const;
   // Nothing if the header names none.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "comm/call.h"
 #include "comm/group_fixture.h"
 
@@ -20,6 +22,7 @@ struct Make {
   uint32_t root = 0;
   ReduceOperator op = ReduceOperator::none;
   ElementType type = ElementType::float32;
+  Label label = {};
 };
 
 Status make_call(Communicator& comm, const Make& make) {
@@ -27,7 +30,8 @@ Status make_call(Communicator& comm, const Make& make) {
   const bool all_out = make.collective == Collective::all_gather;
   std::vector<float> in(make.count * (all_in ? comm.self().size : 1), 1);
   std::vector<float> out(make.count * (all_out ? comm.self().size : 1));
-  return comm.run({make.collective, make.type, make.op, make.root, buffer_of(in), buffer_of(out)});
+  return comm.run(
+      {make.collective, make.type, make.op, make.root, buffer_of(in), buffer_of(out), make.label});
 }
 
 struct Case {
@@ -43,11 +47,24 @@ std::string described(const Make& make) {
               make.op,
               make.root,
               make.count * sizeof(float)}
+      .labelled(make.label)
       .describe();
 }
 
 constexpr ReduceOperator kSum = ReduceOperator::sum;
 constexpr ReduceOperator kMax = ReduceOperator::max;
+
+constexpr ElementType kBool{8};
+constexpr ElementType kInt8{9};
+constexpr ReduceOperator kProduct{5};
+constexpr ReduceOperator kBitXor{8};
+
+// Of the caller's own making, carried as an all_gather.
+Make carried(Collective collective, ReduceOperator op = ReduceOperator::none,
+             std::optional<uint32_t> root = {}, ElementType type = ElementType::float32) {
+  return {Collective::all_gather,      10, 0, ReduceOperator::none, ElementType::float32,
+          {collective, type, op, root}};
+}
 
 const Case kCases[] = {
     {"roots of a broadcast", {Collective::broadcast, 10, 0}, {Collective::broadcast, 10, 1}},
@@ -73,6 +90,20 @@ const Case kCases[] = {
      {Collective::all_reduce, 10, 0, kSum},
      {Collective::all_reduce, 10, 0, kSum, ElementType::int32}},
     {"a sum and a barrier", {Collective::all_reduce, 10, 0, kSum}, {Collective::barrier, 0}},
+    {"operators of the caller's", carried(Collective::all_reduce, kProduct),
+     carried(Collective::all_reduce, kBitXor)},
+    {"roots of the caller's", carried(Collective::reduce, kProduct, 0),
+     carried(Collective::reduce, kProduct, 1)},
+    {"types of the caller's", carried(Collective::all_gather, ReduceOperator::none, {}, kBool),
+     carried(Collective::all_gather, ReduceOperator::none, {}, kInt8)},
+    {"a product and what it travels as",
+     carried(Collective::all_reduce, kProduct),
+     {Collective::all_gather, 10}},
+    {"a product and a sum",
+     carried(Collective::all_reduce, kProduct),
+     {Collective::all_reduce, 10, 0, kSum}},
+    {"calls of the caller's", carried(Collective::gather, ReduceOperator::none, 0),
+     carried(Collective::scatter, ReduceOperator::none, 0)},
 };
 
 class DifferentCalls : public testing::TestWithParam<TransportKind> {};
@@ -111,6 +142,25 @@ TEST_P(DifferentCalls, AreAnErrorThatNamesBothSides) {
   }
 }
 
+TEST_P(DifferentCalls, AreNotThoseOfOneLabel) {
+  for (const CommMode mode : {CommMode::sealed, CommMode::plain}) {
+    GroupSetup setup;
+    setup.size = 3;
+    setup.mode = mode;
+    setup.transport = GetParam();
+    ThreadGroup group(setup);
+    const auto outcomes = group.run([&](Communicator& comm) -> Status {
+      for (const Make& make : {carried(Collective::all_reduce, kProduct),
+                               carried(Collective::reduce, kBitXor, 2, kInt8),
+                               carried(Collective::all_to_all, ReduceOperator::none, {}, kBool)}) {
+        if (Status status = make_call(comm, make); !status) return status;
+      }
+      return {};
+    });
+    for (const Status& status : outcomes) EXPECT_TRUE(status.ok()) << status.error().message;
+  }
+}
+
 TEST_P(DifferentCalls, AMessageIsAsLongAsWhoReceivesItThinks) {
   for (const size_t sent : {kRecordFloats, 3 * kRecordFloats, size_t{0}}) {
     GroupSetup setup;
@@ -144,6 +194,63 @@ TEST_P(DifferentCalls, AMessageIsAsLongAsWhoReceivesItThinks) {
   }
 }
 
+Operation message_of(Collective collective, uint32_t peer, std::vector<float>& values) {
+  const bool sends = collective == Collective::send;
+  return {collective,
+          ElementType::float32,
+          ReduceOperator::none,
+          peer,
+          sends ? buffer_of(values) : Buffer(),
+          sends ? Buffer() : buffer_of(values)};
+}
+
+// Rank 1 never sends what rank 0 waits for: it waits for rank 0 itself.
+TEST_P(DifferentCalls, AMessageAndACollectiveAreAnErrorThatNamesBothSides) {
+  const Make collectives[] = {
+      {Collective::barrier, 0},         {Collective::all_gather, 4},
+      {Collective::broadcast, 4, 1},    {Collective::broadcast, 4, 0},
+      {Collective::reduce, 4, 0, kSum}, {Collective::all_reduce, 4, 0, kSum}};
+  for (const Make& made : collectives) {
+    SCOPED_TRACE(described(made));
+    GroupSetup setup;
+    setup.transport = GetParam();
+    setup.timeout = std::chrono::seconds(60);
+    ThreadGroup group(setup);
+    const auto outcomes = group.run([&](Communicator& comm) -> Status {
+      if (comm.self().rank == 1) return make_call(comm, made);
+      std::vector<float> values(4);
+      return comm.run(message_of(Collective::receive, 1, values));
+    });
+    std::string all;
+    for (const Status& status : outcomes) {
+      ASSERT_FALSE(status.ok());
+      EXPECT_EQ(status.error().message.find("no progress"), std::string::npos);
+      all += status.error().message + "\n";
+    }
+    EXPECT_NE(all.find(described(made)), std::string::npos) << all;
+    EXPECT_NE(all.find("send 0 of 16 bytes float32 to rank 0"), std::string::npos) << all;
+  }
+}
+
+// It has heard that rank 1 waits in the barrier before it takes what was sent before that.
+TEST_P(DifferentCalls, AreNotAMessageThatIsTakenLateAndTheCollectiveBehindIt) {
+  GroupSetup setup;
+  setup.transport = GetParam();
+  ThreadGroup group(setup);
+  EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+              std::vector<float> values(1000);
+              const bool sends = comm.self().rank == 1;
+              if (!sends) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+              for (int i = 0; i < 2; ++i) {
+                const auto collective = sends ? Collective::send : Collective::receive;
+                const Operation message = message_of(collective, sends ? 0 : 1, values);
+                if (Status status = comm.run(message); !status) return status;
+              }
+              return comm.run(barrier());
+            })),
+            "ok");
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, DifferentCalls,
                          testing::Values(TransportKind::shm, TransportKind::tcp),
                          [](const auto& over) {
@@ -156,6 +263,42 @@ TEST(Call, SurvivesItsEncoding) {
   EXPECT_EQ(Call::decode(call.encode()), call);
   EXPECT_FALSE(Call::decode(as_bytes("nonsense")));
   EXPECT_FALSE(Call::of(RecordHeader{}));
+}
+
+// Two labels that differ in anything are two calls to everybody: on the wire and in words.
+TEST(Call, IsAnotherOneUnderAnotherLabel) {
+  const Call carried{3, Collective::all_gather, ElementType::uint8, ReduceOperator::none, 0, 64};
+  std::vector<Call> calls = {carried};
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
+    for (uint8_t op = 1; op <= static_cast<uint8_t>(kLastNamedOperator); ++op) {
+      for (uint8_t type = 1; type <= static_cast<uint8_t>(kLastNamedType); ++type) {
+        for (uint32_t root = 0; root < (collective == Collective::reduce ? 3 : 1); ++root) {
+          calls.push_back(carried.labelled(
+              {collective, ElementType{type}, static_cast<ReduceOperator>(op), root}));
+        }
+      }
+    }
+  }
+  for (const Collective collective : {Collective::gather, Collective::scatter}) {
+    for (uint32_t root = 0; root < 3; ++root) {
+      calls.push_back(carried.labelled({collective, kInt8, ReduceOperator::none, root}));
+    }
+  }
+  calls.push_back(carried.labelled({Collective::all_to_all, kInt8, {}, {}}));
+  std::set<std::string> words;
+  std::set<std::vector<uint8_t>> encodings;
+  for (const Call& call : calls) {
+    EXPECT_EQ(Call::decode(call.encode()), call);
+    words.insert(call.describe());
+    encodings.insert(call.encode());
+  }
+  EXPECT_EQ(words.size(), calls.size());
+  EXPECT_EQ(encodings.size(), calls.size());
+  EXPECT_EQ(carried.labelled({Collective::reduce, kBool, kBitXor, 2}).describe(),
+            "reduce 3 of 64 bytes bool bxor to rank 2");
+  EXPECT_EQ(carried.labelled({Collective::gather, ElementType::float16, {}, 1}).describe(),
+            "gather 3 of float16 to rank 1");
+  EXPECT_EQ(carried.labelled({}), carried);
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
           ? make_plain_lanes()
           : make_sealed_lanes(made->options_.self.rank, std::move(group->keys),
                               std::move(*group->broadcast), *engine, made->options_.key_limits);
-  made->runner_ = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
+  auto runner = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
+  const std::lock_guard lock(made->mutex_);  // another thread may be in the middle of a fork()
+  made->runner_ = std::move(runner);
   return made;
 }
 
@@ -111,15 +113,26 @@ Communicator::~Communicator() {
 
 // ---- fork(): the group stays with the parent ----
 
-void Communicator::before_fork() { mutex_.lock(); }
-void Communicator::after_fork_in_parent() { mutex_.unlock(); }
+void Communicator::before_fork() {
+  mutex_.lock();
+  if (runner_ != nullptr) runner_->hold_still();
+}
+
+void Communicator::after_fork_in_parent() {
+  if (runner_ != nullptr) runner_->go_on();
+  mutex_.unlock();
+}
 
 void Communicator::after_fork_in_child() {
-  // An operation that another thread was in the middle of cannot be taken apart safely. Nor can the
-  // callbacks: what they hold may need a lock (an interpreter's, say) that a thread had which is
-  // not here.
+  // An operation that another thread was in the middle of cannot be taken apart safely, but for the
+  // sessions, which held still. Nor can the callbacks: what they hold may need a lock (an
+  // interpreter's, say) that a thread had which is not here.
   static auto* const unfinished = new std::vector<std::unique_ptr<Runner>>;
   static auto* const callbacks = new std::vector<OnDone>;
+  if (runner_ != nullptr) {
+    runner_->forget_sessions();
+    runner_->go_on();
+  }
   if (busy_) unfinished->push_back(std::move(runner_));
   runner_.reset();
   pair_keys_.clear();
@@ -152,6 +165,10 @@ Status Communicator::check(const Operation& operation) const {
   if (operation.root >= size) {
     return usage_error(concat("rank ", operation.root, " is not of this group of ", size));
   }
+  if (operation.collective > Collective::receive) return usage_error("no such collective");
+  if (operation.label.root.value_or(0) >= size) {
+    return usage_error(concat("rank ", *operation.label.root, " is not of this group of ", size));
+  }
   const bool pair =
       operation.collective == Collective::send || operation.collective == Collective::receive;
   if (pair && operation.root == options_.self.rank)
@@ -160,6 +177,11 @@ Status Communicator::check(const Operation& operation) const {
   if (operation.type == ElementType::none) return usage_error("an element type is needed");
   const uint64_t in = operation.in.bytes();
   const uint64_t out = operation.out.bytes();
+  // Nothing behind this adds or multiplies sizes that could wrap.
+  if (const uint64_t most = kCallRecordsMax * options_.record_bytes; std::max(in, out) > most) {
+    return usage_error(concat(to_string(operation.collective), ": ", std::max(in, out),
+                              " bytes are more than one call moves (", most, ")"));
+  }
   if (in % element_bytes(operation.type) != 0 || out % element_bytes(operation.type) != 0) {
     return usage_error("buffers must hold whole elements");
   }
@@ -246,29 +268,57 @@ Status Communicator::run(Operation operation) {
 std::shared_future<Status> Communicator::start(Operation operation, OnDone on_done) {
   Queued queued{std::move(operation), std::move(on_done), {}};
   std::shared_future<Status> future = queued.promise.get_future().share();
-  if (Status status = check(queued.operation); !status) {
+  Status status = check(queued.operation);
+  if (status && !enqueue(queued)) {
+    status = io_error("no thread can be made for what was started: it was not begun");
+  }
+  if (!status) {
     call_back(queued.on_done, status);
     queued.promise.set_value(std::move(status));
     return future;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(queued));
-    ensure_worker();
   }
   changed_.notify_all();
   return future;
 }
 
-// Somebody is there for what is queued: all others may be in callbacks.
-void Communicator::ensure_worker() {
+// False: nobody would come to it, and it is the caller's as before.
+bool Communicator::enqueue(Queued& queued) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(queued));
+  if (ensure_worker()) return true;
+  queued = std::move(queue_.back());
+  queue_.pop_back();
+  return false;
+}
+
+// Somebody is there for what is queued: all others may be in callbacks. While an operation runs one
+// is enough. False if there is nobody; never throws.
+bool Communicator::ensure_worker() {
   for (std::thread& worker : ended_) worker.join();
   ended_.clear();
-  if (queue_.empty() || busy_) return;
-  while ((idle_ == 0 || workers_.size() < kWorkersKept) && workers_.size() < kWorkersMax) {
-    workers_.emplace_back([this] { work(); });
-    ++idle_;
+  if (queue_.empty()) return true;
+  while (workers_.empty() || (!busy_ && workers_.size() < kWorkersMax &&
+                              (idle_ == 0 || workers_.size() < kWorkersKept))) {
+    if (!add_worker()) break;
   }
+  return !workers_.empty();
+}
+
+bool Communicator::add_worker() {
+  try {
+    workers_.emplace_back();  // first: a thread without a place could not be ended
+  } catch (const std::exception&) {
+    return false;
+  }
+  try {
+    const auto body = [this] { work(); };
+    workers_.back() = options_.make_thread ? options_.make_thread(body) : std::thread(body);
+  } catch (const std::exception&) {
+    workers_.pop_back();
+    return false;
+  }
+  ++idle_;
+  return true;
 }
 
 // Whoever was busy no longer is, and holds the lock. What was asked of it meanwhile is done now.

@@ -8,7 +8,9 @@
 // communicator's own threads otherwise. The first starts with the first asynchronous operation. A
 // thread that has finished an operation calls back, and if that waits (for another operation of
 // this group, say) the next thread goes on with the queue: there are two, and more only while that
-// many callbacks wait. They sleep while there is nothing to do.
+// many callbacks wait. They sleep while there is nothing to do. Where no more threads can be made
+// those there are go on, one callback after the other; with none at all start() gives an error and
+// the operation counts as never asked for.
 //
 // A group belongs to the process that joined it. A child made by fork() has neither its keys nor
 // its connections: there every operation is a usage error, and ending the communicator is safe.
@@ -45,9 +47,9 @@ class Communicator final : private ForkSensitive {
   Status run(Operation operation);
 
   // `on_done`, if given, is called before the future is ready: on a thread of the communicator's,
-  // or on the caller's, before start() returns, if the arguments are wrong. It may start(), run()
-  // and wait for any future but its own; it must not end the communicator. What it throws is logged
-  // and dropped. Callbacks of several operations can run at the same time.
+  // or on the caller's, before start() returns, if the arguments are wrong or there is no thread.
+  // It may start(), run() and wait for any future but its own; it must not end the communicator.
+  // What it throws is logged and dropped. Callbacks of several operations can run at the same time.
   using OnDone = std::function<void(const Status&)>;
   std::shared_future<Status> start(Operation operation, OnDone on_done = {});
 
@@ -92,7 +94,9 @@ class Communicator final : private ForkSensitive {
   Status copy(Operation& operation);
   void work();
   void listen();
-  void ensure_worker();
+  bool enqueue(Queued& queued);
+  bool ensure_worker();
+  bool add_worker();
   void retire_worker();
   void leave_turn();
 

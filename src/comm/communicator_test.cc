@@ -21,6 +21,7 @@
 #include <new>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 
 #include "comm/group_fixture.h"
 
@@ -402,6 +403,114 @@ TEST(Collectives, WhatACallbackHoldsIsLetGoWithNoLockHeld) {
             "ok");
 }
 
+// A rank whose threads are counted: one more than that cannot be made.
+class CountedThreads {
+ public:
+  explicit CountedThreads(int allowed) : left_(allowed) {}
+  void allow(int more) { left_ = more; }
+  ThreadGroup::Adjust of_rank(uint32_t rank) {
+    return [this, rank](JoinOptions& options) {
+      if (options.self.rank != rank) return;
+      options.make_thread = [this](std::function<void()> body) {
+        if (left_-- <= 0) throw std::system_error(EAGAIN, std::system_category());
+        return std::thread(std::move(body));
+      };
+    };
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(Collectives, WhatNoThreadCanRunIsAnErrorAndItsMemoryTheCallersAgain) {
+  CountedThreads threads(0);
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run(
+                [&](Communicator& comm) -> Status {
+                  if (comm.self().rank == 0) {
+                    auto lost = std::make_unique<std::vector<float>>(contribution(0, 10));
+                    Status heard;
+                    const auto done =
+                        comm.start(sum_of(*lost), [&](const Status& status) { heard = status; });
+                    const bool ready =
+                        done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+                    if (!ready || done.get().ok() || heard.ok()) return internal_error("started");
+                    if (done.get().error().kind != ErrorKind::io) return done.get();
+                    lost.reset();
+                    threads.allow(2);
+                  }
+                  // As if it had never been asked for, whoever runs what comes now.
+                  std::array<std::vector<float>, 2> data;
+                  data.fill(contribution(comm.self().rank, 10));
+                  if (Status s = comm.run(sum_of(data[0])); !s) return s;
+                  if (const Status& s = comm.start(sum_of(data[1])).get(); !s) return s;
+                  const bool right =
+                      data[0] == expected_sum(2, 10) && data[1] == expected_sum(2, 10);
+                  return right ? Status() : Status(internal_error("wrong"));
+                },
+                threads.of_rank(0))),
+            "ok");
+}
+
+// While another thread of the program's is in an operation, which waits for rank 1.
+TEST(Collectives, WhatNoThreadCanRunIsAnErrorAlsoBehindAnotherOperation) {
+  CountedThreads threads(0);
+  ThreadGroup group({});
+  std::latch refused(1);
+  EXPECT_EQ(outcome(group.run(
+                [&](Communicator& comm) -> Status {
+                  auto values = contribution(comm.self().rank, 10);
+                  if (comm.self().rank == 1) {
+                    refused.wait();
+                    return comm.run(sum_of(values));
+                  }
+                  Status first;
+                  std::thread other([&] { first = comm.run(sum_of(values)); });
+                  while (comm.awaited() != 1) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                  }
+                  std::vector<float> queued(10);
+                  const auto done = comm.start(sum_of(queued));
+                  const bool ready =
+                      done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+                  refused.count_down();
+                  other.join();
+                  if (!first) return first;
+                  return ready && !done.get() ? Status() : Status(internal_error("queued"));
+                },
+                threads.of_rank(0))),
+            "ok");
+}
+
+TEST(Collectives, GoOnWithAsManyThreadsAsThereAre) {
+  for (const int allowed : {1, 2}) {
+    CountedThreads threads(allowed);
+    ThreadGroup group({});
+    EXPECT_EQ(outcome(group.run(
+                  [&](Communicator& comm) -> Status {
+                    std::vector<std::vector<float>> data(6, contribution(comm.self().rank, 10));
+                    std::vector<std::shared_future<Status>> started;
+                    std::atomic<int> called{0};
+                    for (auto& values : data) {
+                      started.push_back(comm.start(sum_of(values), [&](const Status&) {
+                        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                        ++called;
+                      }));
+                    }
+                    for (const auto& future : started) {
+                      if (const Status& s = future.get(); !s) return s;
+                    }
+                    for (const auto& values : data) {
+                      if (values != expected_sum(2, 10)) return internal_error("wrong");
+                    }
+                    return called == 6 ? Status() : Status(internal_error("callbacks missing"));
+                  },
+                  threads.of_rank(0))),
+              "ok")
+        << allowed;
+  }
+}
+
 TEST(Collectives, WhatACallbackThrowsIsDropped) {
   ThreadGroup group({});
   EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
@@ -510,6 +619,44 @@ TEST(Collectives, AloneTheResultIsTheContribution) {
             "ok");
 }
 
+// Rank 1 had sent something that rank 0 never took.
+TEST(Collectives, WhatARankHadSentBeforeItLeftCanBeReceived) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const size_t count : {1'000, 50'000}) {
+      GroupSetup setup;
+      setup.transport = transport;
+      ThreadGroup group(setup);
+      const auto message = [](Collective collective, std::vector<float>& values, uint32_t peer) {
+        const bool sends = collective == Collective::send;
+        return Operation{collective,
+                         ElementType::float32,
+                         ReduceOperator::none,
+                         peer,
+                         sends ? buffer_of(values) : Buffer(),
+                         sends ? Buffer() : buffer_of(values)};
+      };
+      std::latch sent(1);
+      EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
+                  auto values = contribution(0, count);
+                  if (comm.self().rank == 0) {
+                    sent.wait();
+                    return comm.run(message(Collective::send, values, 1));
+                  }
+                  std::vector<float> untaken(10);
+                  const Status status = comm.run(message(Collective::send, untaken, 0));
+                  sent.count_down();
+                  if (!status) return status;
+                  while (!comm.gone(0)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                  std::vector<float> received(count);
+                  if (Status s = comm.run(message(Collective::receive, received, 0)); !s) return s;
+                  return received == values ? Status() : Status(internal_error("wrong"));
+                })),
+                "ok")
+          << count;
+    }
+  }
+}
+
 TEST(Collectives, CallsThatDifferAreNamed) {
   ThreadGroup group({});
   const auto outcomes = group.run([](Communicator& comm) -> Status {
@@ -519,6 +666,43 @@ TEST(Collectives, CallsThatDifferAreNamed) {
   EXPECT_FALSE(outcomes[0].ok());
   EXPECT_FALSE(outcomes[1].ok());
   EXPECT_NE(outcome(outcomes).find("rank 1"), std::string::npos) << outcome(outcomes);
+}
+
+// More than there can be: some wrap when they are rounded up, some are more records than a header
+// numbers. The memory is one page, which nobody may touch.
+TEST(Collectives, AbsurdSizesAreUsageErrorsAndHarmless) {
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
+              std::vector<uint8_t> page(4096, 7);
+              const uint32_t peer = 1 - comm.self().rank;
+              for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2 + 1, SIZE_MAX / 2,
+                                         size_t{1} << 53, (size_t{1} << 46) + 1}) {
+                const Buffer whole({{page.data(), bytes}});
+                const Buffer half({{page.data(), bytes / 2}});
+                const auto sum = ReduceOperator::sum;
+                const auto type = ElementType::uint8;
+                const Operation operations[] = {
+                    {Collective::all_reduce, type, sum, 0, whole, whole},
+                    {Collective::reduce, type, sum, 0, whole, whole},
+                    {Collective::reduce_scatter, type, sum, 0, whole, half},
+                    {Collective::all_gather, type, ReduceOperator::none, 0, half, whole},
+                    {Collective::broadcast, type, ReduceOperator::none, 0, whole, whole},
+                    {Collective::send, type, ReduceOperator::none, peer, whole, {}},
+                    {Collective::receive, type, ReduceOperator::none, peer, {}, whole},
+                };
+                for (const Operation& operation : operations) {
+                  const Status status = comm.run(operation);
+                  if (status) return internal_error(concat(to_string(operation.collective), bytes));
+                  if (status.error().kind != ErrorKind::usage) return status;
+                }
+              }
+              if (page != std::vector<uint8_t>(4096, 7))
+                return internal_error("memory was touched");
+              auto values = contribution(comm.self().rank, 10);
+              if (Status s = comm.run(sum_of(values)); !s) return s;
+              return values == expected_sum(2, 10) ? Status() : Status(internal_error("wrong"));
+            })),
+            "ok");
 }
 
 TEST(Collectives, WrongArgumentsAreUsageErrorsAndHarmless) {

@@ -19,9 +19,10 @@ constexpr size_t kDescriptorsDue = 2;  // in the life of a link: an outbox and a
 
 ControlLink::~ControlLink() { close_passed(); }
 
+// Nothing is read any more of a session that has failed: who floods it would not let go of us.
 void ControlLink::pump() {
   std::array<uint8_t, 16_KiB> piece;
-  while (!gone_) {
+  while (!gone_ && !failure()) {
     const ptrdiff_t count = socket_.receive(piece, &passed_);
     if (taken_ + passed_.size() > kDescriptorsDue) return refuse_descriptors();
     if (count == 0) break;
@@ -77,6 +78,11 @@ std::optional<int> ControlLink::take_descriptor() {
 }
 
 void Control::send(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor) {
+  const std::lock_guard lock(mutex_);
+  send_locked(rank, type, payload, pass_descriptor);
+}
+
+void Control::send_locked(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor) {
   std::vector<uint8_t> message(1 + payload.size());
   message[0] = static_cast<uint8_t>(type);
   std::copy(payload.begin(), payload.end(), message.begin() + 1);
@@ -84,12 +90,13 @@ void Control::send(uint32_t rank, ControlKind type, Bytes payload, int pass_desc
 }
 
 void Control::abort(const std::string& reason) {
-  if (told_) return;
-  told_ = true;
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(told_, true)) return;
   for (uint32_t rank = 0; rank < links_.size(); ++rank) {
     const auto& link = links_[rank];
     if (link == nullptr || link->gone() || !link->session().complete()) continue;
-    send(rank, ControlKind::abort, as_bytes(std::string_view(reason).substr(0, kPeerTextMax)));
+    send_locked(rank, ControlKind::abort,
+                as_bytes(std::string_view(reason).substr(0, kPeerTextMax)), -1);
   }
 }
 
@@ -98,6 +105,7 @@ std::optional<std::vector<uint8_t>> Control::take_call(uint32_t rank) {
 }
 
 void Control::pump() {
+  const std::lock_guard lock(mutex_);
   for (uint32_t rank = 0; rank < links_.size(); ++rank) {
     ControlLink* link = links_[rank].get();
     if (link == nullptr) continue;

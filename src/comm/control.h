@@ -5,9 +5,14 @@
 // handshake, then small messages; its end tells that a rank is gone, and a failure of its session
 // that somebody tampers with it. Text of a peer is cut and cleaned before anybody sees it. One
 // thread at a time.
+//
+// A fork() while a thread is at a connection would give the child half-changed sessions that it
+// could not end, and with them the secrets that OpenSSL has of them: hold_still() waits until
+// nobody is. Nothing that is done to a connection waits.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,6 +81,12 @@ class Control {
   std::unique_ptr<ControlLink>& link(uint32_t rank) { return links_[rank]; }
   void send(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor = -1);
 
+  // Around a fork(): no connection is in the middle of something until go_on().
+  void hold_still() { mutex_.lock(); }
+  void go_on() { mutex_.unlock(); }
+  // In a child, while they hold still: nothing is left of them.
+  void forget_links() { links_.clear(); }
+
   // Tells everybody once; later calls do nothing. A long reason is cut.
   void abort(const std::string& reason);
 
@@ -88,6 +99,9 @@ class Control {
   bool gone(uint32_t rank) const { return links_[rank] != nullptr && links_[rank]->gone(); }
 
  private:
+  void send_locked(uint32_t rank, ControlKind type, Bytes payload, int pass_descriptor);
+
+  std::mutex mutex_;                                 // held while a connection is used
   std::vector<std::unique_ptr<ControlLink>> links_;  // none for the own rank
   std::vector<std::optional<std::vector<uint8_t>>> calls_;
   std::optional<Error> aborted_;

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -59,6 +60,21 @@ TEST_F(ControlPair, TamperingIsFinalAndNamesTheRank) {
   EXPECT_EQ(rank0_.aborted()->kind, ErrorKind::crypto);
   EXPECT_NE(rank0_.aborted()->message.find("rank 1"), std::string::npos);
   EXPECT_NE(rank0_.aborted()->message.find("tampered with"), std::string::npos);
+}
+
+// Who writes faster than we read would hold us there, with the lock that a fork() waits for.
+TEST_F(ControlPair, NothingIsReadAnyMoreOfALinkThatHasFailed) {
+  const std::vector<uint8_t> flood(128 << 10, 'x');
+  ASSERT_GT(wire_to_[0].send(flood), 64 << 10);
+  rank0_.pump();
+  ASSERT_TRUE(rank0_.aborted());
+  int unread = 0;
+  ASSERT_EQ(ioctl(rank0_.link(1)->descriptor(), FIONREAD, &unread), 0);
+  EXPECT_GT(unread, 32 << 10);
+  rank0_.pump();
+  int later = 0;
+  ASSERT_EQ(ioctl(rank0_.link(1)->descriptor(), FIONREAD, &later), 0);
+  EXPECT_EQ(later, unread);
 }
 
 TEST_F(ControlPair, AReasonOfAnyLengthArrivesCut) {

@@ -34,7 +34,7 @@ std::unique_ptr<Communicator> communicators[kRanks];
 // may still be ended then, as those of static objects are.
 void wait_for_the_ranks() {
   handlers_over = true;
-  const Instant end = SteadyClock().now() + std::chrono::seconds(30);
+  const Instant end = SteadyClock().now() + std::chrono::minutes(5);
   while (ended < kRanks && SteadyClock().now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

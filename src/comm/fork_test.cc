@@ -3,7 +3,9 @@
 //
 // A process with a group forks: can the child use, hang on or keep alive what is not its own?
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,18 +15,56 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "comm/endpoint.h"
 #include "comm/group_fixture.h"
 #include "comm/rendezvous.h"
+#include "seal/find_in_memory_for_tests.h"
+
+namespace {
+
+// Secrets of TLS sessions as OpenSSL tells them to a log of keys: of the last session that was made
+// while somebody listened. Inverted, so that they are not one more copy.
+std::mutex told_mutex;
+bool wanted = false;
+std::map<std::string, std::vector<uint8_t>> told;
+std::atomic<SSL_CTX_keylog_cb_func> callback_of_the_library{nullptr};
+
+void listen_too(const SSL* ssl, const char* line) {
+  callback_of_the_library.load()(ssl, line);
+  const std::lock_guard lock(told_mutex);
+  if (!wanted) return;
+  const std::string_view text(line);
+  const std::string_view digits = text.substr(text.rfind(' ') + 1);
+  std::vector<uint8_t>& inverted = told[std::string(text.substr(0, text.find(' ')))];
+  inverted.clear();
+  const auto value = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
+  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+    inverted.push_back(static_cast<uint8_t>(~(value(digits[i]) << 4 | value(digits[i + 1]))));
+  }
+}
+
+}  // namespace
+
+// Before the one of OpenSSL.
+extern "C" void SSL_CTX_set_keylog_callback(SSL_CTX* context, SSL_CTX_keylog_cb_func callback) {
+  static const auto real = reinterpret_cast<void (*)(SSL_CTX*, SSL_CTX_keylog_cb_func)>(
+      dlsym(RTLD_NEXT, "SSL_CTX_set_keylog_callback"));
+  callback_of_the_library.store(callback);
+  real(context, listen_too);
+}
 
 namespace sealane {
 namespace {
 
-constexpr unsigned kPatienceSeconds = 20;  // of a child that hangs
+constexpr unsigned kPatienceSeconds = 300;  // of a child that hangs
 
 // Exit status of a child that runs `body`; -1 if it had to be ended.
 template <typename Body>
@@ -141,6 +181,42 @@ TEST(Fork, AChildDoesNotKeepADeadRankAlive) {
   waitpid(rank1, nullptr, 0);
 }
 
+Needle needle_of(const std::string& label) {
+  std::vector<uint8_t> secret = told[label];
+  EXPECT_EQ(secret.size(), 48u) << label;
+  for (uint8_t& byte : secret) byte = static_cast<uint8_t>(~byte);
+  Needle needle(secret);
+  wipe(secret);
+  return needle;
+}
+
+// Whatever the other thread is in the middle of: also of a session, to which it listens twenty
+// times a second. What all keys come from is nobody's any more once they are there.
+TEST(Fork, AChildHasNothingOfASessionAlsoWhileAnOperationRuns) {
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
+  wanted = true;
+  ThreadGroup group({});
+  std::atomic<bool> looked = false;
+  const auto outcomes = group.run([&](Communicator& comm) -> Status {
+    std::vector<float> values(10, 1);
+    if (comm.self().rank == 1) {
+      while (!looked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return comm.run(sum_of(values));
+    }
+    const auto running = comm.start(sum_of(values));
+    while (comm.awaited() != 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Needle exporter = needle_of("EXPORTER_SECRET");
+    Needle traffic = needle_of("CLIENT_TRAFFIC_SECRET_0");
+    EXPECT_EQ(exporter.places(), "");
+    EXPECT_NE(traffic.places(), "") << "it is not what was looked for";
+    EXPECT_EQ(in_child([&] { return traffic.places().empty() ? 0 : 1; }), 0);
+    looked = true;
+    return running.get();
+  });
+  wanted = false;
+  EXPECT_EQ(outcome(outcomes), "ok");
+}
+
 // A child made by the bare system call, without handlers, as the first process of a new namespace.
 // Made while no other thread runs: one that held the allocator's lock would hold it in the child
 // for ever. Such a process ignores its own alarm, so whoever waits for it ends it.
@@ -191,7 +267,7 @@ TEST(Fork, AChildWithTheSameProcessNumberSealsNothing) {
              const Status status = (*comm)->run(sum_of(values));
              return !status && status.error().message.find("fork()") != std::string::npos ? 0 : 4;
            })
-        .wait(std::chrono::seconds(60));
+        .wait(std::chrono::seconds(200));
   });
   std::thread other([&] {
     auto comm = Communicator::create(group.options(0));
@@ -199,7 +275,7 @@ TEST(Fork, AChildWithTheSameProcessNumberSealsNothing) {
     while (comm && (*comm)->run(sum_of(values))) {
     }
   });
-  const int answer = rank1.wait(std::chrono::seconds(150));
+  const int answer = rank1.wait(std::chrono::seconds(400));
   other.join();
   if (answer == FirstProcess::kNone) GTEST_SKIP() << "no namespaces to be had here";
   EXPECT_EQ(answer, 0);
@@ -216,7 +292,7 @@ class RankWithChild {
     std::thread(body).detach();
     while (!ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (fork() == 0) {
-      alarm(120);
+      alarm(kPatienceSeconds);
       while (true) pause();
     }
     raise(SIGKILL);

@@ -150,7 +150,7 @@ class Joiner final : private Strangers::Host {
     SystemRandom random;
     result_.broadcast = Key::random(random);
     if (!options_.attest_command.empty() && options_.mode == CommMode::sealed) {
-      attestor_ = std::make_unique<AttestCommand>(options_.attest_command);
+      attestor_ = std::make_unique<AttestCommand>(options_.attest_command, nullptr, deadline_);
     }
     return {};
   }

@@ -121,6 +121,24 @@ Socket knock(const Endpoint& endpoint, bool tcp) {
   return socket ? std::move(*socket) : Socket();
 }
 
+// They come from the rendezvous, which nobody trusts: no name server hears of them, and none that
+// does not answer makes a join last longer than it may.
+TEST(Join, AddressesOfOtherRanksAreNumbersAndTriedInTime) {
+  auto listener = Socket::listen_tcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok());
+  Endpoint endpoint;
+  endpoint.port = listener->port();
+  const Instant soon = SteadyClock().now() + std::chrono::seconds(20);
+  endpoint.addresses = {"localhost"};
+  EXPECT_FALSE(connect_to(endpoint, false, true, soon).ok()) << "a name was looked up";
+  endpoint.addresses = {"127.0.0.1"};
+  EXPECT_TRUE(connect_to(endpoint, false, true, soon).ok());
+  while (listener->accept()) {
+  }
+  EXPECT_FALSE(connect_to(endpoint, false, true, Instant()).ok());
+  EXPECT_FALSE(listener->accept()) << "somebody connected past the deadline";
+}
+
 TEST(Join, AGroupThatNeedsMoreOpenFilesThanAreAllowedIsRefusedWithTheRemedy) {
   GroupSetup setup;
   setup.size = 500;
@@ -134,7 +152,7 @@ TEST(Join, AGroupThatNeedsMoreOpenFilesThanAreAllowedIsRefusedWithTheRemedy) {
   }
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(300);
     const rlimit few = {200, 200};
     setrlimit(RLIMIT_NOFILE, &few);
     const auto comm = Communicator::create(group.options(0));
@@ -175,6 +193,18 @@ TEST(Join, SilentStrangersCannotFillTheHouse) {
     for (int i = 0; i < 100; ++i) strangers.push_back(knock(door, false));
   });
   EXPECT_EQ(outcome(outcomes), "ok");
+}
+
+// The command's own bound is a minute.
+TEST(Join, AnAttestationCommandDoesNotOutlastTheTimeOut) {
+  GroupSetup setup;
+  setup.timeout = std::chrono::seconds(2);
+  ThreadGroup group(setup);
+  const Instant start = SteadyClock().now();
+  const auto outcomes = group.run(
+      nothing, [&](JoinOptions& options) { options.attest_command = "exec sleep 1000 #"; });
+  EXPECT_LT(SteadyClock().now() - start, std::chrono::seconds(50));
+  for (const Status& status : outcomes) EXPECT_FALSE(status.ok());
 }
 
 TEST(Join, AKeyInMemoryIsGoneOnceItHasDoneItsWork) {
@@ -474,7 +504,7 @@ TEST(Join, LeavesTheGroupsKeyNowhereInMemory) {
   ThreadGroup group(setup);
   const pid_t rank1 = fork();
   if (rank1 == 0) {
-    alarm(60);
+    alarm(300);
     std::optional<Needle> needle;
     {
       const auto key = read_key_file(group.key_file());

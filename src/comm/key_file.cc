@@ -98,11 +98,14 @@ Result<std::string> read_private_file(const std::string& path, bool secret,
 }
 
 Result<Key> read_key(const JoinOptions& options) {
+  const Instant deadline = SteadyClock().now() + std::min(options.timeout, kKeyPatience);
   if (!options.key_command.empty()) {
-    if (options.key_file.empty()) return key_from_command(options.key_command);
+    if (options.key_file.empty()) return key_from_command(options.key_command, deadline);
     return usage_error("SEALANE_KEY_CMD and SEALANE_KEY_FILE are both set: which is it?");
   }
-  if (is_hub_resource(options.key_file)) return key_from_hub(options.key_file, options.key_hub);
+  if (is_hub_resource(options.key_file)) {
+    return key_from_hub(options.key_file, options.key_hub, deadline);
+  }
   return read_key_file(options.key_file, options.key_group);
 }
 
@@ -186,10 +189,15 @@ Result<Credentials> read_credentials(const JoinOptions& options) {
   auto certificate = read_private_file(options.certificate_file, false);
   auto private_key = read_private_file(options.private_key_file, true, options.key_group);
   auto authorities = read_private_file(options.authorities_file, false);
-  if (private_key) certificates.private_key = std::move(*private_key);  // which wipes it
+  const bool has_place = private_key && private_key->size() <= SecretPem::kBytesMax;
+  if (private_key) {
+    if (has_place) certificates.private_key = SecretPem(*private_key);
+    wipe({reinterpret_cast<uint8_t*>(private_key->data()), private_key->size()});
+  }
   for (const auto* file : {&certificate, &private_key, &authorities}) {
     if (!file->ok()) return file->error();
   }
+  if (!has_place) return usage_error(options.private_key_file + " is too long for what it is");
   certificates.certificate = std::move(*certificate);
   certificates.authorities = std::move(*authorities);
   certificates.unix_seconds = time(nullptr);

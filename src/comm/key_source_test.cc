@@ -11,9 +11,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/text.h"
 #include "comm/key_file.h"
@@ -93,6 +95,76 @@ class StandIn {
 
 std::string ok(const std::string& body) {
   return concat("HTTP/1.1 200 OK\r\ncontent-length: ", body.size(), "\r\n\r\n", body);
+}
+
+// A hub that nobody serves: its queue is full, so that one who connects waits.
+class Unserved {
+ public:
+  Unserved() : listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    std::string name = std::filesystem::temp_directory_path() / "sealane-hub-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    name += "/hub";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(name.begin(), name.end(), address.sun_path);
+    const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(bind(listener_, at, sizeof address), 0);
+    EXPECT_EQ(listen(listener_, 0), 0);
+    while (true) {
+      waiting_.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      if (connect(waiting_.back(), at, sizeof address) != 0) break;
+    }
+    where_ = "unix:" + name;
+  }
+  ~Unserved() {
+    for (const int descriptor : waiting_) close(descriptor);
+    close(listener_);
+    std::filesystem::remove_all(directory_);
+  }
+  const std::string& where() const { return where_; }
+
+ private:
+  int listener_;
+  std::vector<int> waiting_;
+  std::string where_;
+  std::string directory_;
+};
+
+// As long as the join may last, and not the minute that there is where nobody is in a hurry.
+void expect_in_time(const std::string& hub) {
+  JoinOptions options;
+  options.key_file = "kbs:///a/b/c";
+  options.key_hub = hub;
+  options.timeout = std::chrono::milliseconds(300);
+  const Instant start = SteadyClock().now();
+  const auto credentials = read_credentials(options);
+  ASSERT_FALSE(credentials.ok());
+  EXPECT_EQ(credentials.error().kind, ErrorKind::io) << credentials.error().message;
+  EXPECT_LT(SteadyClock().now() - start, std::chrono::seconds(50));
+}
+
+TEST(KeySource, AHubThatAcceptsNobodyEndsTheJoinInTime) { expect_in_time(Unserved().where()); }
+
+TEST(KeySource, AHubThatAnswersByteByByteEndsTheJoinInTime) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), bytes), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes);
+  std::thread hub([&] {
+    const int peer = accept(listener, nullptr, nullptr);
+    while (send(peer, "x", 1, MSG_NOSIGNAL) == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    close(peer);
+  });
+  expect_in_time(concat("127.0.0.1:", ntohs(address.sin_port)));
+  hub.join();
+  close(listener);
 }
 
 TEST(KeySource, TheHubIsAskedForTheResource) {

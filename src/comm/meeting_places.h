@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "comm/rendezvous.h"
 
@@ -25,6 +27,11 @@ std::string described(const Identity& self);
 
 Error nobody_came(uint32_t rank, const std::string& where, const std::string& hint = {});
 Error groups_differ(const Identity& theirs, const Identity& own, const std::string& where);
+
+// What others wrote there: a file's name, "group.size.rank"; and what a guest of rank 0's says
+// first, "group size" and a line's end, which is taken off the text. Nothing if it is not that.
+std::optional<Identity> identity_in_name(std::string_view name);
+std::optional<Identity> take_identity(std::string& text, uint32_t rank);
 
 // Nobody waits any longer, or the process does not.
 bool meeting_over(Instant deadline);

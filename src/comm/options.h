@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -61,6 +62,8 @@ struct JoinOptions {
   uint32_t record_bytes = 64 << 10;
   // What the wires pass through, if anything: fault injection sits here.
   std::function<std::unique_ptr<Fabric>(std::unique_ptr<Fabric>)> wrap_fabric;
+  // How the communicator's threads are made, if not as usual: tests have none to give here.
+  std::function<std::thread(std::function<void()>)> make_thread;
   // Asked again and again while joining through a store: true ends it with an error.
   std::function<bool()> given_up;
 };

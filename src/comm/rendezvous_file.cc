@@ -21,10 +21,7 @@
 #include "transport/socket.h"
 
 namespace sealane {
-namespace {
-
-// "group.size.rank", as files are named.
-std::optional<Identity> identity_of(std::string_view name) {
+std::optional<Identity> identity_in_name(std::string_view name) {
   Identity found;
   for (uint32_t* part : {&found.rank, &found.size}) {
     const size_t dot = name.rfind('.');
@@ -38,6 +35,8 @@ std::optional<Identity> identity_of(std::string_view name) {
   if (!check_identity(found)) return std::nullopt;
   return found;
 }
+
+namespace {
 
 // Somebody on this host listens there, so it is no leftover.
 bool is_alive(const std::string& text, const std::string& own) {
@@ -167,7 +166,7 @@ class FileRendezvous final : public Rendezvous {
     std::vector<bool> here(self_.size);
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
-      const auto found = identity_of(entry.path().filename().string());
+      const auto found = identity_in_name(entry.path().filename().string());
       if (!found) continue;
       if (found->group == self_.group && found->size == self_.size) {
         here[found->rank] = true;

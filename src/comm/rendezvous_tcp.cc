@@ -13,6 +13,21 @@
 #include "transport/socket.h"
 
 namespace sealane {
+
+std::optional<Identity> take_identity(std::string& text, uint32_t rank) {
+  const size_t line = text.find('\n');
+  const size_t space = text.rfind(' ', line);
+  if (line == std::string::npos || space == std::string::npos) return std::nullopt;
+  Identity found;
+  found.group = text.substr(0, space);
+  found.rank = rank;
+  const char* end = text.data() + line;
+  const auto [stop, error] = std::from_chars(text.data() + space + 1, end, found.size);
+  if (error != std::errc() || stop != end || !check_identity(found)) return std::nullopt;
+  text.erase(0, line + 1);
+  return found;
+}
+
 namespace {
 
 constexpr size_t kHeadBytes = 8;  // rank, length
@@ -66,12 +81,13 @@ class TcpRendezvous final : public Rendezvous {
     std::vector<Socket> guests(self.size);
     all[0] = own;
     for (uint32_t heard = 1; heard < self.size;) {
+      // However many strangers are at the door.
+      if (meeting_over(deadline)) return nobody_came(missing(all), where());
       auto guest = listener.accept();
       if (!guest) {
         if (const auto rank = who_left(guests)) {
           return refuse_all(guests, peer_error(concat("rank ", *rank, " left while joining")));
         }
-        if (meeting_over(deadline)) return nobody_came(missing(all), where());
         wait_for_sockets({{listener.descriptor(), false}}, kMeetingPause * 10);
         continue;
       }
@@ -103,19 +119,6 @@ class TcpRendezvous final : public Rendezvous {
   // A guest says of which group it is before its address.
   static std::string with_identity(const Identity& self, const std::string& text) {
     return concat(self.group, " ", self.size, "\n", text);
-  }
-  static std::optional<Identity> take_identity(std::string& text, uint32_t rank) {
-    const size_t line = text.find('\n');
-    const size_t space = text.rfind(' ', line);
-    if (line == std::string::npos || space == std::string::npos) return std::nullopt;
-    Identity found;
-    found.group = text.substr(0, space);
-    found.rank = rank;
-    const char* end = text.data() + line;
-    const auto [stop, error] = std::from_chars(text.data() + space + 1, end, found.size);
-    if (error != std::errc() || stop != end || !check_identity(found)) return std::nullopt;
-    text.erase(0, line + 1);
-    return found;
   }
 
   // A guest waits for the answer; one that does not is gone.

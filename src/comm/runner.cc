@@ -169,7 +169,8 @@ Status Runner::run(Operation operation) {
   const Status status = attempt(operation, number);
   if (status) return {};
   return fail({status.error().kind,
-               concat(to_string(operation.collective), " ", number, ": ", status.error().message)});
+               concat(to_string(operation.label.collective.value_or(operation.collective)), " ",
+                      number, ": ", status.error().message)});
 }
 
 Error Runner::fail(const Error& error) {
@@ -212,7 +213,7 @@ Call Runner::call_of(const Operation& operation, const Request& asked, uint64_t 
     call.collective = Collective::send;
     call.root = options_.self.rank;
   }
-  return call;
+  return call.labelled(operation.label);
 }
 
 uint64_t& Runner::counter(const Operation& operation) {
@@ -258,6 +259,7 @@ Status Runner::wait(Running& running) {
   if (now - running.last_look < kLookInterval) return {};
   running.last_look = now;
   SEALANE_TRY(check_peers(running));
+  SEALANE_TRY(check_message(running));
   const auto peers = running.waiting_for();
   awaited_.store(peers.empty() ? kNobody : peers.front(), std::memory_order_relaxed);
   tell_call(running, peers);
@@ -315,21 +317,53 @@ Status Runner::hear_control() {
 void Runner::tell_call(Running& running, const std::vector<uint32_t>& peers) {
   if (running.told || is_message(running.operation.collective)) return;
   running.told = true;
-  const std::vector<uint8_t> call = running.call.encode();
   for (const uint32_t peer : peers) {
-    if (!group_.control->gone(peer)) group_.control->send(peer, ControlKind::call, call);
+    const Waiting waiting{running.call, sent_to_[peer], received_from_[peer]};
+    if (!group_.control->gone(peer)) {
+      group_.control->send(peer, ControlKind::call, waiting.encode());
+    }
   }
+}
+
+std::vector<uint8_t> Runner::Waiting::encode() const {
+  std::vector<uint8_t> out = call.encode();
+  const size_t at = out.size();
+  out.resize(at + 2 * sizeof(uint64_t));
+  store_le(&out[at], sent);
+  store_le(&out[at + sizeof(uint64_t)], received);
+  return out;
+}
+
+std::optional<Runner::Waiting> Runner::Waiting::decode(Bytes bytes) {
+  constexpr size_t kCounts = 2 * sizeof(uint64_t);
+  if (bytes.size() < kCounts) return std::nullopt;
+  const Bytes counts = bytes.last(kCounts);
+  const auto call = Call::decode(bytes.first(bytes.size() - kCounts));
+  if (!call) return std::nullopt;
+  return Waiting{*call, load_le<uint64_t>(counts.data()),
+                 load_le<uint64_t>(counts.data() + sizeof(uint64_t))};
+}
+
+// The other end of a message waits for this rank in a call that comes later here. If it had begun
+// the message before, that is on its way; if not, both would wait for ever.
+Status Runner::check_message(const Running& running) const {
+  const Operation& operation = running.operation;
+  if (!is_message(operation.collective) || !awaiting_[operation.root]) return {};
+  const Waiting& theirs = *awaiting_[operation.root];
+  const bool receives = operation.collective == Collective::receive;
+  if ((receives ? theirs.sent : theirs.received) > running.call.number) return {};
+  return peer_error(concat("rank ", operation.root, " ", differ(theirs.call, running.call)));
 }
 
 Status Runner::hear_calls() {
   for (uint32_t peer = 0; peer < options_.self.size; ++peer) {
     if (const auto heard = group_.control->take_call(peer)) {
-      awaiting_[peer] = Call::decode(*heard);
+      awaiting_[peer] = Waiting::decode(*heard);
       if (!awaiting_[peer]) return peer_error(concat("rank ", peer, " sent a malformed call"));
     }
-    if (!awaiting_[peer] || awaiting_[peer]->number >= collectives_) continue;
-    const Call theirs = *std::exchange(awaiting_[peer], std::nullopt);
-    SEALANE_TRY(compare(peer, theirs));
+    if (!awaiting_[peer] || awaiting_[peer]->call.number >= collectives_) continue;
+    const Waiting theirs = *std::exchange(awaiting_[peer], std::nullopt);
+    SEALANE_TRY(compare(peer, theirs.call));
   }
   return {};
 }

@@ -35,6 +35,7 @@ struct Operation {
   uint32_t root = 0;
   Buffer in;
   Buffer out;
+  Label label = {};
 };
 
 // Records this rank has made, and the payload in them.
@@ -63,6 +64,12 @@ class Runner {
   // From any thread: the operation under way, and every later one, ends with an error soon.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
+  // Around a fork(), from any thread: nobody is at a session until go_on(). In the child they can
+  // then be forgotten also where an operation is under way, which can never be ended there.
+  void hold_still() { group_.control->hold_still(); }
+  void go_on() { group_.control->go_on(); }
+  void forget_sessions() { group_.control->forget_links(); }
+
   uint64_t memory_bytes() const;  // beyond the caller's buffers
   Traffic traffic() const { return {records_made_.load(), bytes_made_.load()}; }  // any thread
 
@@ -81,6 +88,7 @@ class Runner {
   Status hear_control();
   Status hear_calls();
   Status compare(uint32_t peer, const Call& theirs);
+  Status check_message(const Running& running) const;
   void tell_call(Running& running, const std::vector<uint32_t>& peers);
   Status perform(Running& running, const Task& task);
   Status fold(Running& running, const Task& task, uint64_t in_at, uint64_t out_at);
@@ -107,8 +115,17 @@ class Runner {
   uint64_t collectives_ = 0;
   std::vector<uint64_t> sent_to_;
   std::vector<uint64_t> received_from_;
-  // What ranks said they wait in and this one has not come to; the own calls, to compare with.
-  std::vector<std::optional<Call>> awaiting_;
+  // What ranks said they wait in and this one has not come to, and the messages between the two
+  // that they had begun to send and to receive before; the own calls, to compare with.
+  struct Waiting {
+    Call call;
+    uint64_t sent;
+    uint64_t received;
+
+    std::vector<uint8_t> encode() const;
+    static std::optional<Waiting> decode(Bytes bytes);
+  };
+  std::vector<std::optional<Waiting>> awaiting_;
   std::array<Call, 64> recent_;
   std::optional<Error> failure_;
   std::atomic<bool> stopped_ = false;

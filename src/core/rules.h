@@ -14,7 +14,13 @@
 //   legacy      Work of the legacy default stream stands between the copies of every other stream,
 //               and a copy of the legacy stream is a run of its own. CUDA: it waits for all
 //               blocking streams, and they for it.
-//   hazard      In a run, a copy that touches what another one writes waits until that has ended.
+//   landing     In a run, a copy lands when all that were asked for before it have landed,
+//               whatever memory they touch: a kernel that polls, a stream that waits for a word and
+//               a host that looks at pinned memory can tell. Those of one call have no order. Until
+//               then it is not carried, or crosses early, into memory of ours.
+//   early-read  A copy that crosses early reads nothing that one before it is still to write.
+//               Nobody can tell it from one that is read at its turn: between the two are copies
+//               alone, for whose end nobody has waited.
 //   gate        Behind the copies of a call the stream waits for each thread that has one of them,
 //               so launches, events, host functions and synchronising calls behind it mean what
 //               they always mean. A gate that is reached has everything before it done, so its
@@ -68,7 +74,8 @@ struct SafetyRules {
   SEALANE_RULE(order);
   SEALANE_RULE(run);
   SEALANE_RULE(legacy);
-  SEALANE_RULE(hazard);
+  SEALANE_RULE(landing);
+  SEALANE_RULE(early_read);
   SEALANE_RULE(gate);
   SEALANE_RULE(gate_order);
   SEALANE_RULE(snapshot);

@@ -197,4 +197,5 @@
        "one or more resources passed in are not valid resource types for the operation")           \
   BOTH(INVALID_RESOURCE_CONFIGURATION, InvalidResourceConfiguration, 915,                          \
        "one or more resources are insufficient or non-applicable for the operation")               \
-  BOTH(UNKNOWN, Unknown, 999, "unknown error")
+  BOTH(UNKNOWN, Unknown, 999, "unknown error")                                                     \
+  RUNTIME(ApiFailureBase, 10000, "api failure base")

@@ -59,6 +59,7 @@ struct Blind {
   std::string sender;
   std::string manifest;  // files
   std::string measured;
+  std::vector<std::string> inputs;  // all that are read, those two among them
   Platform platform;
   std::vector<BlindRun> runs;
 };

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +17,7 @@
 #include "estimate/blind.h"
 #include "estimate/serving.h"
 #include "platform/reader.h"
+#include "platform/toml_text.h"
 #include "workload/nsys.h"
 #include "workload/trace.h"
 
@@ -65,9 +65,9 @@ class ManifestReader {
     if (runs == nullptr || runs->empty()) return missing("[[run]]");
     if (runs->size() > kRunsMost) return error(*runs, "more runs than anybody checks");
     blind_.measured = (directory_ / measured).string();
-    SEALANE_LET(
-        auto found,
-        find_platform(platform.ends_with(".toml") ? (directory_ / platform).string() : platform));
+    if (platform.ends_with(".toml")) platform = (directory_ / platform).string();
+    blind_.inputs.insert(blind_.inputs.end(), {file_, blind_.measured, platform_file(platform)});
+    SEALANE_LET(auto found, find_platform(platform));
     blind_.platform = std::move(found);
     for (const toml::node& run : *runs) {
       SEALANE_TRY(read_run(*run.as_table()));
@@ -162,8 +162,10 @@ class ManifestReader {
     std::string name;
     SEALANE_TRY(text(node, "trace", name));
     const std::string path = (directory_ / name).string();
-    SEALANE_LET(run.program,
-                workload::is_nsys(path) ? workload::load_nsys(path) : workload::load_trace(path));
+    const bool nsys = workload::is_nsys(path);
+    const auto files = nsys ? workload::nsys_files(path) : std::vector<std::string>{path};
+    blind_.inputs.insert(blind_.inputs.end(), files.begin(), files.end());
+    SEALANE_LET(run.program, nsys ? workload::load_nsys(path) : workload::load_trace(path));
     return {};
   }
 
@@ -302,13 +304,9 @@ class ManifestReader {
 
 Result<Blind> read_blind(const std::string& directory) {
   const std::string file = (fs::path(directory) / "manifest.toml").string();
-  try {
-    return ManifestReader(directory).read(toml::parse_file(file));
-  } catch (const toml::parse_error& error) {
-    std::string what(error.description());
-    std::replace(what.begin(), what.end(), '\n', ' ');
-    return usage_error(fmt::format("{}:{}: {}", file, error.source().begin.line, what));
-  }
+  SEALANE_LET(const auto text, read_toml(file, "a manifest"));
+  SEALANE_LET(const auto table, parse_toml(text, file));
+  return ManifestReader(directory).read(table);
 }
 
 }  // namespace sealane::estimate

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <future>
+#include <system_error>
 
 #include "platform/spread.h"
 
@@ -94,9 +95,14 @@ Result<std::vector<ServingRow>> run_once(const ServingPlan& plan, const Draw& dr
   std::vector<std::future<Result<ServingRow>>> running;
   const std::vector<Policy> order = order_of(plan);
   for (const Policy& policy : order) {
-    running.push_back(std::async(std::launch::async, [&run, &plan, &draw, policy] {
+    const auto work = [&run, &plan, &draw, policy] {
       return run(policy, setup_for(plan, policy), draw);
-    }));
+    };
+    try {
+      running.push_back(std::async(std::launch::async, work));
+    } catch (const std::system_error&) {  // no thread is to be had: this one, when it asks
+      running.push_back(std::async(std::launch::deferred, work));
+    }
   }
   std::vector<ServingRow> rows;
   std::optional<Error> failed;

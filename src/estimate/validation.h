@@ -49,6 +49,9 @@ struct Validation {
   std::vector<std::string> notes;  // what was left out, and why
 };
 
+// What validate() would read below the directory `data`.
+std::vector<std::string> validation_files(const std::string& data);
+
 Result<Validation> validate(const ValidationOptions& options);
 
 }  // namespace sealane::estimate

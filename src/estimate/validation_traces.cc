@@ -55,6 +55,19 @@ Result<Check> check_one(const Platform& platform, const fs::path& prefix, const 
 
 }  // namespace
 
+std::vector<std::string> validation_files(const std::string& data) {
+  std::vector<std::string> files;
+  const fs::path directory = fs::path(data) / "nsys";
+  for (const std::string& name : names_in(directory)) {
+    for (const char* mode : {"-off", "-on"}) {
+      for (std::string& file : workload::nsys_files((directory / (name + mode)).string())) {
+        files.push_back(std::move(file));
+      }
+    }
+  }
+  return files;
+}
+
 Result<std::vector<Check>> check_traces(const std::string& data, const Platform& platform,
                                         const Draw& draw) {
   const fs::path directory = fs::path(data) / "nsys";

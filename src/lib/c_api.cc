@@ -101,11 +101,13 @@ sealane::CommOptions options_of(const sealane_comm_options* given) {
   options.certificate_file = text(known.certificate_file);
   options.certificate_key_file = text(known.certificate_key_file);
   options.authorities_file = text(known.authorities_file);
-  options.mode = known.mode == SEALANE_PLAIN ? sealane::Mode::plain : sealane::Mode::sealed;
+  if (known.mode != SEALANE_SEALED && known.mode != SEALANE_PLAIN) refuse("unknown mode");
+  options.mode = static_cast<sealane::Mode>(known.mode);
   if (known.transport < SEALANE_TRANSPORT_AUTO || known.transport > SEALANE_TRANSPORT_TCP) {
     refuse("unknown transport");
   }
   options.transport = static_cast<sealane::Transport>(known.transport);
+  if (known.timeout_ms < 0) refuse("a time-out is not negative; 0 means unset");
   if (known.timeout_ms > 0) options.timeout = std::chrono::milliseconds(known.timeout_ms);
   return options;
 }

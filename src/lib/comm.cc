@@ -31,6 +31,30 @@ ReduceOperator operator_of(ReduceOp op) {
 }
 static_assert(static_cast<int>(ReduceOp::max) == static_cast<int>(ReduceOperator::max));
 
+Label internal(const CallLabel& label) {
+  static_assert(static_cast<int>(CallLabel::Kind::reduce) ==
+                static_cast<int>(Collective::reduce) + 1);
+  static_assert(static_cast<int>(CallLabel::Type::uint8) == static_cast<int>(ElementType::uint8));
+  static_assert(static_cast<int>(CallLabel::Op::max) == static_cast<int>(ReduceOperator::max));
+  static_assert(static_cast<int>(CallLabel::Op::bit_xor) == static_cast<int>(kLastNamedOperator));
+  const auto kind = static_cast<uint8_t>(label.kind);
+  if (label.kind > CallLabel::Kind::all_to_all || label.op > CallLabel::Op::bit_xor ||
+      static_cast<ElementType>(label.type) > kLastNamedType) {
+    fail(usage_error("a label names a call, an operator or a type that there is not"));
+  }
+  Label out;
+  if (label.kind >= CallLabel::Kind::gather) {  // after those that the library carries
+    const auto beyond = kind - static_cast<uint8_t>(CallLabel::Kind::gather);
+    out.collective = static_cast<Collective>(static_cast<uint8_t>(Collective::gather) + beyond);
+  } else if (label.kind != CallLabel::Kind::none) {
+    out.collective = static_cast<Collective>(kind - 1);
+  }
+  out.type = static_cast<ElementType>(label.type);
+  out.op = static_cast<ReduceOperator>(label.op);
+  if (label.root >= 0) out.root = static_cast<uint32_t>(label.root);
+  return out;
+}
+
 // Sizes are multiplied here and nowhere else, so that none wraps.
 size_t product(size_t a, size_t b) {
   size_t result = 0;
@@ -88,16 +112,17 @@ ExternalStore store_of(const CommOptions& options) {
   return store;
 }
 
-JoinOptions join_options(const CommOptions& options) {
+// All but who the rank is and what it proves that with.
+JoinOptions meeting_options(const CommOptions& options) {
   JoinOptions out;
   out.self.group = options.group;
-  if (options.size > 0) {
-    if (options.rank < 0) fail(usage_error("a size was given without a rank"));
-    out.self.size = static_cast<uint32_t>(options.size);
-    out.self.rank = static_cast<uint32_t>(options.rank);
-  }
   out.rendezvous = options.rendezvous;
   out.store = store_of(options);
+  if (options.mode != Mode::sealed && options.mode != Mode::plain)
+    fail(usage_error("unknown mode"));
+  if (options.transport < Transport::automatic || options.transport > Transport::tcp) {
+    fail(usage_error("unknown transport"));
+  }
   out.mode = options.mode == Mode::plain ? CommMode::plain : CommMode::sealed;
   out.transport = static_cast<TransportKind>(options.transport);
   auto algorithm = parse_algorithm(options.algorithm);
@@ -106,6 +131,17 @@ JoinOptions join_options(const CommOptions& options) {
   // Before it becomes nanoseconds, which are fewer.
   constexpr auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeoutMax);
   out.timeout = std::min(options.timeout, longest);
+  out.given_up = options.given_up;
+  return out;
+}
+
+JoinOptions join_options(const CommOptions& options) {
+  JoinOptions out = meeting_options(options);
+  if (options.size > 0) {
+    if (options.rank < 0) fail(usage_error("a size was given without a rank"));
+    out.self.size = static_cast<uint32_t>(options.size);
+    out.self.rank = static_cast<uint32_t>(options.rank);
+  }
   if (!options.key.empty()) {
     auto key = Key::from_bytes(as_bytes(options.key));
     if (!key) fail(key.error());
@@ -116,13 +152,13 @@ JoinOptions join_options(const CommOptions& options) {
   out.private_key_file = options.certificate_key_file;
   out.authorities_file = options.authorities_file;
   out.attest_command = options.attest_command;
-  out.given_up = options.given_up;
   return out;
 }
 
-// As the part of `parent` that `ranks` are; credentials of the user's are not asked for.
+// As the part of `parent` that `ranks` are. Credentials of the user's are not even copied: a copy
+// of a key would stay in memory that nobody wipes.
 JoinOptions part_options(const Communicator& parent, const std::vector<int>& ranks,
-                         CommOptions options) {
+                         const CommOptions& options) {
   std::vector<uint32_t> members;
   for (const int rank : ranks) {
     if (rank < 0) fail(usage_error("a rank is not negative"));
@@ -131,14 +167,9 @@ JoinOptions part_options(const Communicator& parent, const std::vector<int>& ran
   auto keys = parent.pair_keys(members);
   if (!keys) fail(keys.error());
   const auto self = std::find(members.begin(), members.end(), parent.self().rank);
-  options.rank = static_cast<int>(self - members.begin());
-  options.size = static_cast<int>(members.size());
-  for (std::string* unused :
-       {&options.key, &options.key_file, &options.certificate_file, &options.certificate_key_file,
-        &options.authorities_file, &options.attest_command}) {
-    unused->clear();
-  }
-  JoinOptions out = join_options(options);
+  JoinOptions out = meeting_options(options);
+  out.self.rank = static_cast<uint32_t>(self - members.begin());
+  out.self.size = static_cast<uint32_t>(members.size());
   // What plain ranks share, everybody can have: nothing can be sealed by it.
   if (out.mode != parent.mode()) fail(usage_error("a group has the mode of the one it is part of"));
   out.pair_keys = std::make_shared<const PairKeys>(std::move(*keys));
@@ -167,8 +198,8 @@ struct Comm::Impl {
   Operation operation(Collective collective, Buffer in, Buffer out, DataType type, int root = 0,
                       ReduceOperator op = ReduceOperator::none) const {
     if (root < 0) fail(usage_error("a rank is not negative"));
-    return {collective,    element(type), op, static_cast<uint32_t>(root),
-            std::move(in), std::move(out)};
+    return {collective,    element(type),  op, static_cast<uint32_t>(root),
+            std::move(in), std::move(out), {}};
   }
   void run(Operation operation) const {
     if (const Status status = group->run(std::move(operation)); !status) fail(status.error());
@@ -182,6 +213,11 @@ struct Comm::Impl {
     }
     auto future = group->start(std::move(operation), std::move(on_done));
     return Work(std::make_shared<Work::State>(Work::State{std::move(future)}));
+  }
+
+  Work start(Operation operation, const CallLabel& label, WorkCallback callback) const {
+    operation.label = internal(label);
+    return start(std::move(operation), std::move(callback));
   }
 
   Operation all_reduce(Buffer in, Buffer out, DataType type, ReduceOp op) const {
@@ -321,6 +357,36 @@ Work Comm::start_receive(void* out, size_t count, DataType type, int peer, WorkC
 }
 Work Comm::start_barrier(WorkCallback callback) {
   return impl_->start(impl_->barrier(), std::move(callback));
+}
+
+Work Comm::start_all_reduce(const std::vector<Tensor>& tensors, DataType type, ReduceOp op,
+                            const CallLabel& label, WorkCallback callback) {
+  return impl_->start(impl_->all_reduce(memory(tensors, type), memory(tensors, type), type, op),
+                      label, std::move(callback));
+}
+Work Comm::start_reduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                        int root, const CallLabel& label, WorkCallback callback) {
+  return impl_->start(impl_->reduce(in, out, count, type, op, root), label, std::move(callback));
+}
+Work Comm::start_reduce_scatter(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                                const CallLabel& label, WorkCallback callback) {
+  return impl_->start(impl_->reduce_scatter(in, out, count, type, op), label, std::move(callback));
+}
+Work Comm::start_all_gather(const void* in, void* out, size_t count, DataType type,
+                            const CallLabel& label, WorkCallback callback) {
+  return impl_->start(impl_->all_gather(in, out, count, type), label, std::move(callback));
+}
+Work Comm::start_broadcast(const void* in, void* out, size_t count, DataType type, int root,
+                           const CallLabel& label, WorkCallback callback) {
+  return impl_->start(impl_->broadcast(in, out, count, type, root), label, std::move(callback));
+}
+Work Comm::start_send(const void* in, size_t count, DataType type, int peer, const CallLabel& label,
+                      WorkCallback callback) {
+  return impl_->start(impl_->send(in, count, type, peer), label, std::move(callback));
+}
+Work Comm::start_receive(void* out, size_t count, DataType type, int peer, const CallLabel& label,
+                         WorkCallback callback) {
+  return impl_->start(impl_->receive(out, count, type, peer), label, std::move(callback));
 }
 
 }  // namespace sealane

@@ -39,7 +39,7 @@ inline std::shared_ptr<Network> open_network(NetworkOptions options = options_fo
 
 // True as soon as the condition holds; false only if it never does.
 inline bool eventually(const std::function<bool()>& condition) {
-  const Instant end = SteadyClock().now() + std::chrono::seconds(60);
+  const Instant end = SteadyClock().now() + std::chrono::minutes(5);
   while (!condition()) {
     if (SteadyClock().now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

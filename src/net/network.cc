@@ -11,7 +11,6 @@
 #include "base/try.h"
 #include "comm/attest_command.h"
 #include "comm/key_file.h"
-#include "net/born_here.h"
 #include "net/doors.h"
 
 namespace sealane::net {
@@ -131,8 +130,8 @@ Network::Crew::~Crew() {
 }
 
 Result<std::shared_ptr<Network::Crew>> Network::crew() {
+  if (born_.elsewhere()) return of_the_parent();
   const std::lock_guard lock(mutex_);
-  if (forked_) return of_the_parent();
   if (auto running = crew_.lock()) return running;
   auto crew = Crew::start(options_.workers);
   if (crew) crew_ = *crew;
@@ -156,7 +155,6 @@ void Network::before_fork() { mutex_.lock(); }
 void Network::after_fork_in_parent() { mutex_.unlock(); }
 
 void Network::after_fork_in_child() {
-  forked_ = true;
   inherited_ = crew_.lock();
   if (inherited_ != nullptr) {
     for (const auto& worker : inherited_->all()) worker->abandon();

@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "comm/fork_guard.h"
+#include "net/born_here.h"
 #include "net/crowd.h"
 #include "net/end.h"
 #include "net/greeting.h"
@@ -116,6 +117,7 @@ class Network final : public std::enable_shared_from_this<Network>, private Fork
   void after_fork_in_child() override;
 
   NetworkOptions options_;
+  BornHere born_;
   std::vector<Interface> interfaces_;
   const Engine* engine_ = nullptr;
   Pairs pairs_;
@@ -123,7 +125,6 @@ class Network final : public std::enable_shared_from_this<Network>, private Fork
   std::mutex mutex_;
   std::weak_ptr<Crew> crew_;
   std::shared_ptr<Crew> inherited_;  // in a child: kept for ever, its threads do not exist
-  bool forked_ = false;
   std::optional<ForkGuard> fork_guard_;
 };
 

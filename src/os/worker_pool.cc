@@ -74,6 +74,7 @@ struct WorkerPool::Loop {
 };
 
 void WorkerPool::run(size_t count, Work body, void* context) {
+  while (backwards_ && count > 0) body(context, --count);
   Loop loop{count, body, context};
   if (at_work_ == 0 && count > 1) consider();
   const bool shared = count > 1 && share(loop);

@@ -34,6 +34,13 @@ namespace sealane {
 class WorkerPool {
  public:
   explicit WorkerPool(unsigned workers) : workers_(workers), at_work_(workers) {}
+  // For tests of who must not depend on an order: a pool of this size whose caller does it all, the
+  // last index first.
+  struct Backwards {
+    unsigned size;
+  };
+  explicit WorkerPool(Backwards pool)
+      : backwards_(true), workers_(pool.size - 1), at_work_(pool.size - 1) {}
   explicit WorkerPool(std::unique_ptr<WorkerQuota> quota)  // as many as it says
       : quota_(std::move(quota)), workers_(quota_->workers_max()), at_work_(quota_->consider(0)) {}
 
@@ -89,6 +96,7 @@ class WorkerPool {
   void rest();
   double used_by_workers();
 
+  const bool backwards_ = false;
   const std::unique_ptr<WorkerQuota> quota_;
   std::atomic<unsigned> workers_;  // that there are
   std::atomic<unsigned> at_work_;  // that may work: those with the lowest numbers

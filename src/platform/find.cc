@@ -46,13 +46,18 @@ std::vector<std::string> platform_names() {
   return names;
 }
 
-Result<Platform> find_platform(const std::string& name) {
-  if (name.find('/') != std::string::npos || name.ends_with(kExtension)) return load_platform(name);
+std::string platform_file(const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(kExtension)) return name;
   for (const fs::path& directory : directories()) {
     const fs::path path = directory / (name + kExtension);
     std::error_code failed;
-    if (!name.empty() && fs::exists(path, failed)) return load_platform(path.string());
+    if (!name.empty() && fs::exists(path, failed)) return path.string();
   }
+  return {};
+}
+
+Result<Platform> find_platform(const std::string& name) {
+  if (const std::string file = platform_file(name); !file.empty()) return load_platform(file);
   const auto names = platform_names();
   if (names.empty()) {
     return usage_error(

@@ -4,16 +4,15 @@
 #include "platform/reader.h"
 
 #include <fmt/core.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 
 #include "base/try.h"
 #include "platform/fields.h"
 #include "platform/spread.h"
+#include "platform/toml_text.h"
 
 namespace sealane {
 namespace {
@@ -163,24 +162,12 @@ class Reader {
 }  // namespace
 
 Result<Platform> parse_platform(std::string_view text, std::string_view file) {
-  try {
-    return Reader(file).read(toml::parse(text));
-  } catch (const toml::parse_error& error) {
-    std::string what(error.description());
-    std::replace(what.begin(), what.end(), '\n', ' ');
-    return usage_error(fmt::format("{}:{}: {}", file, error.source().begin.line, what));
-  }
+  SEALANE_LET(const auto table, parse_toml(text, file));
+  return Reader(file).read(table);
 }
 
 Result<Platform> load_platform(const std::string& path) {
-  constexpr std::streamsize kFileBytesMax = 1 << 20;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kFileBytesMax + 1, '\0');
-  if (!file || !file.read(text.data(), kFileBytesMax + 1).eof()) {
-    if (file) return usage_error(fmt::format("{}: too large for a platform file", path));
-    return usage_error(fmt::format("{}: cannot be read; is it a platform file?", path));
-  }
-  text.resize(static_cast<size_t>(file.gcount()));
+  SEALANE_LET(const auto text, read_toml(path, "a platform file"));
   return parse_platform(text, path);
 }
 

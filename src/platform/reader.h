@@ -30,6 +30,9 @@ Result<Platform> load_platform(const std::string& path);
 // name is a usage error that lists the names there are.
 Result<Platform> find_platform(const std::string& name);
 
+// The file that find_platform(name) would read; empty if there is none.
+std::string platform_file(const std::string& name);
+
 // Names find_platform() knows, sorted: the files in $SEALANE_PLATFORMS, if set, and in
 // ../share/sealane/platforms as seen from the running program (installed or in a build tree).
 std::vector<std::string> platform_names();

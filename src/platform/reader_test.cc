@@ -109,6 +109,19 @@ TEST(PlatformFile, NotToml) {
   EXPECT_EQ(error_of(""), "x.toml:1: missing key 'name'");
 }
 
+// Nor may it be so deep that whoever reads it has no stack left.
+TEST(PlatformFile, KeysInKeysWithoutEndAreRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  const std::string said = "x.toml:2: more than 32 dots in a line";
+  EXPECT_EQ(error_of("# ....................................\n" + key + " = 1\n"), said);
+  EXPECT_EQ(error_of("b = 1\n[" + key + "]\n"), said);
+  EXPECT_EQ(error_of("b = 1\nc = { " + key + " = 1 }\n"), said);
+  std::string nested = "a = ";  // as deep as it gets within the bounds
+  for (int i = 0; i < 400; ++i) nested += "[\n{ a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a = ";
+  EXPECT_EQ(error_of(nested).substr(0, 7), "x.toml:");
+}
+
 TEST(PlatformFile, EveryParameterIsRequired) {
   const std::string text = shipped_text();
   std::istringstream lines(text);

@@ -41,6 +41,14 @@ std::string text_of(const nlohmann::json& value) {
   return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string whole_name(const std::string& path) { return path == "-" ? "/dev/stdout" : path; }
+
+// A pipe that two descriptors lead to is theirs to share; one descriptor gets one document.
+bool are_one(const std::string& a, const std::string& b) {
+  const int descriptor = output_descriptor(a);
+  return (descriptor >= 0 && descriptor == output_descriptor(b)) || is_same_file(a, b);
+}
+
 }  // namespace
 
 Status write_file(const std::string& path, const std::string& content) {
@@ -74,13 +82,11 @@ Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::stri
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, path] = outputs[i];
     for (const std::string& input : inputs) {
-      if (path == "-" || !is_same_file(path, input)) continue;
+      if (input.empty() || !is_same_file(whole_name(path), input)) continue;
       return usage_error(flag + " would overwrite " + input + ", which is read: name another file");
     }
     for (size_t j = 0; j < i; ++j) {
-      const std::string& other = outputs[j].path;
-      const bool standard = path == "-" && other == "-";
-      if (!standard && (path == "-" || other == "-" || !is_same_file(path, other))) continue;
+      if (!are_one(whole_name(path), whole_name(outputs[j].path))) continue;
       return usage_error(outputs[j].flag + " and " + flag + " cannot both be written to " +
                          (path == "-" ? "stdout" : path));
     }

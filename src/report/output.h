@@ -17,7 +17,7 @@ namespace sealane::report {
 Status write_file(const std::string& path, const std::string& content);
 
 // Fails early, before a long measurement, if `path` could not be written later. "": nothing will
-// be.
+// be. Of one file; commands call check_outputs() below.
 Status check_writable(const std::string& path);
 
 Status write_json(const std::string& path, const nlohmann::json& value);
@@ -33,7 +33,8 @@ struct NamedFile {
 };
 
 // The same for all outputs of a command at once: none of them is an input, no two are one. Those
-// without a name will not be written.
-Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs = {});
+// without a name will not be written, inputs without one are not read. Every command calls this one
+// and says what it reads, so that none can forget to: {} is an answer, too.
+Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs);
 
 }  // namespace sealane::report

@@ -114,6 +114,30 @@ TEST(Page, RefusesWhatItCannotDraw) {
             "x.json: policies: stock: loss_pct is missing");
 }
 
+// The page's script calculates with them.
+TEST(Page, RefusesFiguresOfAPolicyThatAreNone) {
+  const auto with = [](const std::string& field) {
+    return error_of(R"({"workload":"vllm","platform":"p","policies":{"stock":{"loss_pct":1,)" +
+                    field + "}}}");
+  };
+  for (const std::string name : {"time_s", "throughput", "hit_rate", "sealed_bytes", "worker_cores",
+                                 "latency_p50_ms", "latency_p99_ms"}) {
+    EXPECT_EQ(with('"' + name + R"(":"abc")"),
+              "x.json: policies: stock: " + name + " must be a number");
+    EXPECT_EQ(with('"' + name + R"(":null)"), "drawn");
+    EXPECT_EQ(with('"' + name + R"(":1)"), "drawn");
+  }
+}
+
+TEST(Page, TakesAFlagThatIsNullForOneThatIsMissing) {
+  const auto page =
+      make_page({{"c", R"({"checks":[{"group":"PipeLLM","what":"w","unit":"%","published":[5,14],)"
+                       R"("predicted":6,"calibrated":null}]})"}},
+                "1");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(to_text(page->summary), "PUBLISHED  w: 5.00 to 14.0 % (model: 6.00 %)\n");
+}
+
 TEST(Page, RefusesWhatIsTooDeepToRead) {
   const size_t deep = 200'000;
   const std::string lists = std::string(deep, '[') + std::string(deep, ']');

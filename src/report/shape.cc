@@ -117,8 +117,15 @@ std::string study_problem(const json& run) {
 }
 
 std::string policy_problem(const json& policy, bool training) {
-  const std::string problem =
-      problem_in(policy, {{"unit", Want::text, kOptional}, {"timeline", Want::list, kOptional}});
+  const std::string problem = problem_in(policy, {{"unit", Want::text, kOptional},
+                                                  {"timeline", Want::list, kOptional},
+                                                  {"throughput", Want::number, kOptional},
+                                                  {"time_s", Want::number, kOptional},
+                                                  {"hit_rate", Want::number, kOptional},
+                                                  {"sealed_bytes", Want::number, kOptional},
+                                                  {"worker_cores", Want::number, kOptional},
+                                                  {"latency_p50_ms", Want::number, kOptional},
+                                                  {"latency_p99_ms", Want::number, kOptional}});
   if (!problem.empty()) return problem;
   if (training) {
     return problem_in(

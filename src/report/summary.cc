@@ -75,12 +75,14 @@ void validation(const json& run, Lines& published) {
     if ((group != "PipeLLM" && group != "DDP study") || unit == "holds") continue;
     if (range == check.end() || !range->is_array() || range->size() != 2) continue;
     const bool one = (*range)[0] == (*range)[1];
+    const auto calibrated = check.find("calibrated");  // null is as good as missing
+    const bool is_calibrated = calibrated != check.end() && *calibrated == true;
     const auto end = [&](size_t i) {
       return (*range)[i].is_number() ? number((*range)[i].get<double>()) : std::string("?");
     };
     published.push_back(text_of(check, "what") + ": " + (one ? "" : end(0) + " to ") + end(1) +
                         " " + unit + " (model: " + number(number_of(check, "predicted")) + " " +
-                        unit + (check.value("calibrated", false) ? ", calibrated)" : ")"));
+                        unit + (is_calibrated ? ", calibrated)" : ")"));
   }
 }
 

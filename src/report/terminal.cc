@@ -9,6 +9,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
+
+#include "base/output_file.h"
 
 namespace sealane::report {
 
@@ -23,5 +26,7 @@ size_t output_columns() {
   if (isatty(STDOUT_FILENO) == 0) return kAnyWidth;
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : kAnyWidth;
 }
+
+void say(std::string_view text) { std::ignore = write_descriptor(STDERR_FILENO, text); }
 
 }  // namespace sealane::report

@@ -40,6 +40,9 @@ class ContextPool {
   }
 
   Context take() {
+    // A child, also one of a bare clone, has the cells and must not have the key that is in them:
+    // it would seal other bytes under the parent's IVs.
+    SEALANE_CHECK(key_.alive(), "a key used where it is not: made before a fork");
     for (auto& cell : cells_) {
       if (EVP_CIPHER_CTX* context = cell.exchange(nullptr)) return Context(context);
     }

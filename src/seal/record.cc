@@ -9,7 +9,7 @@
 namespace sealane {
 namespace {
 
-// Offsets of version 2.
+// Offsets of version 3, as of 2.
 constexpr size_t kMagicAt = 0;
 constexpr size_t kVersionAt = 1;
 constexpr size_t kRootAt = 2;
@@ -74,8 +74,8 @@ Result<RecordHeader> RecordHeader::parse(Bytes bytes) {
     return crypto_error(concat("record of ", header.length, " bytes is longer than the format's ",
                                kRecordPayloadBytesMax));
   }
-  if (in[kTypeAt] > static_cast<uint8_t>(kLastElementType) ||
-      in[kOperatorAt] > static_cast<uint8_t>(kLastReduceOperator)) {
+  if (in[kTypeAt] > static_cast<uint8_t>(kLastNamedType) ||
+      in[kOperatorAt] > static_cast<uint8_t>(kLastNamedOperator)) {
     return crypto_error("record names an unknown element type or operator");
   }
   header.lane = load_le<uint32_t>(&in[kLaneAt]);

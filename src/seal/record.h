@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Sealane authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record format of Sealane's own lanes, version 2: header, ciphertext, tag. The header is sent
+// The record format of Sealane's own lanes, version 3: header, ciphertext, tag. The header is sent
 // in the clear and authenticated as additional data; docs/wire-format.md has the picture.
 //
 // Parsing trusts nothing: the bytes come from the bus. RecordHeader::parse copies a header out of
@@ -33,8 +33,13 @@ enum class ReduceOperator : uint8_t { none, sum, avg, min, max };
 constexpr ElementType kLastElementType = ElementType::uint8;
 constexpr ReduceOperator kLastReduceOperator = ReduceOperator::max;
 
+// Beyond those a record may name types and operators that only its sender's caller knows
+// (comm/call.h has words for them): ranks compare them, and nothing is computed by them.
+constexpr ElementType kLastNamedType{127};
+constexpr ReduceOperator kLastNamedOperator{8};
+
 struct RecordHeader {
-  static constexpr uint8_t kVersion = 2;
+  static constexpr uint8_t kVersion = 3;
   static constexpr size_t kBytes = 56;
 
   using Encoded = std::array<uint8_t, kBytes>;

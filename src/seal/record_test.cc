@@ -21,8 +21,8 @@ RecordHeader any_header() {
   header.communicator = *rc::gen::arbitrary<uint32_t>();
   header.operation = *rc::gen::arbitrary<uint64_t>();
   header.phase = *rc::gen::arbitrary<uint8_t>();
-  header.type = static_cast<ElementType>(*rc::gen::inRange(0, 8));
-  header.op = static_cast<ReduceOperator>(*rc::gen::inRange(0, 5));
+  header.type = static_cast<ElementType>(*rc::gen::inRange(0, 128));
+  header.op = static_cast<ReduceOperator>(*rc::gen::inRange(0, 9));
   header.chunk = *rc::gen::arbitrary<uint32_t>();
   header.origin = *rc::gen::arbitrary<uint32_t>();
   header.collective = *rc::gen::arbitrary<uint8_t>();
@@ -59,8 +59,8 @@ TEST(RecordHeader, RefusesWhatIsNotAHeader) {
   EXPECT_TRUE(refused(0, 0)) << "first byte";
   EXPECT_TRUE(refused(1, 1)) << "version";
   EXPECT_TRUE(refused(7, 2)) << "length above 16 MiB";
-  EXPECT_TRUE(refused(41, 8)) << "element type";
-  EXPECT_TRUE(refused(42, 5)) << "operator";
+  EXPECT_TRUE(refused(41, 128)) << "element type";
+  EXPECT_TRUE(refused(42, 9)) << "operator";
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(RecordHeader::parse(Bytes(good).first(size)).ok());
   }

@@ -81,6 +81,7 @@ Route CopyIntake::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held
   out.context = key_of(held.stream->context);
   out.device = static_cast<uint32_t>(held.stream->device);
   out.device_address = asked.device_address;
+  out.device_block = block->range.address;
   out.host = {reinterpret_cast<uint64_t>(asked.host), asked.bytes};
   out.legacy = held.stream->legacy;
   out.read_now = asked.read_now;
@@ -90,8 +91,8 @@ Route CopyIntake::describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held
   return take_memory(asked, out, held);
 }
 
-// What a snapshot is made of is read here, in the call. Memory of which only a part is pinned may
-// be a destination of ours still.
+// What a snapshot is made of is read here, in the call, so nobody but the host may be about to
+// write it. Memory of which only a part is pinned may be a destination of ours still.
 Route CopyIntake::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held) {
   const auto block = memory_.host().find(out.host.address);
   const bool pinned = block && block->range.contains(out.host);
@@ -103,6 +104,7 @@ Route CopyIntake::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& h
   held.host = static_cast<uint8_t*>(asked.host);
   if (*side == HostSide::in_place) {
     held.drivers = !block->what.ours;
+    out.host_block = block->range.address;
     return Route::carried;
   }
   held.staged = true;
@@ -110,11 +112,24 @@ Route CopyIntake::take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& h
     held.program = asked.host;
     held.host = memory_.take(asked.bytes);
   } else {
+    if (!pinned && !is_pageable(out.host)) return Route::passed_memory;
     if (!pinned && memory_.host().overlaps(out.host)) crew_.drain(out.host);
     held.host = memory_.snapshot(asked.host, asked.bytes);
   }
   out.ours = reinterpret_cast<uint64_t>(held.host);
   return held.host != nullptr ? Route::carried : Route::passed_too_large;
+}
+
+// That nobody told us of memory does not make it pageable: managed memory, what another library
+// had mapped, or what was pinned before we were there is the driver's to know. It has such memory
+// in whole pages, so both ends of a source are asked for, once if that is one page.
+bool CopyIntake::is_pageable(const Range& source) {
+  constexpr uint64_t kPage = 4096;
+  const auto drivers = [](const HostBlock& block) { return !block.registered; };
+  if (memory_.host().any_overlapping(source, drivers) || driver_.knows(source.address))
+    return false;
+  const uint64_t last = source.end() - 1;
+  return last / kPage == source.address / kPage || !driver_.knows(last);
 }
 
 // What the machine has got is not among them any more.

@@ -68,6 +68,7 @@ class CopyIntake {
   Route describe(Call& call);
   Route describe(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
   Route take_memory(const CopyAsked& asked, CopyCall& out, HeldCopy& held);
+  bool is_pageable(const Range& source);
   void give_back_all(const Call& call);
   void tell_touched(Stream& stream);
   Route put(Call& call);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -47,6 +48,7 @@ CopyThread::CopyThread(GpuDriver& driver, ProgramMemory& memory, UnderWay& under
       words_(driver, context),
       proxy_(driver, direction_),
       crossing_(driver, direction_),
+      early_(driver, memory, direction_),
       ahead_(options.ahead) {
   copies_.reserve(CopyList::kMax);
   parts_.reserve(CopyList::kMax);
@@ -124,7 +126,10 @@ bool CopyThread::serve_once(Lock& lock) {
   look_at_events(lock);
   look_at_guards(lock);
   if (!take(lock)) return false;
+  if (broken_ && !handed_.dropped) mend_context(lock);
+  if (handed_.early) prepare_early(lock);
   const Code code = carry(lock);
+  if (handed_.early && code == kSuccess) await_landing(lock);
   end(lock, code);
   return true;
 }
@@ -204,9 +209,22 @@ Code CopyThread::carry(Lock& lock) {
     tell(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
   }
   if (by_turns) ahead_->end(code == kSuccess);
-  if (code != kSuccess && begun && handed_.pads == 0) replace_context();
+  if (code != kSuccess && begun && handed_.pads == 0) {
+    early_.discard(handed_.early ? handed_.bytes : 0);
+    replace_context();
+  }
   lock.lock();
+  if (broken_) under_way_.copies.handle_thread(id_, false, ahead_);
   return code;
+}
+
+// There was no room for another context. Nobody asks for copies here meanwhile: they would all fail
+// with the one there is.
+void CopyThread::mend_context(Lock& lock) {
+  lock.unlock();
+  replace_context();
+  lock.lock();
+  if (!broken_) under_way_.copies.handle_thread(id_, true, ahead_);
 }
 
 // Several at once, if there is memory to gather them in and all their sources are there. A source
@@ -221,6 +239,27 @@ bool CopyThread::prepare_together(Lock& lock) {
   return false;
 }
 
+// Where there is no memory to cross into, the copy goes when its turn has come.
+void CopyThread::prepare_early(Lock& lock) {
+  if (through_ours(*copies_.front())) return;
+  lock.unlock();
+  const bool ready = early_.ready(context_);
+  lock.lock();
+  if (ready) return;
+  await_landing(lock);
+  handed_ = *under_way_.copies.take_late(id_);
+}
+
+// On the way to the host into memory of ours that it has anyway.
+bool CopyThread::through_ours(const HeldCopy& copy) const {
+  return direction_ == Direction::to_host && copy.program != nullptr;
+}
+
+void CopyThread::await_landing(Lock& lock) {
+  under_way_.changed.wait(lock, [&] { return under_way_.copies.may_land(id_); });
+  pace().go_on_now();
+}
+
 bool CopyThread::fetch_all() {
   if (direction_ == Direction::to_host) return true;
   return std::all_of(copies_.begin(), copies_.end(), [&](const HeldCopy* copy) {
@@ -231,11 +270,14 @@ bool CopyThread::fetch_all() {
 // Meanwhile it is this thread's copy in flight.
 Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
   const Instant begin = now();
-  uint8_t* const host = copy.host + offset;
-  const uint64_t device = copy.device_address + offset;
+  const bool inward = direction_ == Direction::to_device;
+  const bool between = handed_.early && !through_ours(copy);
+  uint8_t* const host = between && !inward ? early_.host() : copy.host + offset;
+  const uint64_t device = between && inward ? early_.device() : copy.device_address + offset;
+  const bool drivers = copy.drivers || (between && !inward);
   this_thread().copy = copy.id;
-  const Code code = copy.drivers ? driver_.copy(context_, direction_, device, host, bytes)
-                                 : proxy_.copy(context_, device, host, bytes);
+  const Code code = drivers ? driver_.copy(context_, direction_, device, host, bytes)
+                            : proxy_.copy(context_, device, host, bytes);
   this_thread().copy = 0;
   tell(copy, offset, bytes, code, begin, now(), 1);
   return code;
@@ -288,14 +330,18 @@ void CopyThread::tell(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Cod
   report(event);
 }
 
-// The gates still have to open, so that whoever waits behind them learns of the error.
+// The gates still have to open, so that whoever waits behind them learns of the error. All that was
+// allocated in the context that failed goes with it, but for words that gates wait for.
 void CopyThread::replace_context() {
-  CopyContext fresh;
-  if (driver_.make_context(device_of(id_), fresh) == kSuccess) {
-    context_ = fresh;
-    words_.replace_context(fresh);
-  }
   crossing_.forget();
+  early_.forget();
+  CopyContext fresh;
+  broken_ = driver_.make_context(device_of(id_), fresh) != kSuccess;
+  if (broken_) return;
+  proxy_.drop();
+  if (pad_word_.address != 0) words_.give(std::exchange(pad_word_, {}));
+  words_.replace_context(fresh);
+  context_ = fresh;
 }
 
 // --- 3. end
@@ -309,8 +355,12 @@ void CopyThread::end(Lock& lock, Code code) {
   Copies& copies = under_way_.copies;
   copies.handle_crossed(id_, code, endings_);
   if (code != kSuccess) under_way_.any_failed.store(true);
-  perform_all(lock);
-  copies.handle_delivered(id_, endings_);
+  const bool lands = !endings_.empty() && std::holds_alternative<Deliver>(endings_.front());
+  if (handed_.early && !lands) early_.discard(handed_.bytes);
+  const Code delivered = perform_all(lock);
+  copies.handle_delivered(id_, endings_, delivered);
+  if (delivered != kSuccess) under_way_.any_failed.store(true);
+  if (broken_) copies.handle_thread(id_, false, ahead_);
   perform_all(lock);
   copies.handle_ended(id_, now());
   for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock
@@ -328,14 +378,19 @@ void CopyThread::end(Lock& lock, Code code) {
   lock.lock();
 }
 
-void CopyThread::perform_all(Lock& lock) {
-  if (endings_.empty()) return;
+Code CopyThread::perform_all(Lock& lock) {
+  Code code = kSuccess;
+  if (endings_.empty()) return code;
   lock.unlock();
-  for (const Ending& ending : endings_) perform(ending);
+  for (const Ending& ending : endings_) {
+    if (const Code one = perform(ending); one != kSuccess) code = one;
+  }
   lock.lock();
+  return code;
 }
 
-void CopyThread::perform(const Ending& ending) {
+// An error: it was not delivered.
+Code CopyThread::perform(const Ending& ending) {
   const auto held = [&](CopyId id) -> HeldCopy& {
     const auto found = std::find(handed_.copies.begin(), handed_.copies.end(), id);
     return *copies_[static_cast<size_t>(found - handed_.copies.begin())];
@@ -343,10 +398,10 @@ void CopyThread::perform(const Ending& ending) {
   if (const auto* wiped = std::get_if<Wipe>(&ending)) {
     const HeldCopy& copy = held(wiped->copy);
     wipe({copy.host, static_cast<size_t>(copy.bytes)});
-    if (copy.program != nullptr) memory_.deliver(copy.host, copy.program, copy.bytes);
+    if (copy.program != nullptr)
+      static_cast<void>(memory_.deliver(copy.host, copy.program, copy.bytes));
   } else if (const auto* delivery = std::get_if<Deliver>(&ending)) {
-    const HeldCopy& copy = held(delivery->copy);
-    memory_.deliver(copy.host, copy.program, copy.bytes);
+    return deliver(held(delivery->copy));
   } else if (std::holds_alternative<FailContext>(ending)) {
     const HeldCopy& copy = *copies_.front();
     fail_context(driver_, copy.stream->context, copy.device_address);
@@ -356,6 +411,16 @@ void CopyThread::perform(const Ending& ending) {
   } else if (const auto* done = std::get_if<GiveBack>(&ending)) {
     give_back(memory_, held(done->copy));
   }
+  return kSuccess;
+}
+
+Code CopyThread::deliver(const HeldCopy& copy) {
+  if (handed_.early && !through_ours(copy)) {
+    const Code code = early_.land(context_, copy.device_address, copy.host, copy.bytes);
+    if (code != kSuccess) replace_context();
+    return code;
+  }
+  return memory_.deliver(copy.host, copy.program, copy.bytes) ? kSuccess : kIllegalAddress;
 }
 
 void CopyThread::close() {
@@ -365,7 +430,7 @@ void CopyThread::close() {
   }
   asked_.notify_one();
   proxy_.drop();
-  driver_.drop_context(context_);
+  words_.close();
 }
 
 }  // namespace sealane::serve

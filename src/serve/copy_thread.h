@@ -7,7 +7,8 @@
 // driver:
 //
 //   1. look     which events are reached, whose sources are as they were?
-//   2. carry    what the machine hands over, as one blocking call of the driver
+//   2. carry    what the machine hands over, as one blocking call of the driver; what crosses
+//               early waits for its turn to land
 //   3. end      wipe, deliver, fail a context, open the gate, give memory back; in its order
 //
 // Memory: the copy thread asks for none. What it fills has room for the most there can be.
@@ -25,6 +26,7 @@
 
 #include "base/time.h"
 #include "serve/crossing.h"
+#include "serve/early_crossing.h"
 #include "serve/gpu_driver.h"
 #include "serve/live_speculator.h"
 #include "serve/pinned_proxy.h"
@@ -73,6 +75,9 @@ class CopyThread {
   bool take(Lock& lock);
   // 2.
   Code carry(Lock& lock);
+  void prepare_early(Lock& lock);
+  void await_landing(Lock& lock);
+  bool through_ours(const HeldCopy& copy) const;
   bool prepare_together(Lock& lock);
   bool fetch_all();
   Code carry_together();
@@ -81,10 +86,12 @@ class CopyThread {
   void tell(const HeldCopy& copy, uint64_t offset, uint64_t bytes, Code code, Instant begin,
             Instant end, size_t together) const;
   void replace_context();
+  void mend_context(Lock& lock);
   // 3.
   void end(Lock& lock, Code code);
-  void perform_all(Lock& lock);
-  void perform(const Ending& ending);
+  Code perform_all(Lock& lock);
+  Code perform(const Ending& ending);
+  Code deliver(const HeldCopy& copy);
 
   GpuDriver& driver_;
   ProgramMemory& memory_;
@@ -93,10 +100,12 @@ class CopyThread {
   const int lane_;
   const Direction direction_;
   CopyContext context_;  // replaced when it has failed
+  bool broken_ = false;  // it has, and there was no other
   GateWords words_;
   GateWord pad_word_;  // what pads write to
   PinnedProxy proxy_;
   Crossing crossing_;
+  EarlyCrossing early_;
   LiveSpeculator* const ahead_;  // nullptr: nothing is sealed ahead for it
 
   // What is being carried; the copy thread's.

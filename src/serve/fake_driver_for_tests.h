@@ -65,9 +65,37 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     return copies_;
   }
+  size_t copies_but_probes() {
+    const std::lock_guard lock(mutex_);
+    return copies_ - probes_;
+  }
   size_t moves() {
     const std::lock_guard lock(mutex_);
     return moves_;
+  }
+  // Copies with this device memory do not return before let_go(); waiting() says how many there
+  // are.
+  void hold_copies_of(uint64_t address) {
+    const std::lock_guard lock(mutex_);
+    held_ = address;
+  }
+  void let_go() {
+    hold_copies_of(0);
+    released_.notify_all();
+  }
+  size_t waiting() {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
+  bool has_memory = true;  // for copy threads
+  // Memory of the host that the driver knows and nobody else was told of.
+  void know(const Range& range) {
+    const std::lock_guard lock(mutex_);
+    known_ = range;
+  }
+  size_t questions() {  // about memory
+    const std::lock_guard lock(mutex_);
+    return questions_;
   }
   int contexts() {
     const std::lock_guard lock(mutex_);
@@ -89,19 +117,24 @@ class FakeDriver final : public GpuDriver {
   }
   Code allocate(const CopyContext&, uint64_t bytes, uint64_t& address) override {
     const std::lock_guard lock(mutex_);
+    if (!has_memory && bytes > (1 << 16)) return 2;
     address = next_word_;
     next_word_ += bytes;
     own_.resize(next_word_ - kOwnBase);
     return kSuccess;
   }
   Code allocate_host(const CopyContext&, uint64_t bytes, void*& out) override {
+    if (!has_memory && bytes > (1 << 16)) return 2;
     out = new uint8_t[bytes]();
     return kSuccess;
   }
   void free_host(void* memory) override { delete[] static_cast<uint8_t*>(memory); }
   Code copy(const CopyContext& lane, Direction direction, uint64_t address, void* host,
             uint64_t bytes) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    released_.wait(lock, [&] { return held_ != address || bytes == 1; });
+    --waiting_;
     if (next_copy != kSuccess) return next_copy;
     const auto broken = broken_.find(reinterpret_cast<uintptr_t>(lane.context));
     if (broken != broken_.end() && bytes > 1) return broken->second;  // probes come through
@@ -112,6 +145,7 @@ class FakeDriver final : public GpuDriver {
       std::memcpy(host, there, bytes);
     }
     ++copies_;
+    probes_ += bytes == 1 ? 1 : 0;
     return kSuccess;
   }
   Code move_within(const CopyContext&, std::span<const DeviceMove> moves) override {
@@ -127,6 +161,11 @@ class FakeDriver final : public GpuDriver {
     if (lanes_fail && next_copy != kSuccess) return next_copy;
     words_[address] = value;
     return kSuccess;
+  }
+  bool knows(uint64_t address) override {
+    const std::lock_guard lock(mutex_);
+    ++questions_;
+    return address >= known_.address && address < known_.end();
   }
   Code context_of(StreamHandle, ContextHandle& out) override {
     out = program();
@@ -205,12 +244,18 @@ class FakeDriver final : public GpuDriver {
   uint64_t next_word_ = kOwnBase;
   std::vector<uint8_t> own_;
   size_t moves_ = 0;
+  Range known_;
+  size_t questions_ = 0;
   uintptr_t events_ = 0;
   size_t copies_ = 0;
+  size_t probes_ = 0;
   int contexts_ = 0;
   uintptr_t contexts_made_ = 0;
   std::map<uintptr_t, Code> broken_;
   bool lifted_ = false;
+  uint64_t held_ = 0;
+  size_t waiting_ = 0;
+  std::condition_variable released_;
 };
 
 }  // namespace sealane::serve

@@ -63,6 +63,11 @@ class GpuDriver {
   // Writes `value` to a word of device memory behind everything copied before.
   virtual Code set_word(const CopyContext& lane, uint64_t address, uint32_t value) = 0;
 
+  // --- the program's memory
+  // Does the driver know what this is: of a device, managed, pinned, registered? Then others than
+  // the CPU may write it. All else is pageable.
+  virtual bool knows(uint64_t address) = 0;
+
   // --- streams of the program
   virtual Code context_of(StreamHandle stream, ContextHandle& out) = 0;
   virtual Code device_of(ContextHandle context, int& out) = 0;

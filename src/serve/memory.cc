@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 
 #include "base/bytes.h"
@@ -18,6 +19,10 @@ namespace {
 
 constexpr uint64_t kPieceMin = 64_KiB;
 constexpr uint64_t kHugePage = 2_MiB;
+#ifndef MADV_POPULATE_READ  // older headers
+constexpr int MADV_POPULATE_READ = 22;
+constexpr int MADV_POPULATE_WRITE = 23;
+#endif
 
 bool system_swaps() {
   static const bool swaps = [] {
@@ -59,6 +64,31 @@ void* map_private(uint64_t bytes, Staging::Locking locking, const SlotBudget* bu
   return nullptr;
 }
 
+// As if each page were touched; what cannot be touched so is an error.
+bool populate(const void* pages, uint64_t bytes, int how) {
+  int code = 0;
+  do {
+    code = madvise(const_cast<void*>(pages), bytes, how);
+  } while (code != 0 && (errno == EINTR || errno == EAGAIN));
+  return code == 0;
+}
+
+// A byte of each page.
+bool can_be_read(uint64_t begin, uint64_t end, uint64_t page) {
+  uint8_t unused[256];
+  iovec there[sizeof unused];
+  while (begin < end) {
+    size_t count = 0;
+    for (; count < sizeof unused && begin < end; begin += page) {
+      there[count++] = {reinterpret_cast<void*>(begin), 1};
+    }
+    const iovec here{unused, count};
+    const ssize_t got = process_vm_readv(getpid(), &here, 1, there, count, 0);
+    if (got != static_cast<ssize_t>(count)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool read_memory(const void* from, void* to, uint64_t bytes) {
@@ -73,18 +103,19 @@ bool write_memory(const void* from, void* to, uint64_t bytes) {
   return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
-bool is_mapped(const void* memory, uint64_t bytes) {
+bool is_usable(const void* memory, uint64_t bytes, Access access) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (reinterpret_cast<uint64_t>(memory) + bytes < bytes) return false;  // the end is before it
-  uint64_t at = reinterpret_cast<uint64_t>(memory) / page * page;
+  const uint64_t begin = reinterpret_cast<uint64_t>(memory) / page * page;
   const uint64_t end = reinterpret_cast<uint64_t>(memory) + bytes;
-  unsigned char unused[1024];
-  while (at < end) {
-    const uint64_t here = std::min(end - at, sizeof unused * page);
-    if (mincore(reinterpret_cast<void*>(at), here, unused) != 0) return false;
-    at += here;
-  }
-  return true;
+  if (end < bytes) return false;  // the end is before it
+  // Is there such a call? This function is there to be read.
+  static const bool populates = [page] {
+    const auto own = reinterpret_cast<uint64_t>(&is_usable) / page * page;
+    return populate(reinterpret_cast<const void*>(own), page, MADV_POPULATE_READ);
+  }();
+  const int wanted = access == Access::read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  if (populates) return populate(reinterpret_cast<void*>(begin), end - begin, wanted);
+  return can_be_read(begin, end, page);
 }
 
 void* Staging::take(uint64_t bytes) {

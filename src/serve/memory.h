@@ -65,15 +65,32 @@ class RangeMap {
     const std::shared_lock lock(mutex_);
     return any_within(range);
   }
+  // Is `predicate` true of any that overlaps this one?
+  template <typename Predicate>
+  bool any_overlapping(const Range& range, Predicate&& predicate) const {
+    const std::shared_lock lock(mutex_);
+    for (auto at = ranges_.lower_bound(range.end()); at != ranges_.begin();) {
+      const Entry& entry = (--at)->second;
+      if (!entry.range.overlaps(range)) return false;
+      if (predicate(entry.what)) return true;
+    }
+    return false;
+  }
   template <typename Visit>
   void each(Visit&& visit) const {
     const std::shared_lock lock(mutex_);
     for (const auto& pair : ranges_) visit(pair.second);
   }
   template <typename Predicate>
-  void remove_if(Predicate&& predicate) {
+  std::vector<Entry> remove_if(Predicate&& predicate) {
     const std::unique_lock lock(mutex_);
-    std::erase_if(ranges_, [&](const auto& pair) { return predicate(pair.second); });
+    std::vector<Entry> gone;
+    std::erase_if(ranges_, [&](const auto& pair) {
+      if (!predicate(pair.second)) return false;
+      gone.push_back(pair.second);
+      return true;
+    });
+    return gone;
   }
 
  private:
@@ -100,7 +117,10 @@ struct HostBlock {
 // Memory of the program that may be unmapped, or never was there: these fail, they do not fault.
 bool read_memory(const void* from, void* to, uint64_t bytes);
 bool write_memory(const void* from, void* to, uint64_t bytes);
-bool is_mapped(const void* memory, uint64_t bytes);
+// Could all of it be read, or read and written? It is in memory then, as what is pinned is. (Linux
+// before 5.14 cannot be asked whether it may be written, and is believed.)
+enum class Access : uint8_t { read, write };
+bool is_usable(const void* memory, uint64_t bytes, Access access);
 
 class Staging {
  public:

@@ -57,11 +57,11 @@ TEST(Staging, ClosedItKeepsNothing) {
   ASSERT_TRUE(taken != nullptr && idle != nullptr);
   staging.give(idle);
   staging.close();
-  EXPECT_FALSE(is_mapped(idle, 1));
-  EXPECT_TRUE(is_mapped(taken, 1));
+  EXPECT_FALSE(is_usable(idle, 1, Access::write));
+  EXPECT_TRUE(is_usable(taken, 1, Access::write));
   EXPECT_EQ(staging.take(1), nullptr);
   staging.give(taken);
-  EXPECT_FALSE(is_mapped(taken, 1));
+  EXPECT_FALSE(is_usable(taken, 1, Access::write));
 }
 
 TEST(Memory, ThatIsGoneFailsAndDoesNotFault) {
@@ -70,11 +70,30 @@ TEST(Memory, ThatIsGoneFailsAndDoesNotFault) {
   ASSERT_NE(gone, MAP_FAILED);
   EXPECT_TRUE(read_memory(gone, here, sizeof here));
   EXPECT_TRUE(write_memory(here, gone, sizeof here));
-  EXPECT_TRUE(is_mapped(gone, 4096));
+  EXPECT_TRUE(is_usable(gone, 4096, Access::write));
   munmap(gone, 4096);
   EXPECT_FALSE(read_memory(gone, here, sizeof here));
   EXPECT_FALSE(write_memory(here, gone, sizeof here));
-  EXPECT_FALSE(is_mapped(gone, 4096));
+  EXPECT_FALSE(is_usable(gone, 4096, Access::write));
+}
+
+TEST(Memory, IsUsableAsFarAsItMayBeReadAndWritten) {
+  const auto map = [](int protection) {
+    return mmap(nullptr, 8192, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  };
+  void* const none = map(PROT_NONE);
+  void* const read = map(PROT_READ);
+  void* const all = map(PROT_READ | PROT_WRITE);
+  EXPECT_FALSE(is_usable(none, 8192, Access::read));
+  EXPECT_FALSE(is_usable(none, 8192, Access::write));
+  EXPECT_TRUE(is_usable(read, 8192, Access::read));
+  EXPECT_FALSE(is_usable(read, 8192, Access::write));
+  EXPECT_TRUE(is_usable(all, 8192, Access::write));
+  EXPECT_TRUE(is_usable(static_cast<char*>(all) + 4095, 2, Access::write)) << "on two pages";
+  mprotect(static_cast<char*>(all) + 4096, 4096, PROT_NONE);
+  EXPECT_FALSE(is_usable(static_cast<char*>(all) + 4095, 2, Access::read)) << "half of it";
+  EXPECT_FALSE(is_usable(all, UINT64_MAX, Access::read));
+  for (void* const each : {none, read, all}) munmap(each, 8192);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/range.h"
 #include "base/registers.h"
 #include "os/pace.h"
 #include "seal/stream_copy.h"
@@ -18,9 +19,19 @@ namespace {
 // Smaller parts cost more in waking a worker than they save in sealing.
 constexpr uint64_t kPartBytesMin = 32_KiB;
 constexpr uint64_t kSplitBytesMin = 96_KiB;
+constexpr uint64_t kPrivateBytes = 4_KiB;  // on the driver's stack
 
 constexpr uint64_t blocks_of(uint64_t bytes) {
   return (bytes + kGcmBlockBytes - 1) / kGcmBlockBytes;
+}
+
+Range range_of(const uint8_t* memory, uint64_t bytes) {
+  return {reinterpret_cast<uint64_t>(memory), bytes};
+}
+
+// The same memory does not count: there each byte is read before it is written, part by part.
+bool is_over_input(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
+  return in != out && range_of(in, bytes).overlaps(range_of(out, bytes));
 }
 
 }  // namespace
@@ -53,8 +64,6 @@ void Message::begin(const Iv& iv) {
   if (state_) state().hash = {};
   additional_bytes_ = 0;
   bytes_ = 0;
-  written_ = nullptr;
-  in_one_piece_ = true;
   updates_ = 0;
   answer_ = Answer::engine;
   source_ = 0;
@@ -82,11 +91,8 @@ bool Message::add_additional(Bytes bytes) {
 void Message::note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
   if (bytes == 0) return;
   ++updates_;
-  if (written_ == nullptr) {
-    written_ = out;
-    source_ = reinterpret_cast<uint64_t>(direction_ == Direction::to_device ? in : out);
-  }
-  in_one_piece_ = in_one_piece_ && written_ + bytes_ == out;
+  if (bytes_ != 0) return;
+  source_ = reinterpret_cast<uint64_t>(direction_ == Direction::to_device ? in : out);
 }
 
 void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
@@ -98,7 +104,7 @@ void Message::pass(const uint8_t* in, const uint8_t* out, uint64_t bytes) {
 void Message::update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   note_update(in, out, bytes);
   if (bytes != 0 && answer_ahead(in, out, bytes, pool)) return;
-  blocks(in, out, bytes, pool);
+  is_over_input(in, out, bytes) ? blocks_over_input(in, out, bytes) : blocks(in, out, bytes, pool);
 }
 
 void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
@@ -115,6 +121,51 @@ void Message::blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool
   if (bytes != whole) few_bytes(in + whole, out + whole, bytes - whole);
 }
 
+// The last bytes are read before anything is written, the first are written when all is read.
+void Message::blocks_over_input(const uint8_t* in, uint8_t* out, uint64_t bytes) {
+  const uint64_t begun = bytes_ % kGcmBlockBytes;
+  const uint64_t head = begun != 0 ? std::min(bytes, kGcmBlockBytes - begun) : 0;
+  const uint64_t tail = (bytes - head) % kGcmBlockBytes;
+  const uint64_t whole = bytes - head - tail;
+  GcmBlock first;
+  GcmBlock last;
+  std::copy_n(in + head + whole, tail, last.begin());
+  if (head != 0) few_bytes(in, first.data(), head);
+  if (whole != 0) whole_blocks(in + head, out + head, whole, nullptr);
+  if (tail != 0) few_bytes(last.data(), out + head + whole, tail);
+  std::copy_n(first.begin(), head, out);
+  wipe(first);
+  wipe(last);
+}
+
+// A message's parts may be done in any order. So from the side where the output lies, and each from
+// private memory: then nothing is written over that is yet to be read, whatever the engine's loop
+// does first.
+void Message::crypt_over_input(const uint8_t* in, uint8_t* out, uint64_t bytes, GcmHash& hash) {
+  const bool below = out < in;
+  std::array<uint8_t, kPrivateBytes> text;
+  GcmHash& part = state().parts[kPartsMax - 1];
+  hash = {};
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t here = std::min(kPrivateBytes, bytes - done);
+    const uint64_t offset = below ? done : bytes - done - here;
+    std::copy_n(in + offset, here, text.begin());
+    part = crypt(offset, text.data(), out + offset, here);
+    hash =
+        below ? key_->join(hash, part, blocks_of(here)) : key_->join(part, hash, blocks_of(done));
+    done += here;
+  }
+  part = {};
+  wipe(text);
+}
+
+// At this offset of the update.
+GcmHash Message::crypt(uint64_t offset, const uint8_t* in, uint8_t* out, uint64_t bytes) const {
+  const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
+  return direction_ == Direction::to_device ? key_->seal_part(iv_, first, in, out, bytes)
+                                            : key_->open_part(iv_, first, in, out, bytes);
+}
+
 // From a slot, if this message was sealed ahead: a memory copy, spread over the pool.
 bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
   if (bytes_ == 0) open_slot(in, bytes);
@@ -126,7 +177,9 @@ bool Message::answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
   copy_over(taken_.record + bytes_, out, bytes, pool);
   bytes_ += bytes;
   taken_.used = bytes_;
-  if (bytes_ == taken_.record_bytes) leave_slot();
+  // What was written over is not what was sealed ahead: the rest is sealed as it is now.
+  const Range rest{source_ + bytes_, taken_.record_bytes - bytes_};
+  if (rest.bytes == 0 || rest.overlaps(range_of(out, bytes))) leave_slot();
   return true;
 }
 
@@ -201,7 +254,6 @@ void Message::go_on_from(Message& other) {
   block_ = other.block_;
   additional_bytes_ = other.additional_bytes_;
   bytes_ = other.bytes_;
-  in_one_piece_ = false;  // what was written is the other's
   updates_ = other.updates_;
   began_ = other.began_;
   answer_ = other.answer_;
@@ -216,7 +268,8 @@ void Message::finish_turn() {
 }
 
 void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool) {
-  const uint64_t part = part_bytes(bytes, pool);
+  const bool over_input = is_over_input(in, out, bytes);
+  const uint64_t part = over_input ? bytes : part_bytes(bytes, pool);
   const uint64_t parts = (bytes + part - 1) / part;
   const auto one = [&](size_t i, GcmHash& hash) {
     const uint64_t began = pace().begin();
@@ -224,10 +277,11 @@ void Message::whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, Work
     if (watched()) event.begin = SteadyClock().now();
     const uint64_t offset = i * part;
     const uint64_t here = std::min(part, bytes - offset);
-    const uint64_t first = (bytes_ + offset) / kGcmBlockBytes;
-    hash = direction_ == Direction::to_device
-               ? key_->seal_part(iv_, first, in + offset, out + offset, here)
-               : key_->open_part(iv_, first, in + offset, out + offset, here);
+    if (over_input) {
+      crypt_over_input(in, out, bytes, hash);
+    } else {
+      hash = crypt(offset, in + offset, out + offset, here);
+    }
     pace().end(Pace::aead_fast, here, began);
     if (watched()) tell_part(event, here);
   };
@@ -273,10 +327,6 @@ Tag Message::tag(bool answered) {
   state().keystream = {};
   if (watched()) tell();
   return made;
-}
-
-void Message::refuse() {
-  if (written_ != nullptr && in_one_piece_) wipe({const_cast<uint8_t*>(written_), bytes_});
 }
 
 void Message::tell_part(Event& event, uint64_t bytes) const {

@@ -27,7 +27,15 @@
 // stray.
 //
 // Opening reads each byte of the ciphertext once, so what lies in the bounce buffer may change
-// meanwhile. A wrong tag wipes what was written and fails, as libcrypto fails.
+// meanwhile. A wrong tag fails, as libcrypto fails, and writes nothing: an output is touched only
+// in the call that names it. By the end the driver may have unmapped it or given it to somebody
+// else, and whoever forges a tag on the bus would choose when we write there. What was opened is
+// wiped by who owns the memory: of a copy that is carried its destination, before its gate opens
+// (core/copy/copy_actions.h). All other outputs are the driver's, who is told what libcrypto tells.
+//
+// An output may overlap its input: libcrypto takes that. About one that lies below the input it is
+// right. One above it overwrites what is yet to be read, and how much of that libcrypto then seals
+// depends on the CPU's instructions. Here the bytes are right in both cases, on this thread alone.
 //
 // Threads: a Message belongs to one thread at a time, as EVP contexts do. The rest is thread-safe.
 #pragma once
@@ -68,7 +76,6 @@ class Message {
   void update(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
   void pass(const uint8_t* in, const uint8_t* out, uint64_t bytes);  // libcrypto did it
   Tag tag(bool answered);           // ends the message; all zero if libcrypto did it
-  void refuse();                    // the tag was wrong: wipes what was written
   void go_on_from(Message& other);  // as far as that is; each goes on alone
 
   uint64_t bytes() const { return bytes_; }
@@ -79,6 +86,9 @@ class Message {
   void whole_blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
   void few_bytes(const uint8_t* in, uint8_t* out, uint64_t bytes);
   void blocks(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
+  void blocks_over_input(const uint8_t* in, uint8_t* out, uint64_t bytes);
+  void crypt_over_input(const uint8_t* in, uint8_t* out, uint64_t bytes, GcmHash& hash);
+  GcmHash crypt(uint64_t offset, const uint8_t* in, uint8_t* out, uint64_t bytes) const;
   void copy_over(const uint8_t* from, uint8_t* to, uint64_t bytes, WorkerPool* pool);
   void note_update(const uint8_t* in, const uint8_t* out, uint64_t bytes);
   bool answer_ahead(const uint8_t* in, uint8_t* out, uint64_t bytes, WorkerPool* pool);
@@ -110,12 +120,10 @@ class Message {
   GcmBlock block_{};                    // ciphertext of a block that is not complete yet
   uint64_t additional_bytes_ = 0;
   uint64_t bytes_ = 0;
-  const uint8_t* written_ = nullptr;  // where the output began, if it is in one piece
-  bool in_one_piece_ = true;
   uint16_t updates_ = 0;
   Instant began_{};
   Answer answer_ = Answer::engine;
-  uint64_t source_ = 0;
+  uint64_t source_ = 0;  // where its plaintext begins; an address to tell of, not to touch
   LiveSpeculator* ahead_ = nullptr;  // whose turn this message is
   LiveSpeculator::Taken taken_{};
   bool from_slot_ = false;  // all bytes so far; their hash is not in the state

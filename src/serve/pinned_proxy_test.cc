@@ -71,6 +71,7 @@ class SealingDriver final : public GpuDriver {
     return kNotSupported;
   }
   Code set_word(const CopyContext&, uint64_t, uint32_t) override { return kNotSupported; }
+  bool knows(uint64_t) override { return false; }
   Code context_of(StreamHandle, ContextHandle&) override { return kNotSupported; }
   Code device_of(ContextHandle, int&) override { return kNotSupported; }
   Code make_event(ContextHandle, EventHandle&) override { return kNotSupported; }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "os/worker_pool.h"
 #include "serve/memory.h"
@@ -20,7 +21,12 @@ class ProgramMemory {
 
   RangeMap<DeviceBlock>& device() { return device_; }
   RangeMap<HostBlock>& host() { return host_; }
-  void forget_context(const void* context);
+  // All that a context has; it is out of the maps then.
+  struct OfContext {
+    std::vector<RangeMap<DeviceBlock>::Entry> device;
+    std::vector<RangeMap<HostBlock>::Entry> host;
+  };
+  OfContext take_out(const void* context);
 
   // Memory of ours, private: empty, or with these bytes in it. nullptr: no room, or no such source.
   uint8_t* take(uint64_t bytes) { return static_cast<uint8_t*>(staging_.take(bytes)); }
@@ -29,10 +35,14 @@ class ProgramMemory {
 
   // Between the program's and ours, if the program's is there still.
   bool fetch(const void* program, uint8_t* ours, uint64_t bytes);
-  void deliver(const uint8_t* ours, void* program, uint64_t bytes);
+  [[nodiscard]] bool deliver(const uint8_t* ours, void* program, uint64_t bytes);
+  // Out of memory of ours that is wiped with it, to where nothing can go before the copy is over.
+  void move_out(uint8_t* ours, uint8_t* to, uint64_t bytes);
 
  private:
   bool move(bool (*how)(const void*, void*, uint64_t), const void* from, void* to, uint64_t bytes);
+  template <typename Move>
+  void each_part(uint64_t bytes, const Move& how);
 
   WorkerPool& pool_;
   Staging staging_;

@@ -65,17 +65,26 @@ StreamPointer ProgramStreams::forget(StreamHandle handle) {
   return gone;
 }
 
-void ProgramStreams::forget_context(ContextHandle context) {
-  const std::unique_lock lock(mutex_);
-  std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
+bool ProgramStreams::forget_context(ContextHandle context) {
+  {
+    const std::unique_lock lock(mutex_);
+    std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
+  }
+  const std::lock_guard lock(captures_mutex_);
+  const auto gone =
+      std::erase_if(capturing_, [&](const auto& entry) { return entry.second == context; });
+  captures_.store(capturing_.size());
+  return gone > 0 && capturing_.empty();
 }
 
 bool ProgramStreams::set_capturing(StreamHandle handle, bool now) {
   const uint64_t key = key_of(handle).value_or(0);
+  ContextHandle context = nullptr;
+  if (now && driver_.context_of(handle, context) != kSuccess) context = nullptr;
   const std::lock_guard lock(captures_mutex_);
   const bool before = !capturing_.empty();
   if (now) {
-    capturing_.insert(key);
+    capturing_.insert_or_assign(key, context);
   } else {
     capturing_.erase(key);
   }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -27,10 +26,10 @@ class ProgramStreams {
   void touch(StreamHandle handle);         // something else went into it
   uint64_t legacy_epoch() const { return legacy_epoch_.load(std::memory_order_relaxed); }
   StreamPointer forget(StreamHandle handle);  // the program destroyed it
-  void forget_context(ContextHandle context);
 
   // True: the first of all begins to be captured, or the last has ended.
   bool set_capturing(StreamHandle handle, bool now);
+  bool forget_context(ContextHandle context);  // and all its streams, captured or not
   bool any_capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
 
   // One at a time, while no call puts anything into it.
@@ -52,7 +51,7 @@ class ProgramStreams {
   std::atomic<StreamKey> made_{0};
   std::atomic<uint64_t> legacy_epoch_{0};  // counts what went into the legacy stream
   std::mutex captures_mutex_;
-  std::set<uint64_t> capturing_;
+  std::unordered_map<uint64_t, ContextHandle> capturing_;  // whose they are
   std::atomic<size_t> captures_{0};
 };
 

@@ -24,6 +24,7 @@ unsigned fixed_workers() {
 CopiesOptions copies_options(const SpeculationChoice& speculation) {
   CopiesOptions made;
   made.async = options().async;
+  made.early_bytes_max = kEarlyBytesMax;
   if (speculation.policy != nullptr) {
     made.bulk_bytes_min = speculation.policy->bulk_bytes_min;
     made.threads.bulk = kBulkThreads;
@@ -51,9 +52,12 @@ Runtime::Runtime(GpuDriver& driver)
 }
 
 void Runtime::set_capturing(StreamHandle handle, bool now) {
-  if (!streams_.set_capturing(handle, now)) return;
+  if (streams_.set_capturing(handle, now)) tell_capture(now);
+}
+
+void Runtime::tell_capture(bool begins) {
   const std::lock_guard lock(under_way_.mutex);
-  under_way_.copies.handle_capture(now);
+  under_way_.copies.handle_capture(begins);
 }
 
 void Runtime::forget_stream(StreamHandle handle) {
@@ -61,16 +65,31 @@ void Runtime::forget_stream(StreamHandle handle) {
   if (const StreamPointer gone = streams_.forget(handle)) under_way_.forget_stream(gone->key);
 }
 
-void Runtime::leave_context(ContextHandle context) {
+Runtime::LeftMemory Runtime::leave_context(ContextHandle context) {
   drain(context);
+  LeftMemory left = memory_.take_out(context);
+  for (const auto& block : left.device) drain(block.range);
+  for (const auto& block : left.host) drain(block.range);
   intake_.leave_context(context);
+  return left;
+}
+
+void Runtime::stay_in_context(ContextHandle context, const LeftMemory& left) {
+  for (const auto& block : left.device) put_back(block);
+  for (const auto& block : left.host) put_back(block);
+  intake_.stay_in_context(context);
 }
 
 void Runtime::forget_context(ContextHandle context) {
-  streams_.forget_context(context);
-  memory_.forget_context(context);
+  if (streams_.forget_context(context)) tell_capture(false);
+  memory_.take_out(context);  // what was made in it meanwhile
   under_way_.forget_context(context);
   intake_.forget_context(context);
+}
+
+void Runtime::drain_others(const Range& device, StreamHandle stream) {
+  const StreamPointer own = streams_.get(stream);
+  under_way_.drain(device, own ? own->key : 0);
 }
 
 void Runtime::add_host_memory(const Range& range, const HostBlock& block) {

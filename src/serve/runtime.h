@@ -72,10 +72,13 @@ class Runtime {
     const StreamHandle stream_;
   };
   void forget_stream(StreamHandle stream);  // the program destroyed it
-  // The program is about to destroy a context, and has then, or the driver has kept it.
-  void leave_context(ContextHandle context);
+  // The program is about to destroy a context, and has then, or the driver has kept it. Its memory
+  // goes with it: when leave_context() returns nothing of ours is under way on it, in whatever
+  // context, and nothing more will be.
+  using LeftMemory = ProgramMemory::OfContext;
+  [[nodiscard]] LeftMemory leave_context(ContextHandle context);
   void forget_context(ContextHandle context);  // and all that was in it
-  void stay_in_context(ContextHandle context) { intake_.stay_in_context(context); }
+  void stay_in_context(ContextHandle context, const LeftMemory& left);
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
   bool any_capturing() const { return streams_.any_capturing(); }
 
@@ -85,10 +88,13 @@ class Runtime {
   // May a host function that was put into a stream of the context run?
   bool may_run(ContextHandle context) { return under_way_.may_run(context); }
 
-  // Wait until nothing of ours is under way in this context, or on this memory. Of other contexts
-  // nobody is waited for: what holds their streams may be the caller's to end.
+  // Wait until nothing of ours is under way in this context, or on this memory. Nobody else is
+  // waited for: what holds other streams may be the caller's to end.
   void drain(ContextHandle context) { under_way_.drain(context); }
   void drain(Range host_or_device) { crew_.drain(host_or_device); }
+  // The same for memory of a device that goes when this stream comes to it: for copies of others,
+  // and for a moment. A stream that waits for the others keeps the memory for them itself.
+  void drain_others(const Range& device, StreamHandle stream);
 
   // Gives our contexts' places back: the program wants one. True if there was something to give.
   // They may be had again when the program has given one back.
@@ -98,6 +104,18 @@ class Runtime {
   RangeMap<DeviceBlock>& device_memory() { return memory_.device(); }
   RangeMap<HostBlock>& host_memory() { return memory_.host(); }
   void add_host_memory(const Range& range, const HostBlock& block);
+  // Around a call of the driver's that frees what begins at an address: nobody finds it from now
+  // on, `drain` waits for those who have found it, and if the call then fails (not kSuccess)
+  // everything is as it was.
+  template <typename Drain, typename Free>
+  auto free_device_memory(uint64_t address, Drain&& drain, Free&& free) {
+    return take_out_for(memory_.device(), address, drain, free);
+  }
+  template <typename Free>
+  auto free_host_memory(uint64_t address, Free&& free) {
+    const auto wait = [this](const Range& range) { drain(range); };
+    return take_out_for(memory_.host(), address, wait, free);
+  }
   WorkerPool& pool() { return pool_; }
   // Is pinned memory to be ours? It cannot be mapped then: only who was told so may have it.
   bool owns_pinned() const { return options().pinned; }
@@ -105,6 +123,21 @@ class Runtime {
 
  private:
   explicit Runtime(GpuDriver& driver);
+  void tell_capture(bool begins);
+  void put_back(const RangeMap<DeviceBlock>::Entry& block) {
+    memory_.device().add(block.range, block.what);
+  }
+  void put_back(const RangeMap<HostBlock>::Entry& block) {
+    add_host_memory(block.range, block.what);
+  }
+  template <typename Map, typename Drain, typename Free>
+  auto take_out_for(Map& map, uint64_t address, Drain&& drain, Free&& free) {
+    const auto gone = map.remove(address);
+    if (gone) drain(gone->range);
+    const auto result = free();
+    if (gone && static_cast<Code>(result) != kSuccess) put_back(*gone);
+    return result;
+  }
 
   WorkerPool pool_;
   const SpeculationChoice speculation_;

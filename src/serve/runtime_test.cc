@@ -79,6 +79,34 @@ TEST_F(RuntimeTest, APageableSourceMayChangeAtOnce) {
   EXPECT_EQ(driver_.device[(3 << 10) - 1], 8);
 }
 
+// Nobody told us of it, and the device may write it before the copy's turn.
+TEST_F(RuntimeTest, MemoryThatTheDriverKnowsIsNotPageable) {
+  std::vector<uint8_t> memory(4 * 4096, 8);
+  const uint64_t page = (address(memory.data()) + 2 * 4096) / 4096 * 4096;
+  auto* const inside = reinterpret_cast<uint8_t*>(page);
+  driver_.know({page, 4096});
+  EXPECT_EQ(copy(Direction::to_device, 0, inside, 100), Route::passed_memory);
+  EXPECT_EQ(copy(Direction::to_device, 0, inside - 50, 100), Route::passed_memory) << "at its end";
+  EXPECT_EQ(copy(Direction::to_device, 0, inside + 4096, 100), Route::carried);
+  driver_.know({});
+  runtime_->host_memory().add({page, 100}, {false, false, 0, FakeDriver::program()});
+  EXPECT_EQ(copy(Direction::to_device, 0, inside - 50, 200), Route::passed_memory) << "within it";
+  runtime_->host_memory().remove(page);
+  driver_.await(stream_);
+}
+
+// The driver is asked where its answer decides, and nowhere else.
+TEST_F(RuntimeTest, OnlySnapshotsOfUnknownMemoryAskTheDriverWhatItIs) {
+  std::vector<uint8_t> pageable(100, 8);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_EQ(out(200, 100), Route::carried);
+  EXPECT_EQ(copy(Direction::to_host, 400, pageable.data(), 100), Route::passed_pageable);
+  EXPECT_EQ(driver_.questions(), 0u);
+  EXPECT_EQ(copy(Direction::to_device, 400, pageable.data(), 100), Route::carried);
+  EXPECT_LE(driver_.questions(), 2u);
+  driver_.await(stream_);
+}
+
 TEST_F(RuntimeTest, WhatCannotBeCarriedIsPassed) {
   std::vector<uint8_t> pageable(100);
   EXPECT_EQ(copy(Direction::to_host, 0, pageable.data(), 100), Route::passed_pageable);
@@ -105,6 +133,44 @@ TEST_F(RuntimeTest, WhatRunsOutOfPinnedMemoryIsTheDriversToRefuse) {
   driver_.await(stream_);
   runtime_->host_memory().remove(address(both.data()));
   runtime_->drain({address(both.data()), both.size()});
+}
+
+TEST_F(RuntimeTest, MemoryThatTheDriverWouldNotFreeIsAsItWas) {
+  const auto refuse = [&] {
+    EXPECT_EQ(in(0, 100), Route::passed_memory) << "it may be gone any moment";
+    return kNotSupported;
+  };
+  driver_.know({address(host_), sizeof host_});
+  EXPECT_EQ(runtime_->free_host_memory(address(host_), refuse), kNotSupported);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_EQ(out(200, 100), Route::carried);
+  const auto wait = [&](const Range& range) { runtime_->drain(range); };
+  EXPECT_EQ(runtime_->free_device_memory(FakeDriver::kDeviceBase, wait, refuse), kNotSupported);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  EXPECT_EQ(runtime_->free_host_memory(address(host_), [] { return kSuccess; }), kSuccess);
+  EXPECT_EQ(in(0, 100), Route::passed_memory);
+}
+
+TEST_F(RuntimeTest, WhatGoesWithAContextIsBackIfTheContextStays) {
+  const auto left = runtime_->leave_context(FakeDriver::program());
+  EXPECT_EQ(in(0, 100), Route::passed_memory);
+  runtime_->stay_in_context(FakeDriver::program(), left);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+}
+
+TEST_F(RuntimeTest, AContextThatGoesTakesItsCapturesWithIt) {
+  runtime_->set_capturing(stream_, true);
+  EXPECT_EQ(in(0, 100), Route::passed_capture);
+  runtime_->forget_context(FakeDriver::program());
+  EXPECT_FALSE(runtime_->any_capturing());
+  runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                {0, FakeDriver::program()});
+  runtime_->host_memory().add({address(host_), sizeof host_},
+                              {false, false, 0, FakeDriver::program()});
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
 }
 
 TEST_F(RuntimeTest, CopiesThatTouchTheSameBytesKeepTheirOrder) {

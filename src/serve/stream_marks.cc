@@ -3,6 +3,7 @@
 
 #include "serve/stream_marks.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "base/log.h"
@@ -73,21 +74,51 @@ bool GateWords::take(GateWord& out) {
   if (free_.empty()) {
     uint64_t memory = 0;
     if (driver_.allocate(context_, kWords * kWordBytes, memory) != kSuccess) return false;
-    for (uint64_t i = 0; i < kWords; ++i) free_.push_back({memory + i * kWordBytes, 0});
+    for (uint64_t i = 0; i < kWords; ++i) {
+      free_.push_back({memory + i * kWordBytes, 0, context_.context});
+    }
   }
   out = free_.back();
   free_.pop_back();
+  ++lent_;
   return true;
 }
 
 void GateWords::give(const GateWord& word) {
   const std::lock_guard lock(mutex_);
-  free_.push_back(word);
+  if (word.context == context_.context) {
+    free_.push_back(word);  // there is room for all that were made
+    --lent_;
+    return;
+  }
+  const auto from = std::find_if(replaced_.begin(), replaced_.end(), [&](const Replaced& one) {
+    return one.context.context == word.context;
+  });
+  if (from == replaced_.end() || --from->lent > 0) return;
+  driver_.drop_context(from->context);
+  replaced_.erase(from);
 }
 
 void GateWords::replace_context(const CopyContext& context) {
   const std::lock_guard lock(mutex_);
+  if (lent_ == 0) {
+    driver_.drop_context(context_);
+  } else {
+    try {
+      replaced_.push_back({context_, lent_});
+    } catch (const std::exception&) {  // it stays: a copy thread must not need memory
+    }
+  }
   context_ = context;
+  free_.clear();
+  lent_ = 0;
+}
+
+void GateWords::close() {
+  const std::lock_guard lock(mutex_);
+  for (const Replaced& one : replaced_) driver_.drop_context(one.context);
+  replaced_.clear();
+  driver_.drop_context(context_);
 }
 
 StreamGates::~StreamGates() {

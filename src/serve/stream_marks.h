@@ -80,10 +80,12 @@ class CopyThread;
 // A word of device memory that only ever grows; belongs to one stream at a time.
 struct GateWord {
   uint64_t address = 0;
-  uint32_t value = 0;  // the last one a gate waits for
+  uint32_t value = 0;               // the last one a gate waits for
+  ContextHandle context = nullptr;  // whose memory it is
 };
 
-// The words of one copy thread, in memory of its context. Thread-safe.
+// The words of one copy thread, in memory of its context. A context that was replaced is there as
+// long as a stream has a word of it, and is given back then: there are few. Thread-safe.
 class GateWords {
  public:
   GateWords(GpuDriver& driver, const CopyContext& context) : driver_(driver), context_(context) {}
@@ -92,12 +94,20 @@ class GateWords {
   // Its value goes on from where it was: an old gate may still have to look at it.
   void give(const GateWord& word);
   void replace_context(const CopyContext& context);
+  void close();  // no stream waits for a word any more: the context, and those before it, may go
 
  private:
+  struct Replaced {
+    CopyContext context;
+    size_t lent = 0;  // words
+  };
+
   GpuDriver& driver_;
   std::mutex mutex_;
   CopyContext context_;
   std::vector<GateWord> free_;
+  size_t lent_ = 0;
+  std::vector<Replaced> replaced_;
 };
 
 // The gates of one stream that one copy thread opens. The machine counts them from 1; the word,

@@ -63,5 +63,34 @@ TEST_F(EventPoolTest, AContextThatStaysKeepsItsEvents) {
   EXPECT_EQ(std::max(one->event, other->event), std::max(first, second));
 }
 
+// Contexts are few, and of those that fail there may be any number.
+TEST(GateWordsTest, AContextThatWasReplacedGoesWithItsLastWord) {
+  FakeDriver driver;
+  CopyContext first;
+  CopyContext second;
+  ASSERT_EQ(driver.make_context(0, first), kSuccess);
+  GateWords words(driver, first);
+  GateWord one;
+  GateWord other;
+  ASSERT_TRUE(words.take(one) && words.take(other));
+  ASSERT_EQ(driver.make_context(0, second), kSuccess);
+  words.replace_context(second);
+  words.give(one);
+  EXPECT_EQ(driver.contexts(), 2) << "a stream may look at its word";
+  words.give(other);
+  EXPECT_EQ(driver.contexts(), 1);
+
+  GateWord next;
+  ASSERT_TRUE(words.take(next));
+  EXPECT_EQ(next.context, second.context);
+  words.give(next);
+  CopyContext third;
+  ASSERT_EQ(driver.make_context(0, third), kSuccess);
+  words.replace_context(third);
+  EXPECT_EQ(driver.contexts(), 1) << "nobody has a word of the second";
+  words.close();
+  EXPECT_EQ(driver.contexts(), 0);
+}
+
 }  // namespace
 }  // namespace sealane::serve

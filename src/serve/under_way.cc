@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/time.h"
+#include "serve/errand.h"
 
 namespace sealane::serve {
 
@@ -69,6 +70,11 @@ void UnderWay::forget_context(ContextHandle context) {
 void UnderWay::drain(ContextHandle context) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return copies.idle(key_of(context)); });
+}
+
+void UnderWay::drain(const Range& range, StreamKey but) {
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, Errand::kPatience, [&] { return !copies.touched(range, but); });
 }
 
 Code UnderWay::failure_of(ContextHandle context) {

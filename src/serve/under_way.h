@@ -77,6 +77,9 @@ struct UnderWay {
   void forget_stream(StreamKey stream);
   void forget_context(ContextHandle context);
   void drain(ContextHandle context);  // returns when nothing is under way in it
+  // The same on this memory, but for this stream's; or after a moment. What holds the others may be
+  // the caller's to end, who has put this stream behind them.
+  void drain(const Range& range, StreamKey but);
   Code failure_of(ContextHandle context);
   bool may_run(ContextHandle context);
 

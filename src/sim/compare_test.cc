@@ -40,7 +40,8 @@ TEST(Compare, HitRatesFromTheThirdPeriodOn) {
 
 // Each step may cost a little where it brings nothing; together they pay, and speculation pays
 // where the host waits for the device while the workers could seal. Forced on sources that are
-// written each time (`rewriting`) it costs what it costs: `sealane` asks first.
+// written each time (`rewriting`) it costs what it costs: `sealane` asks first. What comes back
+// right behind its swap-out (`lifo`) has its guard asked when that has landed.
 TEST(Compare, EveryStepPaysSomewhereAndNoneCostsMuch) {
   for (const StepRow& row : compare_steps(platform())) {
     const std::string name(workload::to_string(row.pattern));
@@ -52,7 +53,8 @@ TEST(Compare, EveryStepPaysSomewhereAndNoneCostsMuch) {
     if (row.pattern == Pattern::rewriting) continue;
     EXPECT_LE(speculate.count(), parallel.count() * 1.02) << name;
     if (row.pattern == Pattern::random) continue;
-    EXPECT_LE(speculate.count(), parallel.count() * (row.lockstep ? 0.95 : 1.0)) << name;
+    const double most = row.lockstep ? 0.95 : row.pattern == Pattern::lifo ? 1.003 : 1.0;
+    EXPECT_LE(speculate.count(), parallel.count() * most) << name;
   }
 }
 
@@ -89,7 +91,8 @@ TEST(Compare, SealaneSealsAheadWhereThatPays) {
     const auto [stock, engine, async, parallel, speculate, sealane, off] = row.elapsed;
     // But it gives up guesses that are begun so late that their copy waits for them.
     const bool late = row.pattern == Pattern::control;
-    EXPECT_LE(sealane, speculate) << workload::to_string(row.pattern);
+    const double most = row.pattern == Pattern::lifo ? 1.007 : 1.0;
+    EXPECT_LE(sealane.count(), speculate.count() * most) << workload::to_string(row.pattern);
     EXPECT_EQ(sealane < speculate, late) << workload::to_string(row.pattern);
   }
 }

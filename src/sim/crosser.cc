@@ -12,7 +12,13 @@ namespace sealane::sim {
 
 bool Crosser::go_on() {
   if (awaits_ == Awaits::end) return end_crossing();
-  if (awaits_ == Awaits::message) {
+  if (awaits_ == Awaits::landing) {
+    if (!shared_.copies.may_land(id_)) return false;
+    awaits_ = Awaits::nothing;
+    if (!std::exchange(late_, false)) return end_crossing();
+    crossing_ = shared_.copies.take_late(id_);
+    begin();
+  } else if (awaits_ == Awaits::message) {
     start_message();
   } else if (crossing_ == nullptr) {
     start();
@@ -33,6 +39,15 @@ void Crosser::start() {
   if (several && world_.random.chance(world_.setup.faults.apart)) {
     crossing_ = shared_.copies.take_alone(id_);
   }
+  late_ = crossing_->early && world_.random.chance(world_.setup.faults.apart);
+  if (late_) {
+    awaits_ = Awaits::landing;
+  } else {
+    begin();
+  }
+}
+
+void Crosser::begin() {
   code_ = 0;
   tampered_.reset();
   contents_.clear();
@@ -59,8 +74,10 @@ void Crosser::start() {
 // handed: some of them are as long as a copy's.
 void Crosser::begin_crossing() {
   const Crossing& crossing = *crossing_;
-  if (!crossing.copies.empty())
-    world_.oracle.starts(shared_.known[crossing.copies.front()].copy.call);
+  if (!crossing.copies.empty()) {
+    const CallId call = shared_.known[crossing.copies.front()].copy.call;
+    crossing.early ? world_.oracle.reads(call) : world_.oracle.starts(call);
+  }
   if (!crossing.copies.empty() && shared_.tamper_next) {
     tampered_ = std::exchange(shared_.tamper_next, std::nullopt);
   }
@@ -113,7 +130,7 @@ void Crosser::start_whole() {
     const Known& known = shared_.known[copy];
     contents_.push_back(known.snapshot.empty() ? world_.memory.fingerprint(known.copy.host)
                                                : known.snapshot[0]);
-    world_.log("thread {} carries copy {}", id_, known.copy.call);
+    world_.log("thread {} carries copy {}{}", id_, known.copy.call, crossing.early ? " early" : "");
   }
   const Duration work = world_.crowded(whole_time(crossing, direction), shared_.threads_at_work());
   // The thread that carries, and its helpers as long as they seal.
@@ -220,6 +237,10 @@ void Crosser::sent() {
 
 bool Crosser::crossed() {
   if (!crossing_->dropped) finish_whole();
+  if (crossing_->early && code_ == 0 && !shared_.copies.may_land(id_)) {
+    awaits_ = Awaits::landing;
+    return false;
+  }
   return end_crossing();
 }
 
@@ -229,15 +250,22 @@ bool Crosser::end_crossing() {
   if (!over) return false;
   const Crossing& crossing = *crossing_;
   shared_.copies.handle_crossed(id_, code_, endings);
-  const bool landed = crossing.last && !crossing.dropped && code_ == 0;
+  const bool lost = crossing.early && failed();  // while it waited
+  const bool landed = crossing.last && !crossing.dropped && code_ == 0 && !lost;
   for (const CopyId copy : crossing.copies) {  // of several, each takes effect after the one before
     if (!landed) break;
-    if (copy != crossing.copies.front()) world_.oracle.starts(shared_.known[copy].copy.call);
-    world_.oracle.completes(shared_.known[copy].copy.call);
+    const CallId call = shared_.known[copy].copy.call;
+    if (crossing.early || copy != crossing.copies.front()) world_.oracle.starts(call);
+    const bool is_there = !crossing.early || CopyThreads::direction_of(id_) == Direction::to_host;
+    if (is_there) world_.oracle.completes(call);
   }
   ended = 0;
   if (code_ != 0) replace_context();
   return true;
+}
+
+bool Crosser::failed() const {
+  return shared_.copies.failure_of(shared_.copies.call_of(crossing_->copies.front()).context) != 0;
 }
 
 Crossing Crosser::release() {
@@ -285,8 +313,15 @@ void Crosser::deliver_to_device() {
     const bool in_place = shared_.copies.side_of(crossing.copies[i]) == HostSide::in_place;
     const bool changed = world_.memory.fingerprint(known.copy.host) != content;
     if (in_place && changed) content = world_.memory.garbage();
-    world_.oracle.delivers(known.copy.call, known.copy.host, content);
+    contents_[i] = content;
+    if (!crossing.early) world_.oracle.delivers(known.copy.call, known.copy.host, content);
   }
+}
+
+void Crosser::delivered_early() {
+  const ProgramCopy& copy = shared_.known[crossing_->copies.front()].copy;
+  world_.oracle.delivers(copy.call, copy.host, contents_.front());
+  world_.oracle.completes(copy.call);
 }
 
 // What did not verify is there nevertheless, until somebody wipes it.
@@ -298,7 +333,7 @@ void Crosser::deliver_to_host() {
   }
   for (const CopyId copy : crossing_->copies) {
     const ProgramCopy& asked = shared_.known[copy].copy;
-    if (shared_.copies.side_of(copy) != HostSide::in_place) continue;
+    if (crossing_->early || shared_.copies.side_of(copy) != HostSide::in_place) continue;
     const bool verified =
         code_ == 0 && shared_.copies.failure_of(shared_.copies.call_of(copy).context) == 0;
     const bool dropped = crossing_->dropped;

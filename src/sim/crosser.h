@@ -3,7 +3,8 @@
 //
 // A copy thread, simulated: what Copies lets it take it hands to a modelled driver, in one call as
 // long as the platform says (whole), or message by message where something may have been sealed
-// ahead (by turns). Tells the oracle what crosses the bus.
+// ahead (by turns). What crosses early waits until it may land. Tells the oracle what crosses the
+// bus.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +63,8 @@ class Crosser {
   void sent();     // the driver has a message of it
   bool crossed();  // the driver's call has returned. True: what it had is over
 
+  void delivered_early();  // to the device
+
   // Then these are to be done.
   std::vector<Ending> endings;
   size_t ended = 0;
@@ -70,9 +73,10 @@ class Crosser {
 
  private:
   using Known = Carrying::Known;
-  enum class Awaits : uint8_t { nothing, message, end };
+  enum class Awaits : uint8_t { nothing, message, end, landing };
 
   void start();
+  void begin();
   void begin_crossing();
   Duration whole_time(const Crossing& crossing, Direction direction) const;
   void start_whole();
@@ -80,6 +84,7 @@ class Crosser {
   Range next_part() const;
   void start_message();
   bool end_crossing();
+  bool failed() const;
   void replace_context();
   void finish_whole();
   void deliver_to_device();
@@ -99,7 +104,8 @@ class Crosser {
   bool seen_ = false;                //   the next one has been shown,
   Verdict verdict_;                  //   and this is to be done with it;
   uint64_t content_ = 0;             //   sealed now it holds this
-  Awaits awaits_ = Awaits::nothing;  // a worker
+  Awaits awaits_ = Awaits::nothing;  // a worker, or other threads
+  bool late_ = false;                // there was no memory to cross early
   Duration guard_debt_{0};           // guards it has looked at
   Instant across_{};
   std::optional<ScriptedFault::Kind> tampered_;

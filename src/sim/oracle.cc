@@ -78,12 +78,13 @@ void Oracle::expect(Call& call) {
 void Oracle::program_writes(const Range& range) { disturb(range); }
 
 // Before its turn a source may change, and the copy must carry what it holds then. Whoever changes
-// it later has a race.
-void Oracle::disturb(const Range& range) {
+// it later has a race; so has who changes it while only copies are before it, for their end is
+// nothing that he could know of without waiting for it. Those copies themselves come before it.
+void Oracle::disturb(const Range& range, CallId writer) {
   for (const CallId id : sources_) {
     Call& call = calls_[id];
     if (!call.copy.stable_source || !call.copy.host.overlaps(range)) continue;
-    if (unfinished_before(call) == kNoCall) call.racy = true;
+    if (only_copies_before(call, writer)) call.racy = true;
   }
 }
 
@@ -110,36 +111,48 @@ CallId Oracle::last_call(uint32_t stream) const {
 
 // --- order
 
-// Two copies may change places if neither writes what the other touches.
-bool Oracle::may_pass(const Call& later, const Call& earlier) const {
-  if (later.kind != CallKind::copy || earlier.kind != CallKind::copy) return false;
-  const CopyFacts& a = later.copy;
-  const CopyFacts& b = earlier.copy;
-  const Range on_device_a{a.device, a.host.bytes};
-  const Range on_device_b{b.device, b.host.bytes};
-  const bool same = a.direction == b.direction;
-  const bool reads_device = same && a.direction == Direction::to_host;
-  const bool reads_host = same && a.direction == Direction::to_device;
-  return (reads_device || !on_device_a.overlaps(on_device_b)) &&
-         (reads_host || !a.host.overlaps(b.host));
+// Two copies may change places if one call asked for both.
+bool Oracle::may_pass(const Call& later, const Call& earlier) {
+  return later.copy.batch != 0 && later.copy.batch == earlier.copy.batch;
 }
 
 // A call that this one must follow and that is not complete.
 CallId Oracle::unfinished_before(const Call& call) const {
-  const auto done = [&](CallId id) { return calls_[id].complete && calls_[id].opened; };
-  CallId before = call.before;
-  while (before != kNoCall && !done(before) && may_pass(call, calls_[before])) {
-    for (const CallId also : calls_[before].also) {
-      if (!done(also)) return also;
+  for (CallId id = call.before; id != kNoCall; id = calls_[id].before) {
+    const Call& before = calls_[id];
+    const bool mate = may_pass(call, before);
+    if (!mate && !done(id)) return id;
+    if (!mate && before.copy.batch == 0) break;  // and so is all before it
+    for (const CallId also : before.also) {
+      if (mate && !done(also)) return also;
     }
-    before = calls_[before].before;
   }
-  if (before != kNoCall && !done(before)) return before;
   for (const CallId also : call.also) {
     if (!done(also)) return also;
   }
   if (call.waits_for != kNoCall && !calls_[call.waits_for].complete) return call.waits_for;
   return kNoCall;
+}
+
+// For something of another stream.
+bool Oracle::waits_beside(const Call& call) const {
+  const bool waits = call.waits_for != kNoCall && !calls_[call.waits_for].complete;
+  return waits ||
+         !std::all_of(call.also.begin(), call.also.end(), [&](CallId id) { return done(id); });
+}
+
+// All that is unfinished before it in its stream is copies, none of them the writer's, which wait
+// for nothing but each other.
+bool Oracle::only_copies_before(const Call& call, CallId writer) const {
+  if (waits_beside(call)) return false;
+  for (CallId id = call.before; id != kNoCall; id = calls_[id].before) {
+    const Call& before = calls_[id];
+    const bool mate = may_pass(call, before);
+    if (!mate && done(id) && before.copy.batch == 0) return true;
+    if (!mate && id == writer) return false;
+    if (!done(id) && (before.kind != CallKind::copy || waits_beside(before))) return false;
+  }
+  return true;
 }
 
 bool Oracle::has_failed(CallId call) const {
@@ -148,6 +161,28 @@ bool Oracle::has_failed(CallId call) const {
 
 bool Oracle::has_stopped(CallId call) const {
   return stopped_.contains(streams_[calls_[call].stream].context);
+}
+
+// Nothing that this copy reads may still be written by one before it.
+void Oracle::reads(CallId id) {
+  const Call& call = calls_[id];
+  const bool inward = call.copy.direction == Direction::to_device;
+  if (!only_copies_before(call, kNoCall)) {
+    violate("order", fmt::format("copy {} of stream {} was read before work before it was done", id,
+                                 call.stream));
+  }
+  for (CallId other = call.before; other != kNoCall; other = calls_[other].before) {
+    const Call& before = calls_[other];
+    if (before.kind != CallKind::copy || (done(other) && before.copy.batch == 0)) return;
+    if (done(other) || before.copy.direction == call.copy.direction) continue;
+    const Range read{inward ? call.copy.host.address : call.copy.device, call.copy.host.bytes};
+    const Range written{inward ? before.copy.host.address : before.copy.device,
+                        before.copy.host.bytes};
+    const bool snapshot = inward && !call.copy.stable_source;
+    if (snapshot || may_pass(call, before) || !read.overlaps(written)) continue;
+    violate("order", fmt::format("copy {} of stream {} was read before copy {} had written it", id,
+                                 call.stream, other));
+  }
 }
 
 void Oracle::starts(CallId id) {
@@ -275,7 +310,7 @@ void Oracle::carried_to_host(CallId call, const Range& part, bool verified) {
             fmt::format("call {} reached the host after its context had failed", call));
   }
   if (!verified) unverified_.push_back(part);
-  disturb(part);
+  disturb(part, call);
 }
 
 void Oracle::wiped(const Range& range) { std::erase(unverified_, range); }

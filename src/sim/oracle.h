@@ -12,7 +12,8 @@
 //   stale              carries the bytes the range held when the copy's turn came; of pageable
 //                      memory, when it was requested
 //   message-match      a message of the driver's own carries what the driver put into it
-//   order              no call takes effect before what it must follow
+//   order              no call takes effect before what it must follow, and none reads what a call
+//                      before it is still to write
 //   sync               no synchronising call returns before what it covers is done
 //   verify-before-use  nor before what came to the host is verified
 //   run-behind-forgery    nothing of a context begins behind one of its copies that failed, and
@@ -58,6 +59,7 @@ class Oracle {
     Range host;
     uint64_t device = 0;
     bool stable_source = false;  // pinned: not touched from the copy's turn until it is done
+    uint64_t batch = 0;          // copies of one call have no order; 0: it is a call of its own
   };
   CallId call(CallKind kind, uint32_t stream, CallId waits_for = kNoCall);
   CallId call_copy(uint32_t stream, const CopyFacts& facts);
@@ -69,6 +71,7 @@ class Oracle {
   CallId last_call(uint32_t stream) const;
 
   // --- the device
+  void reads(CallId call);  // early: it starts later
   void starts(CallId call);
   void completes(CallId call);
   bool complete(CallId call) const { return calls_[call].complete; }
@@ -139,15 +142,19 @@ class Oracle {
   CallId add(Call call);
   void expect(Call& call);
   CallId unfinished_before(const Call& call) const;
+  bool waits_beside(const Call& call) const;
+  bool only_copies_before(const Call& call, CallId writer) const;
   bool has_failed(CallId call) const;
   bool has_stopped(CallId call) const;
-  void disturb(const Range& range);
-  bool may_pass(const Call& later, const Call& earlier) const;
+  void disturb(const Range& range, CallId writer = kNoCall);
+  static bool may_pass(const Call& later, const Call& earlier);
   void check_covered(CallId last);
   Lane& lane_of(uint32_t lane);
 
   static constexpr uint64_t kUnmapped = 0;  // what memory never written holds
   static constexpr uint64_t kMapped = 1;
+
+  bool done(CallId id) const { return calls_[id].complete && calls_[id].opened; }
 
   const Memory& memory_;
   Memory mapped_;

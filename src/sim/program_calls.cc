@@ -198,22 +198,24 @@ bool ProgramCalls::captured(const workload::Action& action) {
 
 // --- copies
 
-ProgramCopy ProgramCalls::program_copy(const Caller& caller, const workload::Copy& asked) {
+ProgramCopy ProgramCalls::program_copy(const Caller& caller, const workload::Copy& asked,
+                                       uint64_t batch) {
   const uint32_t stream = key(asked.stream);
   // Such a copy returns when it is done, and with it all before it in its stream.
   const bool back_to_pageable =
       asked.direction == Direction::to_host && asked.memory != MemoryKind::pinned;
-  ProgramCopy copy{.call = world_.oracle.call_copy(
-                       stream, {.direction = asked.direction,
-                                .host = asked.host,
-                                .device = asked.device,
-                                .stable_source = asked.memory == MemoryKind::pinned}),
-                   .stream = stream,
-                   .direction = asked.direction,
-                   .host = asked.host,
-                   .device = asked.device,
-                   .memory = asked.memory,
-                   .sync = asked.call == workload::CallKind::sync || back_to_pageable};
+  ProgramCopy copy{
+      .call = world_.oracle.call_copy(stream, {.direction = asked.direction,
+                                               .host = asked.host,
+                                               .device = asked.device,
+                                               .stable_source = asked.memory == MemoryKind::pinned,
+                                               .batch = batch}),
+      .stream = stream,
+      .direction = asked.direction,
+      .host = asked.host,
+      .device = asked.device,
+      .memory = asked.memory,
+      .sync = asked.call == workload::CallKind::sync || back_to_pageable};
   world_.log("thread {} copies {} [{:#x}, +{}) on stream {}: copy {}", caller.id,
              copy.direction == Direction::to_device ? "to the device" : "to the host",
              copy.host.address, copy.host.bytes, stream, copy.call);
@@ -243,12 +245,13 @@ Progress ProgramCalls::copy(Caller& caller, const workload::Copy& asked) {
 // All copies of the batch in one call, or one after the other by the driver.
 Progress ProgramCalls::copy_batch(Caller& caller, uint32_t count) {
   std::vector<ProgramCopy> all;
+  ++batches_;
   size_t next = caller.next;
   const auto& first = std::get<workload::Copy>(program_[caller.operations[next]].action);
   for (; next < caller.operations.size() && all.size() < count; ++next) {
     const auto* copy = std::get_if<workload::Copy>(&program_[caller.operations[next]].action);
     if (copy == nullptr || copy->stream != first.stream) break;
-    all.push_back(program_copy(caller, *copy));
+    all.push_back(program_copy(caller, *copy, batches_));
   }
   if (const auto cost = runtime_.copies(all)) {
     caller.cost = *cost;

@@ -36,7 +36,7 @@ class ProgramCalls {
   Progress charge_call(Caller& caller);
   Progress copy(Caller& caller, const workload::Copy& copy);
   Progress copy_batch(Caller& caller, uint32_t count);
-  ProgramCopy program_copy(const Caller& caller, const workload::Copy& copy);
+  ProgramCopy program_copy(const Caller& caller, const workload::Copy& copy, uint64_t batch = 0);
   Progress pass(Caller& caller, workload::StreamId stream, const ProgramCopy& copy);
   Progress capture(Caller& caller, const workload::CaptureStream& asked);
   bool captured(const workload::Action& action);
@@ -60,6 +60,7 @@ class ProgramCalls {
   std::map<workload::EventId, CallId> recorded_;     // the latest record
   std::map<workload::StreamId, Duration> captures_;  // what the graph will take
   std::map<uint64_t, uint64_t> allocated_;
+  uint64_t batches_ = 0;
 };
 
 }  // namespace sealane::sim

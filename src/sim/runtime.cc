@@ -21,6 +21,7 @@ CopiesOptions copies_options(const Setup& setup) {
   CopiesOptions options;
   options.rules = setup.rules;
   options.async = setup.policy.async;
+  if (setup.policy.foresight != Foresight::paper) options.early_bytes_max = kEarlyBytesMax;
   options.bulk_bytes_min = setup.policy.bulk_bytes_min;
   if (setup.policy.speculates()) {
     options.threads.bulk = setup.policy.by_cost ? setup.bulk_threads : 1;
@@ -214,10 +215,16 @@ bool Runtime::mapped(const Range& range) const { return any_overlaps(mapped_, ra
 
 // --- 2. copy threads
 
+// What ends lets others land that were looked at before.
 void Runtime::pump() {
-  for (auto& [id, crosser] : crossers_) {
-    if (crosser.go_on()) next_ending(id, crosser);
-    if (crosser.ahead()) crosser.ahead()->pump(carrying_.crossings);
+  for (bool again = true; again;) {
+    again = false;
+    for (auto& [id, crosser] : crossers_) {
+      const bool over = crosser.go_on();
+      if (over) next_ending(id, crosser);
+      if (crosser.ahead()) crosser.ahead()->pump(carrying_.crossings);
+      again = again || over;
+    }
   }
 }
 
@@ -239,7 +246,7 @@ void Runtime::next_ending(CopyThreadId id, Crosser& crosser) {
     return;
   }
   for (const Ending& ending : crosser.endings) {
-    if (const auto* deliver = std::get_if<Deliver>(&ending)) delivered(deliver->copy);
+    if (const auto* deliver = std::get_if<Deliver>(&ending)) delivered(crosser, deliver->copy);
   }
   copies_.handle_delivered(id, crosser.endings);
   for (const Ending& ending : crosser.endings) {
@@ -272,8 +279,9 @@ void Runtime::finish(const Ending& ending) {
   threads_.wake_all(context);
 }
 
-void Runtime::delivered(CopyId copy) {
+void Runtime::delivered(Crosser& crosser, CopyId copy) {
   const ProgramCopy& asked = carrying_.known[copy].copy;
+  if (asked.direction == Direction::to_device) return crosser.delivered_early();
   const bool verified = copies_.failure_of(copies_.call_of(copy).context) == 0;
   write(asked.host);
   world_.memory.write(asked.host);
@@ -285,6 +293,9 @@ void Runtime::delivered(CopyId copy) {
 // How long it takes; 0: it is done.
 Duration Runtime::perform(const Ending& ending) {
   if (const auto* deliver = std::get_if<Deliver>(&ending)) {
+    if (copies_.call_of(deliver->copy).direction == Direction::to_device) {
+      return from_us(carrying_.ours.gpu.device_copy_cc_us);
+    }
     return std::max(Duration{1},
                     memcpy_time(carrying_.ours.host, copies_.call_of(deliver->copy).host.bytes) /
                         (carrying_.helpers() + 1));

@@ -78,7 +78,7 @@ class Runtime {
   void next_ending(CopyThreadId id, Crosser& crosser);
   Duration perform(const Ending& ending);
   void finish(const Ending& ending);
-  void delivered(CopyId copy);
+  void delivered(Crosser& crosser, CopyId copy);
   template <typename Visit>
   void each_crew(Visit&& visit) const {
     for (const auto& [id, crosser] : crossers_) {

@@ -20,11 +20,12 @@ struct RuleName {
   std::string_view name;
   bool SafetyRules::*rule;
 };
-constexpr std::array<RuleName, 22> kRules{{
+constexpr std::array<RuleName, 23> kRules{{
     {"order", &SafetyRules::order},
     {"run", &SafetyRules::run},
     {"legacy", &SafetyRules::legacy},
-    {"hazard", &SafetyRules::hazard},
+    {"landing", &SafetyRules::landing},
+    {"early-read", &SafetyRules::early_read},
     {"gate", &SafetyRules::gate},
     {"gate-order", &SafetyRules::gate_order},
     {"snapshot", &SafetyRules::snapshot},
@@ -155,7 +156,8 @@ Result<SimOutcome> run(const SimOptions& options) {
 
   SimOutcome outcome;
   const uint64_t seeds = options.last_seed - options.first_seed + 1;
-  for (uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
+  for (uint64_t done = 0; done < seeds; ++done) {  // the last seed may be the last number
+    const uint64_t seed = options.first_seed + done;
     Case made = options.recorded != nullptr
                     ? make_recorded_case(*options.recorded, seed, options.platform)
                     : make_case(options.mode, seed, options.ops, options.platform);
@@ -186,10 +188,12 @@ Result<SimOutcome> run(const SimOptions& options) {
 std::string to_json(const SimOutcome& outcome) {
   return fmt::format(
       R"({{"seeds":{},"ops":{},"events":{},"violations":{},"hit_rate":{:.4f},"voided":{},"padded":{},)"
-      R"("relinquished":{},"slot_bytes_max":{},"vs_stock_worst":{:.4f}}})",
+      R"("relinquished":{},"slot_bytes_max":{},"vs_stock_worst":{:.4f},"vs_stock_worst_seed":{},)"
+      R"("bulk_copies":{}}})",
       outcome.seeds, outcome.ops, outcome.counters.events, outcome.violations.size(),
       outcome.counters.hit_rate(), outcome.counters.voided, outcome.counters.padded,
-      outcome.counters.relinquished, outcome.counters.slot_bytes_max, outcome.vs_stock_worst);
+      outcome.counters.relinquished, outcome.counters.slot_bytes_max, outcome.vs_stock_worst,
+      outcome.vs_stock_worst_seed, outcome.counters.bulk_requests);
 }
 
 }  // namespace sealane::sim

@@ -5,16 +5,19 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -30,6 +33,7 @@ namespace {
 
 constexpr int kType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int kBacklog = 1024;
+constexpr int kReadsPerLook = 4;  // so that who floods a connection that ends does not prolong it
 
 struct UnixAddress {
   sockaddr_un address{};
@@ -48,11 +52,11 @@ UnixAddress abstract_address(const std::string& name) {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-Result<AddressList> resolve(const std::string& host, uint16_t port, bool passive) {
+Result<AddressList> resolve(const std::string& host, uint16_t port, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
   const int error =
       getaddrinfo(host.empty() ? nullptr : host.c_str(), concat(port).c_str(), &hints, &found);
@@ -88,6 +92,23 @@ ptrdiff_t moved_by_receive(ssize_t received) {
   if (received == 0) return -1;
   if (received < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
   return received;
+}
+
+Result<Socket> connect_to_any(const std::string& host, uint16_t port, int flags) {
+  auto addresses = resolve(host, port, flags);
+  if (!addresses) return addresses.error();
+  int last_error = EADDRNOTAVAIL;
+  for (const addrinfo* info = addresses->get(); info != nullptr; info = info->ai_next) {
+    Socket socket(::socket(info->ai_family, kType, 0));
+    if (!socket.valid()) continue;
+    prepare_tcp(socket.descriptor());
+    if (connect(socket.descriptor(), info->ai_addr, info->ai_addrlen) == 0 ||
+        errno == EINPROGRESS) {
+      return socket;
+    }
+    last_error = errno;
+  }
+  return io_error(concat("cannot connect to ", host, " port ", port), last_error);
 }
 
 }  // namespace
@@ -151,7 +172,7 @@ Socket::~Socket() {
 }
 
 Result<Socket> Socket::listen_tcp(const std::string& host, uint16_t port) {
-  auto addresses = resolve(host, port, true);
+  auto addresses = resolve(host, port, AI_PASSIVE);
   if (!addresses) return addresses.error();
   // An IPv6 socket serves IPv4 too, so it is tried first.
   int last_error = EADDRNOTAVAIL;
@@ -188,19 +209,11 @@ Result<Socket> Socket::listen_unix(const std::string& abstract_name) {
 }
 
 Result<Socket> Socket::connect_tcp(const std::string& host, uint16_t port) {
-  auto addresses = resolve(host, port, false);
-  if (!addresses) return addresses.error();
-  int last_error = EADDRNOTAVAIL;
-  for (const addrinfo* info = addresses->get(); info != nullptr; info = info->ai_next) {
-    Socket socket(::socket(info->ai_family, kType, 0));
-    if (!socket.valid()) continue;
-    prepare_tcp(socket.descriptor_);
-    if (connect(socket.descriptor_, info->ai_addr, info->ai_addrlen) == 0 || errno == EINPROGRESS) {
-      return socket;
-    }
-    last_error = errno;
-  }
-  return io_error(concat("cannot connect to ", host, " port ", port), last_error);
+  return connect_to_any(host, port, 0);
+}
+
+Result<Socket> Socket::connect_tcp_address(const std::string& address, uint16_t port) {
+  return connect_to_any(address, port, AI_NUMERICHOST);
 }
 
 Result<Socket> Socket::connect_unix(const std::string& abstract_name) {
@@ -311,6 +324,24 @@ ptrdiff_t Socket::receive(MutableBytes out, std::vector<int>* passed) const {
     }
   }
   return received;
+}
+
+void Socket::end_sending() const { shutdown(descriptor_, SHUT_WR); }
+
+bool Socket::all_arrived() const {
+  std::array<uint8_t, 16_KiB> nothing;
+  ptrdiff_t count = 1;
+  for (int reads = 0; count > 0 && reads < kReadsPerLook; ++reads) count = receive(nothing);
+  int unsent = 0;
+  // What a Unix socket has sent has arrived.
+  int domain = AF_UNIX;
+  socklen_t length = sizeof domain;
+  getsockopt(descriptor_, SOL_SOCKET, SO_DOMAIN, &domain, &length);
+  if (domain == AF_UNIX || ioctl(descriptor_, SIOCOUTQ, &unsent) != 0) return true;
+  tcp_info info{};
+  length = sizeof info;
+  getsockopt(descriptor_, IPPROTO_TCP, TCP_INFO, &info, &length);
+  return unsent == 0 || info.tcpi_state == TCP_CLOSE;  // reset: nothing goes out any more
 }
 
 void wait_for_sockets(const std::vector<Interest>& interests, Duration at_most) {

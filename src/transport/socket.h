@@ -33,6 +33,9 @@ class Socket {
 
   // Starts to connect; the socket becomes writable when that is decided (connect_error()).
   static Result<Socket> connect_tcp(const std::string& host, uint16_t port);
+  // Numbers only, for addresses that somebody else wrote: a name is asked of servers that may not
+  // answer for long, and tells them.
+  static Result<Socket> connect_tcp_address(const std::string& address, uint16_t port);
   static Result<Socket> connect_unix(const std::string& abstract_name);
 
   std::optional<Socket> accept() const;  // nothing if nobody waits
@@ -48,6 +51,13 @@ class Socket {
   ptrdiff_t receive_both(MutableBytes first, MutableBytes second) const;
   // As send. A descriptor that came along is appended to `passed`, to be closed by the caller.
   ptrdiff_t receive(MutableBytes out, std::vector<int>* passed = nullptr) const;
+
+  // Nothing more is sent; what was is on its way, and the other side reads to its end.
+  void end_sending() const;
+  // Drops what has arrived, a piece of it per call. True once the other side has all that was sent,
+  // or is gone. A connection that is closed before that, or with something unread, may take what
+  // was sent with it.
+  bool all_arrived() const;
 
   // Handlers of fork() that are registered after this call find a child's sockets closed.
   static void register_fork_handlers();

@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <thread>
+#include <vector>
 
 namespace sealane {
 namespace {
@@ -65,6 +67,29 @@ TEST(Socket, MovesTwoPiecesAsOne) {
   EXPECT_EQ(count, 5);
   EXPECT_EQ(in_first, (std::array<uint8_t, 2>{1, 2}));
   EXPECT_EQ(in_second, (std::array<uint8_t, 8>{3, 4, 5}));
+}
+
+// Who ends a connection looks at it again and again until a deadline: somebody who goes on writing
+// must not keep it in one look.
+TEST(Socket, OneLookAtAConnectionThatEndsReadsABoundedPart) {
+  const Connected pair = connect_over_loopback();
+  const std::vector<uint8_t> flood(1 << 20, 'x');
+  int stuck = 0;
+  for (size_t sent = 0; stuck < 100;) {
+    const ptrdiff_t count = pair.near.send(flood);
+    ASSERT_GE(count, 0);
+    sent += static_cast<size_t>(count);
+    if (count > 0) continue;
+    ++stuck;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (stuck == 100) {
+      ASSERT_GT(sent, 256u << 10) << "no flood: the test shows nothing";
+    }
+  }
+  pair.far.end_sending();
+  static_cast<void>(pair.far.all_arrived());
+  std::array<uint8_t, 1> byte{};
+  EXPECT_EQ(pair.far.receive(byte), 1);
 }
 
 }  // namespace

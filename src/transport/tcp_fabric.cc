@@ -10,13 +10,16 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "base/check.h"
+#include "base/time.h"
 
 namespace sealane {
 namespace {
 
 constexpr uint32_t kLengthBytes = 4;
+constexpr Duration kLeaveMax = std::chrono::seconds(1);  // then the kernel goes on alone
 
 size_t receive_bytes(const WireShape& shape) {
   return size_t{shape.receive_records} * (kLengthBytes + shape.record_bytes);
@@ -86,7 +89,24 @@ TcpFabric::TcpFabric(const WireShape& shape, std::vector<TcpConnections> connect
   }
 }
 
-TcpFabric::~TcpFabric() = default;
+// What this rank has sent can be received after it has left, also if others had sent it something
+// that it never took: that is read and dropped, for else closing would reset the connection.
+TcpFabric::~TcpFabric() {
+  std::vector<const Socket*> open;
+  for (const Inlet& inlet : inlets_) {
+    for (const auto& connection : inlet.streams) {
+      if (!connection->socket.valid()) continue;  // a child's
+      connection->socket.end_sending();
+      open.push_back(&connection->socket);
+    }
+  }
+  const Instant deadline = SteadyClock().now() + kLeaveMax;
+  while (true) {
+    std::erase_if(open, [](const Socket* socket) { return socket->all_arrived(); });
+    if (open.empty() || SteadyClock().now() >= deadline) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 void TcpFabric::connect(uint32_t wire, std::vector<Socket> sockets, Staging& out) {
   for (uint32_t stream = 0; stream < sockets.size(); ++stream) {

@@ -15,14 +15,15 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "workload/csv.h"
+#include "workload/numbers.h"
+#include "workload/total_time.h"
 
 namespace sealane::workload {
 namespace {
 
 constexpr std::string_view kApiSuffix = "_cuda_api_trace.csv";
 constexpr std::string_view kGpuSuffix = "_cuda_gpu_trace.csv";
-constexpr double kNsMax = 1e15;     // eleven days: beyond that a time is not a time
-constexpr double kBytesMax = 1e13;  // of one copy
+constexpr double kNsMax = 1e15;  // eleven days: beyond that a time is not a time
 constexpr size_t kRowsMax = 20'000'000;
 
 // --- the two tables
@@ -198,7 +199,8 @@ class GpuTable {
       SEALANE_LET(const auto rate, csv_.number(*throughput_));
       bytes = rate * static_cast<double>(length.count()) / 1e3;
     }
-    if (bytes > kBytesMax) return csv_.error("an amount beyond all measure");
+    if (bytes > static_cast<double>(kRangeBytesMax))
+      return csv_.error("an amount beyond all measure");
     return static_cast<uint64_t>(std::llround(bytes));
   }
 
@@ -443,6 +445,13 @@ Result<Program> parse_nsys(std::istream& api, const std::string& api_file, std::
   SEALANE_LET(auto done, GpuTable(gpu_csv).read());
   Program program = ProgramWriter(calls, done).write();
   if (program.empty()) return usage_error(concat(api_file, ": no copy and no launch in it"));
+  TotalTime time;
+  for (const Operation& operation : program) {
+    if (Status status = time.add(operation); !status) {
+      return usage_error(concat(api_file, ": ", status.error().message));
+    }
+  }
+  make_numbers_small(program);
   return program;
 }
 

@@ -53,6 +53,13 @@ std::string changed(std::string text, const std::string& from, const std::string
   return text.replace(at, from.size(), to);
 }
 
+TEST(Nsys, NumbersOfContextsAreNamesHoweverLarge) {
+  const auto large = parse(kApi, changed(kGpu, "Pinned,Device,1,", "Pinned,Device,4000000000,"));
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_EQ(format_trace(*large).find("c4000000000"), std::string::npos);
+  EXPECT_NE(format_trace(*large).find("create context c65536 "), std::string::npos);
+}
+
 TEST(Nsys, BecomesAProgram) {
   const auto program = parse(kApi, kGpu);
   ASSERT_TRUE(program) << program.error().message;

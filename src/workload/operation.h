@@ -95,6 +95,9 @@ struct ReadHost {
   bool operator==(const ReadHost&) const = default;
 };
 
+// Of one copy or access: more than any machine has, and few enough to add up.
+constexpr uint64_t kRangeBytesMax = 10'000'000'000'000;
+
 struct Copy {
   StreamId stream;
   Direction direction;

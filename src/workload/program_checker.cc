@@ -25,6 +25,7 @@ uint32_t number(Id id) {
 
 Status ProgramChecker::check(const Operation& operation) {
   if (operation.think < Duration(0)) return usage_error("a thread cannot think for less than 0 ns");
+  SEALANE_TRY(time_.add(operation));
   if (operation.at) {
     const auto [latest, first] = latest_.try_emplace(operation.thread, *operation.at);
     if (*operation.at < latest->second) {

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "workload/operation.h"
+#include "workload/total_time.h"
 
 namespace sealane::workload {
 
@@ -68,6 +69,7 @@ class ProgramChecker {
   std::unordered_map<ThreadId, Instant> latest_;  // recorded time of a thread's last call
   Allocations host_;
   Allocations device_;
+  TotalTime time_;
 };
 
 }  // namespace sealane::workload

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "workload/numbers.h"
 
 namespace sealane::workload {
 namespace {
@@ -66,6 +67,9 @@ Status TraceReader::read_header() {
     return fail(concat("not a trace: the first line must be '", kMagic, " ", kVersion, "'"));
   }
   line.remove_prefix(kMagic.size() + 1);
+  if (line == concat(kVersion, "\r")) {
+    return fail("lines that end with CR LF: a trace's end with LF alone");
+  }
   if (line != kVersion) {
     return fail(concat("a trace of another version: this program reads version ", kVersion));
   }
@@ -88,7 +92,9 @@ Result<Program> load_trace(const std::string& path) {
   if (!in || in.peek() == std::ifstream::traits_type::eof()) {
     return usage_error(concat(path, ": cannot be read or is empty"));
   }
-  return read_all(in, path);
+  SEALANE_LET(auto program, read_all(in, path));
+  make_numbers_small(program);
+  return program;
 }
 
 std::string_view trace_header() { return "sealane-trace 1\n"; }

@@ -103,6 +103,13 @@ class Words {
     return value;
   }
 
+  // Of what is copied, read or written; what is allocated may be reserved addresses alone.
+  uint64_t touched_bytes() {
+    const uint64_t value = bytes();
+    if (value > kRangeBytesMax) expect(concat("an amount beyond all measure, ", value, " bytes"));
+    return value;
+  }
+
   Duration nanoseconds(std::string_view text) {
     int64_t value = 0;
     if (!parse(text, 10, value) || value < 0 || value > kNanosecondsMax) {
@@ -176,6 +183,11 @@ Range parse_range(Words& words) {
   return {address, words.bytes()};
 }
 
+Range parse_touched(Words& words) {
+  const uint64_t address = words.address();
+  return {address, words.touched_bytes()};
+}
+
 Action parse_alloc(Words& words) {
   const std::string_view where = words.word();
   if (where == "device") {
@@ -203,7 +215,7 @@ Action parse_copy(Words& words) {
   const StreamId stream = words.stream();
   const uint64_t to = words.address();
   const uint64_t from = words.address();
-  const uint64_t bytes = words.bytes();
+  const uint64_t bytes = words.touched_bytes();
   if (way == "d2d") return CopyOnDevice{stream, to, from, bytes};
   const MemoryKind memory = words.one_of(kMemoryKinds);
   const CallKind call = words.one_of(kCallKinds);
@@ -230,7 +242,7 @@ Action parse_work(Words& words) {
   StreamWork work{};
   work.stream = words.stream();
   work.kind = words.one_of(kWorkKinds);
-  work.host = parse_range(words);
+  work.host = parse_touched(words);
   return work;
 }
 
@@ -253,8 +265,8 @@ Action parse_action(Words& words) {
     const StreamId stream = words.stream();
     return Launch{stream, words.nanoseconds(words.word())};
   }
-  if (verb == "write") return WriteHost{parse_range(words)};
-  if (verb == "read") return ReadHost{parse_range(words)};
+  if (verb == "write") return WriteHost{parse_touched(words)};
+  if (verb == "read") return ReadHost{parse_touched(words)};
   if (verb == "record") {
     const EventId event = words.event();
     return RecordEvent{event, words.stream()};

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -43,7 +47,7 @@ class Api : public testing::Test {
     out.size = size;
     out.rendezvous = "file:" + directory_ + "/meet";
     out.key_file = key_;
-    out.timeout = std::chrono::seconds(20);
+    out.timeout = std::chrono::minutes(5);
     return out;
   }
 
@@ -57,6 +61,37 @@ class Api : public testing::Test {
   std::string directory_;
   std::string key_;
 };
+
+TEST_F(Api, LabelsOfCallsAreComparedAndNamed) {
+  using sealane::CallLabel;
+  const auto product = [](CallLabel::Op op) {
+    return CallLabel{CallLabel::Kind::all_reduce, CallLabel::Type::int8, op, -1};
+  };
+  std::vector<std::string> errors(2);
+  on_ranks(2, [&](int rank) {
+    Comm comm(options(rank, 2));
+    std::vector<uint8_t> mine(4, 1), all(8);
+    const auto gather = [&](const CallLabel& label) {
+      comm.start_all_gather(mine.data(), all.data(), 4, DataType::uint8, label).wait();
+    };
+    gather(product(CallLabel::Op::product));
+    gather({CallLabel::Kind::gather, CallLabel::Type{127}, CallLabel::Op::none, 1});
+    for (const CallLabel& none :
+         {CallLabel{CallLabel::Kind{9}, {}, {}, -1}, CallLabel{{}, CallLabel::Type{128}, {}, -1},
+          CallLabel{{}, {}, CallLabel::Op{9}, -1}, CallLabel{CallLabel::Kind::gather, {}, {}, 2}}) {
+      EXPECT_THROW(gather(none), CommError);  // and the group is none the worse for it
+    }
+    try {
+      gather(product(rank == 0 ? CallLabel::Op::product : CallLabel::Op::bit_xor));
+    } catch (const CommError& error) {
+      errors[static_cast<size_t>(rank)] = error.what();
+    }
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("all_reduce 2 of 4 bytes int8 product"), std::string::npos) << error;
+    EXPECT_NE(error.find("all_reduce 2 of 4 bytes int8 bxor"), std::string::npos) << error;
+  }
+}
 
 TEST_F(Api, CollectivesInCpp) {
   on_ranks(3, [&](int rank) {
@@ -123,6 +158,69 @@ TEST_F(Api, AKeyInMemoryNeedsNoFileAndIsChecked) {
   EXPECT_THROW(Comm{odd}, CommError);
 }
 
+// How often these bytes, each inverted so that they are not what is looked for, are in memory that
+// can be written.
+int times_in_memory(const std::vector<unsigned char>& inverted) {
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    char mode[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, mode) != 3) continue;
+    if (mode[0] != 'r' || mode[1] != 'w') continue;
+    std::vector<unsigned char> bytes(end - begin);
+    const iovec to = {bytes.data(), bytes.size()};
+    const iovec from = {reinterpret_cast<void*>(begin), bytes.size()};
+    const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    for (ssize_t at = 0; at + static_cast<ssize_t>(inverted.size()) <= got; ++at) {
+      size_t same = 0;
+      while (same < inverted.size() &&
+             bytes[static_cast<size_t>(at) + same] == static_cast<unsigned char>(~inverted[same])) {
+        ++same;
+      }
+      if (same == inverted.size()) ++found;
+    }
+    std::fill(bytes.begin(), bytes.end(), static_cast<unsigned char>(0));
+    __asm__ volatile("" ::"r"(bytes.data()) : "memory");
+  }
+  return found;
+}
+
+// A part needs no credential, so none of the caller's is copied. The first 16 bytes of memory that
+// was given back are the allocator's.
+TEST_F(Api, JoiningAPartLeavesNoCopyOfTheKeyBehind) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's memory is too large to search";
+#endif
+  std::vector<unsigned char> inverted;
+  for (int i = 16; i < 32; ++i) inverted.push_back(static_cast<unsigned char>(~(i * 37 + 11)));
+  // Byte by byte, so that this function has no part of it in a register that it might save.
+  const auto write = [](std::string& text) {
+    int i = 0;
+    for (volatile char& byte : text) byte = static_cast<char>(i++ * 37 + 11);
+  };
+  CommOptions given[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    given[rank] = options(rank, 2);
+    given[rank].key_file.clear();
+    given[rank].key.assign(32, '\0');
+    write(given[rank].key);
+  }
+  const auto wipe = [](std::string& text) {
+    for (volatile char& byte : text) byte = 0;
+  };
+  on_ranks(2, [&](int rank) {
+    Comm whole(given[rank]);
+    CommOptions& of_part = given[rank];
+    of_part.group = "part";
+    Comm part(whole, {0, 1}, of_part);
+    part.barrier();
+    whole.barrier();
+  });
+  for (CommOptions& one : given) wipe(one.key);
+  EXPECT_EQ(times_in_memory(inverted), 0);
+}
+
 TEST_F(Api, TwoGroupsSideBySide) {
   on_ranks(2, [&](int rank) {
     CommOptions first = options(rank, 2), second = options(rank, 2);
@@ -148,6 +246,25 @@ TEST_F(Api, ErrorsAreExceptionsThatSayWhatToDo) {
     EXPECT_EQ(error.kind(), CommError::Kind::usage);
     EXPECT_NE(std::string(error.what()).find("sealane keygen"), std::string::npos);
   }
+}
+
+// As Kubernetes mounts a secret with fsGroup.
+TEST_F(Api, AKeyOfAGroupIsTakenIfTheEnvironmentNamesThatGroup) {
+  chmod(key_.c_str(), 0440);
+  struct stat status {};
+  ASSERT_EQ(stat(key_.c_str(), &status), 0);
+  const std::string group = std::to_string(status.st_gid);
+  unsetenv("SEALANE_KEY_GROUP");
+  try {
+    Comm comm(options(0, 2));
+    FAIL() << "a key that others can read was taken";
+  } catch (const CommError& error) {
+    EXPECT_NE(std::string(error.what()).find("SEALANE_KEY_GROUP=" + group), std::string::npos)
+        << error.what();
+  }
+  setenv("SEALANE_KEY_GROUP", group.c_str(), 1);
+  on_ranks(2, [&](int rank) { EXPECT_NO_THROW(Comm(options(rank, 2)).barrier()); });
+  unsetenv("SEALANE_KEY_GROUP");
 }
 
 TEST_F(Api, CollectivesInC) {
@@ -304,6 +421,47 @@ TEST_F(Api, AnErrorOfAnyLengthIsKept) {
   given.rendezvous = far.c_str();
   EXPECT_EQ(create_and_destroy(&given), SEALANE_ERROR_IO);
   EXPECT_EQ(std::string(sealane_last_error()).size(), 1023u);
+}
+
+TEST(CApi, AbsurdSizesAreUsageErrors) {
+  sealane_comm_options options;
+  sealane_comm_options_init(&options);
+  options.rank = 0;
+  options.size = 1;
+  sealane_comm* comm = nullptr;
+  ASSERT_EQ(sealane_comm_create(&options, &comm), SEALANE_OK) << sealane_last_error();
+  uint8_t in = 1;
+  uint8_t out = 7;
+  for (const size_t count : {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, size_t{1} << 53}) {
+    sealane_work* work = nullptr;
+    EXPECT_EQ(sealane_all_reduce(comm, &in, &out, count, SEALANE_UINT8, SEALANE_SUM),
+              SEALANE_ERROR_USAGE);
+    EXPECT_EQ(sealane_broadcast(comm, &in, &out, count, SEALANE_UINT8, 0), SEALANE_ERROR_USAGE);
+    ASSERT_EQ(sealane_start_all_reduce(comm, &in, &out, count, SEALANE_UINT8, SEALANE_SUM, &work),
+              SEALANE_OK);
+    EXPECT_EQ(sealane_work_wait(work), SEALANE_ERROR_USAGE);
+  }
+  EXPECT_EQ(out, 7);
+  sealane_comm_destroy(comm);
+}
+
+// What was meant cannot be known: not even that it should be sealed.
+TEST(CApi, AnUnknownModeAndANegativeTimeoutAreUsageErrors) {
+  sealane_comm_options options;
+  sealane_comm_options_init(&options);
+  options.rank = 0;
+  options.size = 1;
+  for (const int mode : {-1, 2, 7}) {
+    options.mode = mode;
+    EXPECT_EQ(create_and_destroy(&options), SEALANE_ERROR_USAGE) << mode;
+  }
+  options.mode = SEALANE_SEALED;
+  for (const int64_t timeout_ms : {int64_t{-1}, INT64_MIN}) {
+    options.timeout_ms = timeout_ms;
+    EXPECT_EQ(create_and_destroy(&options), SEALANE_ERROR_USAGE) << timeout_ms;
+  }
+  options.timeout_ms = 0;
+  EXPECT_EQ(create_and_destroy(&options), SEALANE_OK) << sealane_last_error();
 }
 
 TEST(CApi, MissingBuffersAreUsageErrors) {

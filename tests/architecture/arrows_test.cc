@@ -91,8 +91,8 @@ const std::vector<Row>& plan() {
       {"tests/constant_time", {"src/seal"}},
       {"tests/emu", {"src/base", "src/platform", "src/cuda_abi", "src/emu", "tests/support"}},
       {"tests/fuzz",
-       {"src/base", "src/seal", "src/core", "src/net", "src/platform", "src/ptx", "src/report",
-        "src/watch", "src/workload"}},
+       {"src/base", "src/seal", "src/core", "src/core/session", "src/comm", "src/net",
+        "src/platform", "src/ptx", "src/report", "src/watch", "src/workload"}},
       {"tests/nccl", {"src/base", "src/nccl"}},
       {"tests/ptx", {"src/ptx"}},
       {"tests/scenario",
@@ -273,6 +273,45 @@ TEST(Architecture, CoreAsksForNoThreadClockSocketFileOrCuda) {
   for (const std::string& symbol : symbols) {
     EXPECT_FALSE(std::regex_search(symbol, impure)) << "core links " << symbol;
   }
+}
+
+// Namespaces and names of types that a source defines where others can see them.
+std::vector<std::string> types_of(const fs::path& path) {
+  static const std::regex space("^namespace ([a-z_:]+) \\{");
+  static const std::regex type(
+      "^(class|struct|union|enum class|enum) ([A-Za-z]+)( final)?( : [^;]*)? \\{");
+  std::vector<std::string> found;
+  std::string inside;
+  bool hidden = false;
+  std::ifstream in(path);
+  std::smatch words;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("namespace {")) hidden = true;
+    if (line.starts_with("}  // namespace")) hidden = false;
+    if (std::regex_search(line, words, space)) inside = words[1];
+    if (!hidden && std::regex_search(line, words, type))
+      found.push_back(inside + "::" + words[2].str());
+  }
+  return found;
+}
+
+// A program that has two types of one name has neither: the linker takes the functions of one for
+// those of the other, and says nothing.
+TEST(Architecture, ATypeIsDefinedOnce) {
+  std::map<std::string, std::string> where;
+  for (const char* folder : {"src", "adapters"}) {
+    for (const std::string& file : sources_below(folder)) {
+      // C's names, of which a program has one library's or the other's.
+      if (is_below(file, "src/cuda_abi") || !(file.ends_with(".h") || file.ends_with(".cc"))) {
+        continue;
+      }
+      for (const std::string& type : types_of(kRoot / file)) {
+        const auto [first, fresh] = where.emplace(type, file);
+        EXPECT_TRUE(fresh) << type << " is in " << first->second << " and in " << file;
+      }
+    }
+  }
+  EXPECT_GT(where.size(), 500u) << "types are not found any more";
 }
 
 // Every room says what it is for and what it may know.

@@ -13,6 +13,18 @@
 namespace sealane::test {
 namespace {
 
+// What the library calls it.
+std::string operation(const std::string& command) {
+  return command == "allreduce" ? "all_reduce" : command;
+}
+
+// Lines that were broken are one again.
+std::string unwrapped(std::string text) {
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  for (size_t at; (at = text.find("  ")) != text.npos;) text.erase(at, 1);
+  return text;
+}
+
 class BenchTamper : public testing::TestWithParam<std::string> {};
 
 // The receiver refuses; the sender may have its own, right, result by then, and then cannot go on.
@@ -23,7 +35,10 @@ TEST_P(BenchTamper, IsNoticedAtTheDefaultsByWhoeverDependsOnIt) {
     EXPECT_TRUE(result.out.starts_with("# " + GetParam() + ": one bit")) << result.out;
     EXPECT_EQ(result.out.find("NOTICED NOTHING"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("rank 0: "), std::string::npos) << result.out;
-    EXPECT_NE(result.out.find("rank 1: "), std::string::npos) << result.out;
+    // Of the collective that was asked for, and not of another one under its name.
+    EXPECT_NE(unwrapped(result.out).find("rank 1: " + operation(GetParam()) + " 0: "),
+              std::string::npos)
+        << result.out;
   }
 }
 
@@ -34,9 +49,31 @@ TEST_P(BenchTamper, IsNoticedInLargeOnesAmongThree) {
   EXPECT_NE(result.out.find("rank 2: "), std::string::npos) << result.out;
 }
 
+TEST_P(BenchTamper, OfOneRankIsRefusedAndALaunchersVariablesAreNotAsked) {
+  const ProgramResult alone =
+      run_program({SEALANE_PROGRAM, "bench", GetParam(), "--tamper", "--ranks", "1"});
+  EXPECT_EQ(alone.exit_code, 2) << alone.out << alone.err;
+  EXPECT_NE(alone.err.find("--tamper needs two ranks"), std::string::npos) << alone.err;
+  ProgramOptions launched;
+  launched.environment = {"RANK=0", "WORLD_SIZE=1"};
+  const ProgramResult within =
+      run_program({SEALANE_PROGRAM, "bench", GetParam(), "--tamper"}, launched);
+  EXPECT_EQ(within.exit_code, 0) << within.out << within.err;
+  EXPECT_NE(within.out.find("rank 1: "), std::string::npos) << within.out;
+}
+
 INSTANTIATE_TEST_SUITE_P(Cli, BenchTamper,
                          testing::Values("allreduce", "reduce_scatter", "all_gather", "broadcast"),
                          [](const auto& one) { return one.param; });
+
+TEST(BenchCollective, AModeNamedTwiceIsMeasuredOnce) {
+  const ProgramResult result = run_program({SEALANE_PROGRAM, "bench", "allreduce", "-b", "64", "-e",
+                                            "64", "-n", "1", "--mode", "sealed,sealed"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const size_t first = result.out.find(" sealed ");
+  ASSERT_NE(first, std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find(" sealed ", first + 1), std::string::npos) << result.out;
+}
 
 }  // namespace
 }  // namespace sealane::test

@@ -91,6 +91,7 @@ TEST(BenchNccl, WrongUseIsExplained) {
         {{"--ranks", "1"}, "--ranks: '1' is not a number from 2 to 8"},
         {{"--pattern", "star"}, "unknown 'star'; there are: allreduce, tree, latency"},
         {{"--delay-us", "5"}, "--delay-us requires --hosts"},
+        {{"-w", "4294967295", "-n", "1"}, "-w: '4294967295' is not a number from 0 to 1000000"},
         {{"--abi", "7"}, "--abi: '7' is not a number from 8 to 12"},
         {{"-b", "2M", "-e", "1M"}, "-e is smaller"}}) {
     const ProgramResult result = bench_nccl(words);

@@ -21,9 +21,10 @@ namespace {
 
 using nlohmann::json;
 
-ProgramResult bench_seal(std::vector<std::string> arguments) {
+ProgramResult bench_seal(std::vector<std::string> arguments,
+                         const std::vector<std::string>& environment = {}) {
   arguments.insert(arguments.begin(), {SEALANE_PROGRAM, "bench", "seal"});
-  return run_program(arguments);
+  return run_program(arguments, {.environment = environment, .input = {}});
 }
 
 // An empty folder of this test's own, gone afterwards.
@@ -104,6 +105,27 @@ TEST_F(BenchSeal, OneEngineOneSizeOnePlace) {
   EXPECT_EQ(report.at("best").at("engine"), "openssl");
   EXPECT_EQ(report.at("best").at("vs_openssl"), 1.0);
   EXPECT_EQ(report.at("best").at("where"), "l2");
+}
+
+// Whatever was fastest in this run: the engine that would serve, and what its CPU lacks.
+TEST_F(BenchSeal, SpeaksOfTheEngineInUseAndOfWhatItsCpuLacks) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "there is nothing wider to lack";
+#endif
+  for (const std::string hidden : {"-avx512,-vaes", "-avx512"}) {
+    const std::vector<std::string> environment = {"SEALANE_CPU=" + hidden};
+    const std::string path = folder_ / "seal.json";
+    const ProgramResult result =
+        bench_seal({"--seconds", "0.1", "--where", "l2", "--json", path}, environment);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("This CPU shows no "), std::string::npos) << result.out;
+    const ProgramResult doctor = run_program({SEALANE_PROGRAM, "doctor", "--json", "-"},
+                                             {.environment = environment, .input = {}});
+    const json served = json::parse(doctor.out).at("engine").at("name");
+    EXPECT_EQ(json::parse(std::ifstream(path)).at("best").at("engine"), served);
+    EXPECT_NE(result.out.find(served.get<std::string>() + " needs "), std::string::npos)
+        << result.out;
+  }
 }
 
 TEST_F(BenchSeal, TheTableFitsATerminal) {

@@ -56,6 +56,21 @@ class BlindTest : public testing::Test {
   std::string path_;
 };
 
+// It is somebody else's file.
+TEST_F(BlindTest, AManifestThatIsTooDeepOrTooLargeIsRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  for (const auto& [manifest, said] :
+       {std::pair<std::string, std::string>{"sender = 1\n" + key + " = 1\n",
+                                            "manifest.toml:2: more than 32 dots in a line"},
+        {"sender = \"" + std::string(2 << 20, 'x') + "\"\n", "too large for a manifest"}}) {
+    write("manifest.toml", manifest);
+    const ProgramResult result = run();
+    EXPECT_EQ(result.exit_code, 2) << result.signal << result.err;
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  }
+}
+
 // The measurements are a pipe: a writer gets in only once somebody has opened it to read.
 TEST_F(BlindTest, NobodyOpensTheMeasurementsBeforeThePredictionsAreWritten) {
   ASSERT_EQ(mkfifo(file("measured.csv").c_str(), 0600), 0);

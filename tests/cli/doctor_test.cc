@@ -75,6 +75,29 @@ TEST(Doctor, NamesTheEngineThatWasAskedFor) {
   EXPECT_TRUE(mentions(check(report, "CPU and engine", "engine openssl")["detail"], "in use"));
 }
 
+// What other CPUs have is said beside what was measured here; SEALANE_CPU makes any CPU such a one.
+TEST(Doctor, SaysWhatThisCpuLacksAndWhatThatCosts) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "there is nothing wider to lack";
+#endif
+  const auto speed = [](const std::string& hidden) {
+    return check(doctor_json({"SEALANE_CPU=" + hidden}), "CPU and engine", "sealing speed");
+  };
+  if (mentions(speed("")["advice"], "no AES instructions")) GTEST_SKIP() << "nor has this one AES";
+  const json without_vaes = speed("-avx512,-vaes");
+  EXPECT_EQ(without_vaes["status"], "warn") << without_vaes;
+  EXPECT_TRUE(mentions(without_vaes["advice"], "This CPU shows no VAES")) << without_vaes;
+  EXPECT_TRUE(mentions(without_vaes["advice"], "sealing costs more of a copy here"))
+      << without_vaes;
+  const json without_avx512 = speed("-avx512");
+  EXPECT_EQ(without_avx512["status"], "warn") << without_avx512;
+  EXPECT_TRUE(mentions(without_avx512["advice"], "This CPU shows no ")) << without_avx512;
+  // With all of it there is nothing to say.
+  if (speed("")["status"] == "ok") {
+    EXPECT_EQ(speed("")["advice"], "");
+  }
+}
+
 TEST(Doctor, AnUnknownEngineIsWrongUsage) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{}, std::vector<std::string>{"--json", "-"}}) {

@@ -515,8 +515,7 @@ TEST_F(Report, IsDrawnByABrowser) {
   const std::string profile = directory_ / "chromium";
   const ProgramResult result = run_program(
       {"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + profile,
-       "--enable-logging=stderr", "--dump-dom", "--virtual-time-budget=4000", "file://" + make()},
-      {.environment = {}, .input = "", .limit = std::chrono::seconds(60)});
+       "--enable-logging=stderr", "--dump-dom", "--virtual-time-budget=4000", "file://" + make()});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err.find("CONSOLE"), std::string::npos) << result.err;
   const size_t at = result.out.find("data-charts=\"");

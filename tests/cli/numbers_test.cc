@@ -66,6 +66,66 @@ TEST(Numbers, ThatAreNoneAreRefusedByEveryOption) {
   }
 }
 
+TEST(Numbers, OfSeedsAreWholeAndFit) {
+  for (const char* value : {"", "-5", "1.5", "99999999999999999999999", "0x1"}) {
+    EXPECT_EQ(sealane({"estimate", "--workload", "decode", "--seed", value}).exit_code, 2) << value;
+    EXPECT_EQ(sealane({"sim", "--seed", value}).exit_code, 2) << value;
+  }
+}
+
+// A trace with one line of its own behind a context, a stream and an event.
+ProgramResult estimate_trace(const std::string& numbers, const std::string& line) {
+  const std::string file = testing::TempDir() + "/numbers_test." + std::to_string(getpid());
+  std::string text =
+      "sealane-trace 1\ncreate context cN tN\ncreate stream sN cN blocking tN\n"
+      "create event eN tN\nrecord eN sN tN\n" +
+      line + "\n";
+  for (size_t at; (at = text.find('N')) != text.npos;) text.replace(at, 1, numbers);
+  std::ofstream(file) << text;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const std::string limit;  // a sanitizer needs more addresses
+#else
+  const std::string limit = "ulimit -v 4000000; ";
+#endif
+  const ProgramResult result = run_program(
+      {"sh", "-c", limit + "exec \"$0\" estimate \"$1\" --draws 0", SEALANE_PROGRAM, file});
+  std::filesystem::remove(file);
+  return result;
+}
+
+TEST(Numbers, OfATraceAreBoundedInSize) {
+  for (const char* bytes : {"9223372036854775807", "1000000000000000000", "10000000000001"}) {
+    for (const std::string line : {"copy h2d sN 0x1000 0x7f00 ", "copy d2h sN 0x7f00 0x1000 "}) {
+      const ProgramResult result = estimate_trace("1", line + bytes + " pinned async tN");
+      EXPECT_EQ(result.exit_code, 2) << result.out;
+      EXPECT_NE(result.err.find("an amount beyond all measure"), std::string::npos) << result.err;
+    }
+  }
+}
+
+// A clock of 64 bits must be able to count it.
+TEST(Numbers, OfATraceAddUpToATime) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) {
+    lines += "launch sN 1000000000000000000 tN +1000000000000000000\n";
+  }
+  const ProgramResult result = estimate_trace("1", lines);
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_NE(result.err.find("the program takes longer than 31 years"), std::string::npos)
+      << result.err;
+  const ProgramResult most = estimate_trace("1", "launch sN 1000000000000000000 tN");
+  EXPECT_EQ(most.exit_code, 0) << most.err;
+}
+
+TEST(Numbers, OfATraceAreNamesHoweverLarge) {
+  const std::string line = "copy h2d sN 0x1000 0x7f00 65536 pinned async tN";
+  const ProgramResult small = estimate_trace("1", line);
+  const ProgramResult large = estimate_trace("4000000000", line);
+  EXPECT_EQ(small.exit_code, 0) << small.err;
+  EXPECT_EQ(large.exit_code, 0) << large.err << large.signal;
+  EXPECT_EQ(large.out, small.out);
+}
+
 TEST(Numbers, BelowNothingAreExplained) {
   const ProgramResult result = sealane({"estimate", "--workload", "load"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -113,6 +173,24 @@ TEST(Text, OfAFileReachesTheTerminalWithoutItsControlCharacters) {
   EXPECT_EQ(missing.err.find("\xc2\x9b"), std::string::npos);
   std::filesystem::remove(file);
   std::filesystem::remove(page);
+}
+
+// Nor does what variables and NCCL's log say.
+TEST(Text, OfACheckupReachesTheTerminalWithoutItsControlCharacters) {
+  const std::string log = testing::TempDir() + "/numbers_test.log." + std::to_string(getpid());
+  const std::string evil = "\x1b[2J\x1b]0;owned\x07\xc2\x9b\x33\x31m";
+  std::ofstream(log) << "NCCL INFO Using network " << evil << "\n";
+  ProgramOptions options;
+  options.environment = {"NCCL_NET=" + evil, "NCCL_NET_PLUGIN=sealane", "SEALANE_KEY_FILE=" + evil};
+  const ProgramResult result =
+      run_program({SEALANE_PROGRAM, "doctor", "--nccl", "--log", log}, options);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.out.find("a rank uses '?[2J"), std::string::npos) << result.out;
+  for (const char c : result.out + result.err) {
+    EXPECT_TRUE(static_cast<unsigned char>(c) >= ' ' || c == '\n') << static_cast<int>(c);
+  }
+  EXPECT_EQ(result.out.find("\xc2\x9b"), std::string::npos);
+  std::filesystem::remove(log);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <limits.h>
 #include <nlohmann/json.hpp>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -225,6 +226,149 @@ TEST_F(Outputs, AFileThatIsReadIsNotWritten) {
   EXPECT_EQ(contents(file("p.toml")), contents(platform));
 }
 
+// Every command with a file that it reads given as the one it writes, "@" before its name.
+struct Reading {
+  const char* name;
+  std::string file;  // in the test's directory
+  Words words;
+  std::vector<std::string> environment{};
+};
+
+// A folder of what every command reads.
+class Readings : public Outputs, public testing::WithParamInterface<Reading> {
+ protected:
+  Readings() {
+    const fs::path source = SEALANE_SOURCE_DIR;
+    fs::copy_file(source / "platforms/h100-tdx.toml", file("p.toml"));
+    fs::copy_file(SEALANE_EMU_PROBE, file("prog"));
+    fs::create_directories(file("vd/nsys"));
+    fs::create_directories(file("blind"));
+    for (const char* name : {"plug.so", "log", "kernels.so", "blind/measured.csv"}) {
+      write(file(name), "read, not written\n");
+    }
+    for (const char* mode : {"off", "on"}) {
+      for (const char* kind : {"api", "gpu"}) {
+        write(file(std::string("vd/nsys/a-") + mode + "_cuda_" + kind + "_trace.csv"), "csv\n");
+      }
+    }
+    const std::string trace =
+        "sealane-trace 1\ncreate context c1 t1\ncreate stream s1 c1 nonblocking t1\n"
+        "copy h2d s1 0x1000 0x7f00 65536 pinned async t1\n";
+    write(file("t"), trace);
+    write(file("blind/run.trace"), trace);
+    fs::copy_file(file("p.toml"), file("blind/p.toml"));
+    write(file("blind/manifest.toml"),
+          "sender = \"a\"\nplatform = \"p.toml\"\n[[run]]\nname = \"r\"\n"
+          "trace = \"run.trace\"\nmeasures = \"slowdown\"\n");
+    write(file("run.json"),
+          R"({"rows":[{"op":"allreduce","bytes":1,"system":"s","mode":"m","busbw_gb_s":1}]})");
+  }
+
+  std::string whole(std::string word) const {
+    const size_t at = word.find('@');
+    return at == word.npos ? word : word.replace(at, 1, directory_.string() + "/");
+  }
+};
+
+const Reading kReadings[] = {
+    {"run_stats",
+     "p.toml",
+     {"run", "--emulate", "--platform", "@p.toml", "--stats", "@p.toml", "--", "true"}},
+    {"run_truth",
+     "p.toml",
+     {"run", "--emulate", "--platform", "@p.toml", "--truth", "@p.toml", "--", "true"}},
+    {"run_by_name",
+     "p.toml",
+     {"run", "--emulate", "--platform", "p", "--trace", "@p.toml", "--", "true"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"run_kernels",
+     "kernels.so",
+     {"run", "--emulate", "--kernels", "@kernels.so", "--stats", "@kernels.so", "--", "true"}},
+    {"run_truth_by_variable",
+     "prog",
+     {"run", "--emulate", "--", "@prog", "roundtrip"},
+     {"SEALANE_EMU_STATS=@prog"}},
+    {"run_stats_by_variable",
+     "prog",
+     {"run", "--emulate", "--", "@prog", "roundtrip"},
+     {"SEALANE_STATS=@prog"}},
+    {"record",
+     "p.toml",
+     {"record", "--emulate", "--platform", "@p.toml", "-o", "@p.toml", "--", "true"}},
+    {"sim", "p.toml", {"sim", "--seed", "1", "--platform", "@p.toml", "--json", "@p.toml"}},
+    {"sim_by_name",
+     "p.toml",
+     {"sim", "--seed", "1", "--platform", "p", "--json", "@p.toml"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"sim_steps", "p.toml", {"sim", "--steps", "--platform", "@p.toml", "--json", "@p.toml"}},
+    {"sim_trace", "t", {"sim", "--seed", "0", "@t", "--json", "@t"}},
+    {"sim_hits", "t", {"sim", "--hits", "@t", "--json", "@t"}},
+    {"bench_copy",
+     "p.toml",
+     {"bench", "copy", "--examples", "layer_swap", "--rounds", "1", "--platform", "@p.toml",
+      "--json", "@p.toml"}},
+    {"bench_copy_program",
+     "layer_swap",
+     {"bench", "copy", "--examples", "layer_swap", "--examples-dir", "@", "--json", "@layer_swap"}},
+    {"bench_engines",
+     "p.toml",
+     {"bench", "engines", "--python", "/bin/sh", "--platform", "@p.toml", "--json", "@p.toml"}},
+    {"bench_nccl", "plug.so", {"bench", "nccl", "--plugin", "@plug.so", "--json", "@plug.so"}},
+    {"doctor", "log", {"doctor", "--nccl", "--log", "@log", "--json", "@log"}},
+    {"validate",
+     "vd/nsys/a-on_cuda_gpu_trace.csv",
+     {"validate", "--data", "@vd", "--json", "@vd/nsys/a-on_cuda_gpu_trace.csv"}},
+    {"validate_platform",
+     "p.toml",
+     {"validate", "--draws", "0", "--json", "@p.toml"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"blind_trace",
+     "blind/run.trace",
+     {"validate", "--blind", "@blind", "--json", "@blind/run.trace"}},
+    {"blind_platform",
+     "blind/p.toml",
+     {"validate", "--blind", "@blind", "--json", "@blind/p.toml"}},
+    {"estimate", "t", {"estimate", "@t", "--json", "@t"}},
+    {"estimate_by_name",
+     "p.toml",
+     {"estimate", "--workload", "decode", "--platform", "p", "--json", "@p.toml"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"estimate_save",
+     "p.toml",
+     {"estimate", "--workload", "decode", "--platform", "@p.toml", "--save-platform", "@p.toml"}},
+    {"report", "run.json", {"report", "@run.json", "-o", "@run.json"}},
+    {"report_json", "run.json", {"report", "@run.json", "-o", "@page", "--json", "@run.json"}},
+};
+
+TEST_P(Readings, OfACommandAreNotItsOutputs) {
+  if (GetParam().file == "layer_swap") write(file("layer_swap"), "program");
+  const std::string before = contents(file(GetParam().file));
+  ASSERT_NE(before, "");
+  Words words = {SEALANE_PROGRAM};
+  for (const std::string& word : GetParam().words) words.push_back(whole(word));
+  ProgramOptions options;
+  for (const std::string& entry : GetParam().environment) {
+    options.environment.push_back(whole(entry));
+  }
+  const ProgramResult result = run_program(words, options);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("would overwrite"), std::string::npos) << result.err;
+  EXPECT_TRUE(contents(file(GetParam().file)) == before);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Readings, testing::ValuesIn(kReadings),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST_F(Outputs, TwoOfOneCommandAreNotBothStdout) {
+  write(file("run.json"),
+        R"({"rows":[{"op":"allreduce","bytes":1,"system":"s","mode":"m","busbw_gb_s":1}]})");
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "-"}) {
+    const ProgramResult result = sealane({"report", file("run.json"), "-o", name, "--json", "-"});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST_F(Outputs, TwoOfOneCommandAreTwoFiles) {
   const ProgramResult estimate = sealane(
       {"estimate", "--workload", "decode", "--json", file("same"), "--trace", file("./same")});
@@ -271,6 +415,35 @@ TEST_F(Outputs, OfAnotherUsersLinkInASharedDirectoryAreRefused) {
     EXPECT_EQ(emulated(words).exit_code, 1) << one.name;
     EXPECT_EQ(contents(file("victim")), "precious") << one.name;
   }
+}
+
+// Who takes the runtime out of a program still wants the program.
+TEST_P(ProgramOutputs, OfARuntimeThatIsSwitchedOffStayAsTheyWere) {
+  if (std::string(GetParam().name) == "truth") return;  // the emulated GPU's own
+  write(file("earlier"), "earlier");
+  Words words = {SEALANE_PROGRAM};
+  words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
+  words.insert(words.end(), {file("earlier"), "--", "echo", "RAN"});
+  const ProgramResult result =
+      run_program(words, {.environment = {"SEALANE_DISABLE=1"}, .input = {}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "RAN\n");
+  EXPECT_NE(result.err.find("SEALANE_DISABLE is set: nothing is watched"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(contents(file("earlier")), "earlier");
+}
+
+TEST_F(Outputs, HaveNamesAsLongAsTheFileSystemAllows) {
+  const std::string longest(NAME_MAX, 'a');
+  const ProgramResult result =
+      sealane({"estimate", "--workload", "decode", "--draws", "0", "--json", file(longest)});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contents(file(longest)).starts_with("{"));
+  EXPECT_EQ(files(), 1u);
+  const ProgramResult longer =
+      sealane({"estimate", "--workload", "decode", "--draws", "0", "--json", file(longest + "a")});
+  EXPECT_EQ(longer.exit_code, 1) << longer.err;
+  EXPECT_EQ(files(), 1u);
 }
 
 TEST_F(Outputs, KeepTheModeOfWhatTheyReplaceAndLeaveNothingBeside) {

@@ -5,9 +5,13 @@
 // hand, and say in one line what it cannot do?
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -231,6 +235,45 @@ TEST(Run, SaysThatAProgramCannotHaveTheRuntime) {
   std::filesystem::remove(source);
 }
 
+// Of a program whose file has capabilities, or another owner, the loader takes nothing from the
+// environment, unless root starts it or nothing is gained.
+TEST(Run, SaysThatAProgramThatGainsRightsCannotHaveTheRuntime) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string program = testing::TempDir() + "/run_test_true." + std::to_string(getpid());
+  const auto as_user = [&](const Words& more) {
+    Words words = {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {SEALANE_PROGRAM, "run", "--", program});
+    return run_program(words);
+  };
+  std::filesystem::copy_file("/bin/true", program,
+                             std::filesystem::copy_options::overwrite_existing);
+  if (as_user({}).exit_code != 0) {
+    std::filesystem::remove(program);
+    GTEST_SKIP() << "another user cannot run programs from here";
+  }
+  EXPECT_EQ(as_user({}).err, "");
+  constexpr const char* kCapabilities = "security.capability";
+  constexpr vfs_cap_data kNetRaw = {
+      .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+      .data = {{.permitted = 1 << CAP_NET_RAW, .inheritable = 0}, {}}};
+  if (setxattr(program.c_str(), kCapabilities, &kNetRaw, sizeof kNetRaw, 0) == 0) {
+    const std::string err = as_user({}).err;
+    EXPECT_NE(err.find("runs WITHOUT the runtime: its file gives it capabilities"),
+              std::string::npos)
+        << err;
+    EXPECT_EQ(run_program({SEALANE_PROGRAM, "run", "--", program}).err, "");  // root has them all
+    removexattr(program.c_str(), kCapabilities);
+  }
+  ASSERT_EQ(chmod(program.c_str(), 04755), 0);
+  struct statvfs system {};
+  if (statvfs(program.c_str(), &system) == 0 && (system.f_flag & ST_NOSUID) == 0) {
+    EXPECT_NE(as_user({}).err.find("it runs as another user than you"), std::string::npos);
+  }
+  EXPECT_EQ(as_user({"--no-new-privs"}).err, "");
+  std::filesystem::remove(program);
+}
+
 TEST(RunEmulated, AFlagGoesBeforeWhatTheEnvironmentSays) {
   const ProgramOptions inherited{
       .environment = {"SEALANE_OBSERVE=1", "SEALANE_ENABLE=none", "SEALANE_WORKERS=7"},
@@ -371,6 +414,71 @@ INSTANTIATE_TEST_SUITE_P(
                  1,
                  "CUDA_ERROR_ECC_UNCORRECTABLE"}),
     [](const auto& tested) { return tested.param.name; });
+
+// sealane run --emulate FLAGS -- COMMAND, with a variable.
+ProgramResult emulated_with(const std::string& variable, const Words& flags, const Words& command) {
+  Words words = {SEALANE_PROGRAM, "run", "--emulate"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.push_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  return run_program(words, {.environment = {variable}, .input = {}});
+}
+
+TEST(RunEmulated, SaysTheModeThatHoldsWhoeverSetIt) {
+  const struct {
+    std::string variable;
+    Words flags;
+    std::string mode;
+  } cases[] = {{"SEALANE_EMU_CC=off", {}, "off"},
+               {"SEALANE_EMU_CC=0", {}, "off"},
+               {"SEALANE_EMU_CC=", {"--cc", "0"}, "off"},
+               {"SEALANE_EMU_CC=1", {}, "on"},
+               {"SEALANE_EMU_CC=off", {"--cc", "1"}, "on"}};
+  for (const auto& [variable, flags, mode] : cases) {
+    const ProgramResult result = emulated_with(variable, flags, {"sh", "-c", "env"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("confidential mode " + mode + ":"), std::string::npos)
+        << variable << ": " << result.err;
+    if (variable != "SEALANE_EMU_CC=") {
+      EXPECT_NE(result.out.find("SEALANE_EMU_CC=" + mode + "\n"), std::string::npos) << result.out;
+    }
+  }
+}
+
+TEST(RunEmulated, VariablesSetThePaceAsFlagsDo) {
+  const auto pace = [](const std::string& variable, const Words& flags) {
+    return emulated_with(variable, flags, {"sh", "-c", "echo $SEALANE_EMU_PACING"}).out;
+  };
+  EXPECT_EQ(pace("SEALANE_EMU_PACING=model", {}), "model\n");
+  EXPECT_EQ(pace("SEALANE_EMU_DILATION=7", {}), "model\n");
+  EXPECT_EQ(pace("SEALANE_EMU_PACING=model", {"--pacing", "none"}), "none\n");
+  EXPECT_EQ(pace("SEALANE_EMU_PACING=none", {"--platform", "h100-tdx"}), "model\n");
+  EXPECT_EQ(pace("SEALANE_EMU_PACING=none", {"--dilation", "2"}), "model\n");
+}
+
+TEST(RunEmulated, AVariableIsRefusedWhereItsFlagWouldBe) {
+  for (const char* variable :
+       {"SEALANE_STATS=-", "SEALANE_RECORD=-", "SEALANE_TRACE=-", "SEALANE_METRICS=-",
+        "SEALANE_EMU_STATS=-", "SEALANE_AEAD=bogus", "SEALANE_METRICS_SECONDS=0",
+        "SEALANE_COSTS=garbage", "SEALANE_WORKERS=many", "SEALANE_OBSERVE=no",
+        "SEALANE_EMU_ATEN=abc", "SEALANE_EMU_PACING=fast", "SEALANE_EMU_DILATION=0",
+        "SEALANE_EMU_WORKERS=many", "SEALANE_EMU_MODEL=garbage",
+        "SEALANE_EMU_MODEL=to_device.cc.toll_us=x"}) {
+    const ProgramResult result =
+        emulated_with(variable, {"--pacing", "model", "--enable", "engine"}, {"echo", "RAN"});
+    const std::string name = std::string(variable).substr(0, std::string(variable).find('='));
+    // What a flag says is what holds.
+    if (name == "SEALANE_OBSERVE" || name == "SEALANE_EMU_PACING") continue;
+    EXPECT_EQ(result.exit_code, 2) << variable << ": " << result.err;
+    EXPECT_TRUE(result.err.starts_with("sealane: " + name + ": ")) << result.err;
+    EXPECT_EQ(lines(result.err), 1u) << result.err;
+    EXPECT_EQ(result.out, "") << variable;
+  }
+  for (const char* variable : {"SEALANE_OBSERVE=no", "SEALANE_EMU_PACING=fast"}) {
+    EXPECT_EQ(emulated_with(variable, {}, {"true"}).exit_code, 2) << variable;
+  }
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
 
 }  // namespace
 }  // namespace sealane::test

@@ -72,12 +72,23 @@ TEST(CliSim, JsonHasWhatProgramsNeed) {
       sim({"--seeds", "0..3", "--ops", "200", "--mode", "serve", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto json = nlohmann::json::parse(result.out);
-  for (const char* key : {"seeds", "ops", "violations", "hit_rate", "voided", "padded",
-                          "relinquished", "slot_bytes_max", "vs_stock_worst"}) {
+  for (const char* key :
+       {"seeds", "ops", "violations", "hit_rate", "voided", "padded", "relinquished",
+        "slot_bytes_max", "vs_stock_worst", "vs_stock_worst_seed", "bulk_copies"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_EQ(json["seeds"], 4);
   EXPECT_EQ(json["violations"], 0);
+}
+
+TEST(CliSim, TheLastSeedsThereAreEnd) {
+  const ProgramResult one = sim({"--seed", "18446744073709551615", "--ops", "20"});
+  EXPECT_EQ(one.exit_code, 0) << one.signal << one.err;
+  EXPECT_NE(one.out.find("SIMULATED: 1 seed of"), std::string::npos) << one.out;
+  const ProgramResult some =
+      sim({"--seeds", "18446744073709551550..18446744073709551615", "--ops", "20"});
+  EXPECT_EQ(some.exit_code, 0) << some.signal << some.err;
+  EXPECT_NE(some.out.find("SIMULATED: 66 seeds of"), std::string::npos) << some.out;
 }
 
 TEST(CliSim, OneSeedIsOneHistory) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -54,6 +55,18 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{"empty_command", {""}, "unknown command ''"},
         WrongUse{"unknown_flag", {"--frob"}, "unknown option '--frob'"},
         WrongUse{"misspelt_flag", {"--verison"}, "did you mean '--version'?"},
+        WrongUse{"unknown_flag_before_a_program",
+                 {"run", "--emulate", "--bogus", "x", "--", "true"},
+                 "unknown option '--bogus' of 'sealane run'"},
+        WrongUse{"empty_platform", {"sim", "--platform", ""}, "--platform: is empty"},
+        WrongUse{"empty_model", {"estimate", "--workload", "decode", "--model", ""}, "is empty"},
+        WrongUse{"empty_policy", {"estimate", "--workload", "decode", "--policy", ""}, "is empty"},
+        WrongUse{"empty_kernels", {"run", "--emulate", "--kernels", "", "--", "true"}, "is empty"},
+        WrongUse{"empty_run_platform",
+                 {"run", "--emulate", "--platform", "", "--", "true"},
+                 "--platform: is empty"},
+        WrongUse{"directory_as_log", {"doctor", "--nccl", "--log", "/"}, "/: cannot be read"},
+        WrongUse{"directory_as_result", {"report", "/", "-o", "/dev/null"}, "/: cannot be read"},
         WrongUse{"flag_of_another",
                  {"doctor", "--frob"},
                  "unknown option '--frob' of 'sealane doctor'; there are: "},
@@ -237,6 +250,74 @@ TEST(Cli, AnUnwritableJsonPathIsToldBeforeAnyWork) {
   EXPECT_TRUE(result.err.starts_with("sealane: cannot write ")) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// sh -c SCRIPT, where "$0" is the program.
+ProgramResult shell(const std::string& script) {
+  return run_program({"sh", "-c", script, SEALANE_PROGRAM});
+}
+
+TEST(Stderr, ThatNobodyHearsKeepsNoProgramFromRunning) {
+  for (const char* where : {"2>&-", "2>/dev/full"}) {
+    for (const std::string flags : {"--emulate", "--emulate --observe", "--observe"}) {
+      const ProgramResult result =
+          shell("SEALANE_BOGUS=1 \"$0\" run " + flags + " -- sh -c 'echo RAN' " + where);
+      EXPECT_EQ(result.exit_code, 0) << flags << " " << where << " signal " << result.signal;
+      EXPECT_EQ(result.out, "RAN\n") << flags << " " << where;
+    }
+    for (const std::string command : {"docter", "sim --ops 0", "estimate"}) {
+      EXPECT_EQ(shell("\"$0\" " + command + " " + where).exit_code, 2) << command << where;
+    }
+    EXPECT_EQ(shell(std::string("\"$0\" report /no/such -o /dev/null ") + where).exit_code, 2);
+  }
+}
+
+TEST(Stderr, ThatIsClosedIsNotTheNextFileThatIsOpened) {
+  const std::string file = testing::TempDir() + "/usage_test." + std::to_string(getpid());
+  const ProgramResult result =
+      shell("\"$0\" estimate --workload decode --draws 0 --json '" + file + "' >&- 2>&- <&-");
+  EXPECT_EQ(result.exit_code, 1);  // the table has nowhere to go
+  std::filesystem::remove(file);
+}
+
+TEST(Help, ThatCannotBeWrittenIsAnError) {
+  for (const std::string flag : {"--help", "--version", "run --help", "bench copy --help"}) {
+    const ProgramResult result = shell("\"$0\" " + flag + " >/dev/full");
+    EXPECT_EQ(result.exit_code, 1) << flag;
+    EXPECT_NE(result.err.find("cannot write standard output"), std::string::npos) << result.err;
+  }
+}
+
+TEST(Commands, DoWithoutThreadsThatAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody with a limit";
+  const std::string limited =
+      "exec setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=1 ";
+  if (shell(limited + "\"$0\" --version").exit_code != 0) GTEST_SKIP() << "nobody cannot run it";
+  for (const std::string command : {"sim --seeds 0..3", "estimate --workload decode --draws 0"}) {
+    const ProgramResult result = shell(limited + "\"$0\" " + command);
+    EXPECT_EQ(result.exit_code, 0) << command << ": signal " << result.signal << result.err;
+  }
+}
+
+TEST(Commands, SayInOneLineWhatNobodyForesaw) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs more addresses than the limit leaves";
+#endif
+  const ProgramResult result =
+      shell("ulimit -v 100000; exec \"$0\" estimate --workload vllm --draws 0");
+  EXPECT_EQ(result.exit_code, 1) << "signal " << result.signal;
+  EXPECT_EQ(result.err, "sealane: there is not enough memory for this\n");
+}
+
+TEST(Commands, SayThatTheirDirectoryIsGone) {
+  for (const std::string command :
+       {"run --emulate --stats s", "record --emulate -o x", "run --emulate --truth t"}) {
+    const ProgramResult result =
+        shell("d=$(mktemp -d); cd $d; rmdir $d; exec \"$0\" " + command + " -- true");
+    EXPECT_EQ(result.exit_code, 1) << command << result.signal;
+    EXPECT_NE(result.err.find("the directory this was started in is gone"), std::string::npos)
+        << result.err;
+  }
 }
 
 }  // namespace

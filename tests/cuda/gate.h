@@ -18,13 +18,13 @@ class Gate {
   ~Gate() { open(); }
 
   // Launch `wait` as a host function with a `ticket()`: one per launch. The waiting outlives the
-  // gate if need be, and ends by itself after a minute, so that a failed test ends.
+  // gate if need be, and ends by itself after five minutes, so that a failed test ends.
   static void wait(void* ticket) {
     const std::unique_ptr<std::shared_ptr<State>> held(
         static_cast<std::shared_ptr<State>*>(ticket));
     State& state = **held;
     std::unique_lock lock(state.mutex);
-    state.changed.wait_for(lock, std::chrono::minutes(1), [&] { return state.open; });
+    state.changed.wait_for(lock, std::chrono::minutes(5), [&] { return state.open; });
   }
   void* ticket() const { return new std::shared_ptr<State>(state_); }
 

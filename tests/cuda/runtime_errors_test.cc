@@ -126,6 +126,7 @@ TEST_F(RuntimeErrors, NamesAndTextsAreCudas) {
        "an illegal memory access was encountered"},
       {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
       {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+      {static_cast<cudaError_t>(10000), "cudaErrorApiFailureBase", "api failure base"},
       {static_cast<cudaError_t>(12345), "unrecognized error code", "unrecognized error code"},
   };
   for (const auto& each : known) {

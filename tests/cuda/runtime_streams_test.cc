@@ -170,6 +170,42 @@ TEST_F(RuntimeStreams, CapturedWorkRunsWhenLaunched) {
   CUDA_OK(cudaGraphDestroy(graph));
 }
 
+// Functions that make a stream for their own use, and are captured, destroy it again.
+TEST_F(RuntimeStreams, AStreamThatJoinedACaptureCanBeDestroyedInIt) {
+  for (const bool waited_for : {true, false}) {
+    RuntimeStream stream;
+    DeviceBytes device(16);
+    RuntimeEvent begun;
+    RuntimeEvent done;
+    cudaStream_t helper = nullptr;
+    CUDA_OK(cudaStreamCreateWithFlags(&helper, cudaStreamNonBlocking));
+    CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CUDA_OK(cudaMemsetAsync(device.data(), 1, 16, stream));
+    CUDA_OK(cudaEventRecord(begun, stream));
+    CUDA_OK(cudaStreamWaitEvent(helper, begun, 0));
+    CUDA_OK(cudaMemsetAsync(device.data(), 2, 16, helper));
+    CUDA_OK(cudaEventRecord(done, helper));
+    CUDA_OK(cudaStreamDestroy(helper));
+    if (waited_for) {
+      CUDA_OK(cudaStreamWaitEvent(stream, done, 0));
+    }
+    cudaGraph_t graph = nullptr;
+    if (!waited_for) {
+      EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+      EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureUnjoined);
+      continue;
+    }
+    CUDA_OK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t exec = nullptr;
+    CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA_OK(cudaGraphLaunch(exec, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(device.read(), ByteVector(16, 2));
+    CUDA_OK(cudaGraphExecDestroy(exec));
+    CUDA_OK(cudaGraphDestroy(graph));
+  }
+}
+
 TEST_F(RuntimeStreams, ThreadsTimesDevices) {
   int devices = 0;
   CUDA_OK(cudaGetDeviceCount(&devices));

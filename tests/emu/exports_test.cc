@@ -247,7 +247,7 @@ class ToolkitTest : public testing::Test {
     if (!scratch_.empty()) fs::remove_all(scratch_, ignored);
   }
   void build(const std::vector<std::string>& command) {
-    const ProgramResult result = run_program(command, {{}, "", std::chrono::seconds(100)});
+    const ProgramResult result = run_program(command);
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
 
@@ -268,6 +268,26 @@ TEST_F(ToolkitTest, TheRuntimeHasTheSameNames) {
     if (name.starts_with("cuda") || name.starts_with("__cuda")) theirs.insert(name);
   }
   EXPECT_EQ(names_of_the_runtime().version_13, theirs);
+}
+
+TEST_F(ToolkitTest, ErrorsHaveTheSameNamesAndTexts) {
+  const std::string library = (place_ / "lib64/libcudart.so.13").string();
+  if (!fs::exists(library)) GTEST_SKIP() << "no shared runtime 13 here";
+  void* const theirs = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const ours = dlopen(SEALANE_EMU_DIR "/libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(theirs != nullptr && ours != nullptr) << dlerror();
+  using Words = const char* (*)(int);
+  for (const char* question : {"cudaGetErrorName", "cudaGetErrorString"}) {
+    const auto expected = reinterpret_cast<Words>(dlsym(theirs, question));
+    const auto said = reinterpret_cast<Words>(dlsym(ours, question));
+    ASSERT_TRUE(expected != nullptr && said != nullptr && expected != said);
+    int known = 0;
+    for (int code = -1; code <= 10'100; ++code) {
+      EXPECT_STREQ(said(code), expected(code)) << question << " of " << code;
+      known += std::string(expected(code)) != expected(-1) ? 1 : 0;
+    }
+    EXPECT_GT(known, 100);
+  }
 }
 
 TEST_F(ToolkitTest, NvmlHasTheSameNames) {

@@ -55,7 +55,7 @@ TEST(Programs, WithASanitizerStartUnderAPolicy) {
   for (const char* policy : {"parallel", "speculate"}) {
     const ProgramResult result = run_program(
         {SEALANE_PROGRAM, "run", "--emulate", "--policy", policy, "--", ASAN_CLIENT},
-        {{"ASAN_OPTIONS=detect_leaks=0:protect_shadow_gap=0"}, "", std::chrono::seconds(100)});
+        {.environment = {"ASAN_OPTIONS=detect_leaks=0:protect_shadow_gap=0"}, .input = {}});
     EXPECT_EQ(result.exit_code, 0) << policy << result.out << result.err;
   }
 }

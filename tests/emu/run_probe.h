@@ -21,7 +21,7 @@ inline ProgramResult probe(const std::string& job, std::vector<std::string> envi
                            const std::string& library_path = SEALANE_EMU_DIR) {
   environment.push_back("LD_LIBRARY_PATH=" + library_path);
   environment.push_back("SEALANE_EMU_MEMORY=1G");
-  return run_program({SEALANE_EMU_PROBE, job}, {environment, "", std::chrono::seconds(100)});
+  return run_program({SEALANE_EMU_PROBE, job}, {.environment = environment, .input = {}});
 }
 
 // Runs a job with truth counters and gives them back.

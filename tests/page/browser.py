@@ -77,7 +77,7 @@ def look(page: str, width: int, dark: bool, scratch: str, paper: bool = False) -
             "document.body.append(seen.cloneNode(true)); }; wait();</script>")
     dom = ""
     for _ in range(3):  # on a busy machine its budget of virtual time can be over before the frame is loaded
-        dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+        dom = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False).stdout
         found = re.search(r'<script type="application/json" id="seen">(.*?)</script>', dom, re.S)
         if found:
             return json.loads(found.group(1))
@@ -88,7 +88,7 @@ def print_out(page: str, scratch: str) -> None:
     """By somebody whose screen is dark: paper is not. A dark ground would be a fill of every page."""
     paper = os.path.join(scratch, "paper.pdf")
     subprocess.run([*browser(scratch), "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={paper}",
-                    "file://" + page], capture_output=True, timeout=120, check=True)
+                    "file://" + page], capture_output=True, timeout=500, check=True)
     with open(paper, "rb") as file:
         pdf = file.read()
     pages = len(re.findall(rb"/Type /Page\b", pdf))
@@ -120,7 +120,7 @@ def main() -> None:
     sealane = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as scratch:
         def made(*words: str) -> None:
-            subprocess.run([sealane, *words], cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=300)
+            subprocess.run([sealane, *words], cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=500)
 
         made("estimate", "--workload", "flexgen", "--model", "opt-30b", "--platform", "h100-sxm", "--steps", "1",
              "--policy", "off,stock,parallel", "--fleet", "--gpu-price", "4", "--core-price", "0.05",
@@ -130,7 +130,7 @@ def main() -> None:
         check(os.path.join(scratch, "report.html"), 2, scratch)
         print_out(os.path.join(scratch, "report.html"), scratch)
         trial = os.path.join(scratch, "trial")
-        subprocess.run([sealane, "trial", "--emulate", "-o", trial, "--", "true"], check=False, timeout=300,
+        subprocess.run([sealane, "trial", "--emulate", "-o", trial, "--", "true"], check=False, timeout=500,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         check(os.path.join(trial, "report.html"), 0, scratch)
 

@@ -7,12 +7,16 @@
 // answers.
 //
 //   evp_calls random FIRST COUNT   scripts of so many seeds; a difference is printed with its seed
+//   evp_calls seen FIRST COUNT     the same without bytes that libcrypto's own code (a BIO) takes:
+//                                  who compares answers with libcrypto's cannot know of them
 //   evp_calls case NAME            one story
 //
 // One difference is allowed: within a message that the runtime began and that something strange
-// happened to (its direction changes, its tag was wrong and it goes on, a call was refused halfway)
-// it may refuse what libcrypto would still do. It may never do what libcrypto refuses, nor anything
-// else.
+// happened to (its direction or key changes, its tag was wrong and it goes on, a call was refused
+// halfway, parameters that the runtime does not know or a tag twice, an IV written meanwhile, the
+// child of a fork or a BIO goes on with it) it may refuse what libcrypto would still do. It may
+// never do what libcrypto refuses, nor anything else. (Where libcrypto overwrites its own input it
+// is asked elsewhere: apart().)
 
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <cuda.h>
@@ -21,6 +25,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <random>
 #include <string>
@@ -35,10 +40,20 @@ namespace {
 using Script = std::vector<evp_op>;
 using Outcomes = std::vector<evp_outcome>;
 
-// IVs that libcrypto makes are the same in both runs.
+// IVs that libcrypto makes are the same in both runs. How they are drawn is told as a seed.
 unsigned drawn = 0;
+bool draws_fail = false;
+int (*drawn_by)(unsigned char*, int) = nullptr;
 int draw(unsigned char* out, int count) {
+  if (draws_fail) return 0;
+  if (drawn_by != nullptr) return drawn_by(out, count);
   for (int i = 0; i < count; ++i) out[i] = static_cast<unsigned char>(++drawn * 29);
+  return 1;
+}
+int draw_otherwise(const void* way, int bytes) {
+  draws_fail = bytes == 1;
+  drawn_by = nullptr;
+  if (bytes == sizeof drawn_by) std::memcpy(&drawn_by, way, sizeof drawn_by);
   return 1;
 }
 int always() { return 1; }
@@ -50,8 +65,11 @@ Outcomes run(const Script& script, evp_script_run* by) {
   return outcomes;
 }
 
-bool is_same(const evp_outcome& a, const evp_outcome& b) {
-  return a.code == b.code && a.bytes == b.bytes && a.output == b.output && a.sealing == b.sealing;
+// Why a tag of another type is not given depends on whether libcrypto has one at all.
+bool is_same(const evp_op& op, const evp_outcome& a, const evp_outcome& b) {
+  const bool any = op.call == EVP_CALL_GET && op.detail == EVP_LIST_TAG_OF_WRONG_TYPE;
+  return a.code == b.code && a.bytes == b.bytes && a.output == b.output && a.sealing == b.sealing &&
+         (any ? (a.error == 0) == (b.error == 0) : a.error == b.error);
 }
 
 // Follows libcrypto's own outcomes: where may the runtime be stricter?
@@ -61,14 +79,24 @@ class Strictness {
   void see(const evp_op& op, const evp_outcome& libcrypto) {
     Context& c = contexts_[op.context];
     const bool accepted = libcrypto.code > 0;
+    if (op.in_child) return;
     switch (op.call) {
       case EVP_CALL_INIT:
         see_init(c, op, libcrypto, accepted);
         break;
+      case EVP_CALL_BIO:
+        if (op.bytes == 0) {
+          if (accepted) c.within = c.began = false;
+          break;
+        }
+        if (c.within) c.strange = true;
+        [[fallthrough]];
       case EVP_CALL_UPDATE:
       case EVP_CALL_CIPHER:
-        if (op.detail == 0 && accepted) c.within = true;
-        if (op.detail == 2) see_end(c, libcrypto.code >= (op.call == EVP_CALL_CIPHER ? 0 : 1));
+        if (op.detail == 0 && accepted) c.within = c.began = true;
+        if (op.detail == 2 && op.call == EVP_CALL_CIPHER) see_end(c, libcrypto.code >= 0);
+        // An update with no bytes is no end, wherever these are not.
+        if (op.detail == 2 && op.call != EVP_CALL_CIPHER && op.bytes != 0) see_end(c, accepted);
         break;
       case EVP_CALL_FINAL:
         see_end(c, accepted);
@@ -76,10 +104,16 @@ class Strictness {
       case EVP_CALL_CONTROL:
         if (op.api == EVP_CTRL_AEAD_SET_TAG && accepted) c.tagged = true;
         if (op.api == EVP_CTRL_AEAD_TLS1_AAD) c.strange = true;
+        if (op.api == EVP_CTRL_AEAD_SET_IV_FIXED && undrawn_ && c.within) c.strange = true;
         break;
       case EVP_CALL_SET:
-        if (op.detail <= 1 && accepted) c.tagged = true;
-        if (op.detail == 4 || (op.detail == 1 && !accepted)) c.strange = true;
+        see_list(c, op.detail, accepted);
+        break;
+      case EVP_CALL_IV:
+        if (c.within) c.strange = true;
+        break;
+      case EVP_CALL_RANDOM:
+        undrawn_ = op.detail == 1;
         break;
       case EVP_CALL_COPY:
       case EVP_CALL_DUP:
@@ -98,11 +132,15 @@ class Strictness {
         break;
     }
   }
-  bool may_refuse(const evp_op& op) const { return contexts_[op.context].strange; }
+  bool may_refuse(const evp_op& op) const {
+    const Context& c = contexts_[op.context];
+    return c.strange || (op.in_child && c.began);
+  }
 
  private:
   struct Context {
-    bool within = false;  // data came, and no end
+    bool began = false;   // data came
+    bool within = false;  // and no end
     bool sealing = false;
     bool tagged = false;
     bool strange = false;
@@ -111,11 +149,20 @@ class Strictness {
     if (op.cipher != 0) c = {};
     const bool sealing = libcrypto.sealing != 0;
     if (!accepted || (op.iv == 0 && c.within && sealing != c.sealing)) c.strange = true;
-    if (op.iv != 0 && op.detail == 2) c.strange = c.strange || c.within;
-    if (op.detail == 2 && c.within) c.strange = true;
-    if (op.iv != 0) c.within = false;
-    if (op.detail == 1 && accepted) c.tagged = true;
+    if (op.key != 0 && op.iv == 0 && c.within) c.strange = true;
+    const bool lists = (op.api == 2 || op.api == 3) && op.detail != 0;
+    const int list = lists ? op.detail - 1 : EVP_LIST_EMPTY;
+    if (list == EVP_LIST_IV_LENGTH && c.within) c.strange = true;
+    if (op.iv != 0) c.within = c.began = false;
+    see_list(c, list, accepted);
     c.sealing = sealing;
+  }
+  static void see_list(Context& c, int list, bool accepted) {
+    const bool both = list == EVP_LIST_TAG_AND_IV_LENGTH || list == EVP_LIST_TAG_TWICE;
+    if ((both || list == EVP_LIST_TAG) && accepted) c.tagged = true;
+    if (both && !accepted) c.strange = true;
+    if (list == EVP_LIST_TAG_TWICE && c.within) c.strange = true;
+    if ((list == EVP_LIST_UNKNOWN && c.within) || list == EVP_LIST_TLS_ADDITIONAL) c.strange = true;
   }
   static void see_end(Context& c, bool accepted) {
     if (!accepted && c.within && !c.sealing && c.tagged) c.strange = true;
@@ -123,32 +170,47 @@ class Strictness {
     if (accepted && c.sealing) c.tagged = true;
   }
   Context contexts_[EVP_SCRIPT_CONTEXTS];
+  bool undrawn_ = false;  // an IV is refused when half of it is set
 };
 
 void print(const evp_op& op, const evp_outcome& ours, const evp_outcome& theirs) {
-  static const char* const kNames[] = {"init",  "update",  "final",   "cipher", "control",
-                                       "get",   "set",     "copy",    "dup",    "reset",
-                                       "renew", "lengths", "envelope"};
+  static const char* const kNames[] = {
+      "init", "update", "final", "cipher",  "control",  "get", "set", "copy",
+      "dup",  "reset",  "renew", "lengths", "envelope", "iv",  "bio", "random"};
   std::printf(
       "  %-7s context %d>%d api %d encrypt %d cipher %d key %d iv %d detail %d store %d%s "
-      "bytes %d at %d: %d %d %016llx%s, libcrypto %d %d %016llx\n",
+      "bytes %d at %d%s: %d %d %016llx %x%s, libcrypto %d %d %016llx %x\n",
       kNames[op.call], op.context, op.other, op.api, op.encrypt, op.cipher, op.key, op.iv,
-      op.detail, op.store, op.opened ? " opened" : "", op.bytes, op.offset, ours.code, ours.bytes,
-      static_cast<unsigned long long>(ours.output), is_same(ours, theirs) ? "" : "  <-- DIFFERS",
-      theirs.code, theirs.bytes, static_cast<unsigned long long>(theirs.output));
+      op.detail, op.store, op.opened ? " opened" : "", op.bytes, op.offset,
+      op.in_child ? " in a child" : "", ours.code, ours.bytes,
+      static_cast<unsigned long long>(ours.output), ours.error,
+      is_same(op, ours, theirs) ? "" : "  <-- DIFFERS", theirs.code, theirs.bytes,
+      static_cast<unsigned long long>(theirs.output), theirs.error);
 }
 
 uint64_t stricter = 0;  // scripts that ended with a refusal of the runtime's own
 
+// libcrypto writes over what it has yet to read where the output lies above, and takes that for the
+// input. How much depends on the CPU. So what is right is what it makes of the same bytes
+// elsewhere.
+Script apart(Script script) {
+  for (evp_op& op : script) {
+    if (op.place == EVP_PLACE_ABOVE) op.place = EVP_PLACE_GONE;
+  }
+  return script;
+}
+
 bool compare(const Script& script) {
-  const Outcomes theirs = run(script, evp_script_by_program);
+  const Outcomes theirs = run(apart(script), evp_script_by_program);
   const Outcomes ours = run(script, evp_script_by_driver);
   Strictness strictness;
   for (size_t i = 0; i < script.size(); ++i) {
     strictness.see(script[i], theirs[i]);
-    if (is_same(ours[i], theirs[i])) continue;
-    // What follows builds on what was not done.
-    if (ours[i].code <= 0 && strictness.may_refuse(script[i])) return ++stricter, true;
+    if (is_same(script[i], ours[i], theirs[i])) continue;
+    if (ours[i].code <= 0 && strictness.may_refuse(script[i])) {
+      if (script[i].in_child) continue;
+      return ++stricter, true;  // what follows builds on what was not done
+    }
     for (size_t k = 0; k <= i; ++k) print(script[k], ours[k], theirs[k]);
     return false;
   }
@@ -312,20 +374,46 @@ class Writer {
     }
     evp_op& op = add(EVP_CALL_FINAL, context);
     op.api = static_cast<uint8_t>(update_api(sealing) + (random_.one_in(3) ? 3 : 0));
+    if (random_.one_in(12)) op.api = sealing ? 6 : 7;
   }
   void give_tag(uint8_t context, uint8_t store, bool forged) {
     evp_op& op = add(random_.one_in(3) ? EVP_CALL_SET : EVP_CALL_CONTROL, context);
     if (op.call == EVP_CALL_CONTROL) op.api = EVP_CTRL_AEAD_SET_TAG;
+    if (op.call == EVP_CALL_SET && random_.one_in(6)) op.detail = EVP_LIST_TAG_TWICE;
     op.store = store;
     op.opened = forged ? 0 : 1;
     op.offset = 3;
     op.bytes = static_cast<int16_t>(random_.one_in(5) ? random_.below(18) : 16);
   }
 
-  // Any call, on any context.
+  // Now and then by the child of a fork.
   void disturb() {
+    disturb_here();
+    evp_op& last = script_.back();
+    const bool may = last.call == EVP_CALL_INIT || last.call == EVP_CALL_UPDATE ||
+                     last.call == EVP_CALL_CIPHER || last.call == EVP_CALL_FINAL;
+    if (may && random_.one_in(200)) last.in_child = 1;
+  }
+  // Any call, on any context.
+  void disturb_here() {
     const uint8_t context = some_context();
-    switch (random_.below(15)) {
+    switch (random_.below(17)) {
+      case 14: {
+        evp_op& op = add(random_.one_in(2) ? EVP_CALL_IV : EVP_CALL_BIO, context);
+        op.iv = static_cast<uint8_t>(1 + byte(200));
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.bytes = length();
+        break;
+      }
+      case 15: {
+        if (!random_.one_in(4)) break;
+        add(EVP_CALL_RANDOM, context).detail = 1;
+        evp_op& op = add(EVP_CALL_CONTROL, context);
+        op.api = EVP_CTRL_AEAD_SET_IV_FIXED;
+        op.bytes = 4;
+        add(EVP_CALL_RANDOM, context);
+        break;
+      }
       case 13: {
         evp_op& op = add(EVP_CALL_ENVELOPE, context);
         op.api = byte(2);
@@ -338,7 +426,10 @@ class Writer {
         op.cipher = random_.one_in(3) ? 1 : random_.one_in(6) ? byte(4) : 0;
         op.key = random_.one_in(2) ? static_cast<uint8_t>(1 + byte(3)) : 0;
         op.iv = random_.one_in(2) ? static_cast<uint8_t>(1 + byte(200)) : 0;
-        op.detail = random_.one_in(3) ? byte(3) : 0;
+        op.detail = random_.one_in(3) ? byte(EVP_LISTS + 1) : 0;
+        if (op.detail == EVP_LIST_TAG_AND_IV_LENGTH + 1) op.detail = EVP_LIST_IV_LENGTH + 1;
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.opened = byte(2);
         op.bytes = static_cast<int16_t>(random_.one_in(3) ? 12 : random_.below(18));
         break;
       }
@@ -353,7 +444,7 @@ class Writer {
       }
       case 3: {
         evp_op& op = add(EVP_CALL_FINAL, context);
-        op.api = byte(6);
+        op.api = byte(8);
         break;
       }
       case 4: {
@@ -366,10 +457,23 @@ class Writer {
       case 5:
       case 6:
       case 7: {
-        static const uint8_t kControls[] = {
-            EVP_CTRL_AEAD_SET_IVLEN,    EVP_CTRL_AEAD_GET_TAG, EVP_CTRL_AEAD_SET_TAG,
-            EVP_CTRL_AEAD_SET_IV_FIXED, EVP_CTRL_GCM_IV_GEN,   EVP_CTRL_GCM_SET_IV_INV,
-            EVP_CTRL_AEAD_TLS1_AAD,     EVP_CTRL_CCM_SET_L,    EVP_CTRL_GET_IVLEN};
+        static const uint8_t kControls[] = {EVP_CTRL_AEAD_SET_IVLEN,
+                                            EVP_CTRL_AEAD_GET_TAG,
+                                            EVP_CTRL_AEAD_SET_TAG,
+                                            EVP_CTRL_AEAD_SET_IV_FIXED,
+                                            EVP_CTRL_GCM_IV_GEN,
+                                            EVP_CTRL_GCM_SET_IV_INV,
+                                            EVP_CTRL_AEAD_TLS1_AAD,
+                                            EVP_CTRL_CCM_SET_L,
+                                            EVP_CTRL_GET_IVLEN,
+                                            EVP_CTRL_INIT,
+                                            EVP_CTRL_RAND_KEY,
+                                            EVP_CTRL_AEAD_SET_MAC_KEY,
+                                            EVP_CTRL_SET_KEY_LENGTH,
+                                            EVP_CTRL_SET_SPEED,
+                                            EVP_CTRL_SET_RC5_ROUNDS,
+                                            EVP_CTRL_GET_RC2_KEY_BITS,
+                                            EVP_CTRL_SET_PIPELINE_OUTPUT_BUFS};
         static const int16_t kSizes[] = {16, 12, 8, 4, 13, 0, 1, 7, 17, 3};
         evp_op& op = add(EVP_CALL_CONTROL, context);
         op.api = kControls[random_.below(std::size(kControls))];
@@ -382,14 +486,16 @@ class Writer {
       }
       case 8: {
         evp_op& op = add(EVP_CALL_GET, context);
-        op.detail = byte(6);
+        op.detail = byte(EVP_LISTS);
         op.bytes = static_cast<int16_t>(random_.one_in(3) ? random_.below(18) : 16);
-        if (op.detail == 4) op.bytes = 8;
+        if (op.detail == EVP_LIST_UNKNOWN) op.bytes = 8;
         break;
       }
       case 9: {
         evp_op& op = add(EVP_CALL_SET, context);
-        op.detail = byte(6);
+        op.detail = byte(EVP_LISTS);
+        op.store = byte(EVP_SCRIPT_STORES);
+        op.opened = byte(2);
         op.bytes = static_cast<int16_t>(random_.one_in(3) ? random_.below(18) : 12);
         break;
       }
@@ -415,10 +521,13 @@ class Writer {
   bool known_[EVP_SCRIPT_STORES] = {};
 };
 
-int random_scripts(uint64_t first, uint64_t count) {
+int random_scripts(uint64_t first, uint64_t count, bool all_seen) {
   uint64_t calls = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const Script script = Writer(seed).write();
+    Script script = Writer(seed).write();
+    if (all_seen) {
+      std::erase_if(script, [](const evp_op& op) { return op.call == EVP_CALL_BIO && op.bytes; });
+    }
     calls += script.size();
     if (compare(script)) continue;
     std::printf("seed %llu differs\n", static_cast<unsigned long long>(seed));
@@ -456,6 +565,12 @@ evp_op additional(int bytes) {
   op.detail = 1;
   return op;
 }
+evp_op no_bytes() {
+  evp_op op = data(0);
+  op.api = 2;
+  op.detail = 2;
+  return op;
+}
 evp_op end(bool opening = false) {
   evp_op op{};
   op.call = EVP_CALL_FINAL;
@@ -487,11 +602,87 @@ evp_op opened_by(int people) {
   op.api = 1;
   return op;
 }
+// More than one part of it, if it is long.
+evp_op placed(evp_place place, bool opening, int kib = 0) {
+  evp_op op = data(1000, 0, opening);
+  op.place = static_cast<uint8_t>(place);
+  op.kib = static_cast<uint16_t>(kib);
+  return op;
+}
 evp_op copy_to(int other) {
   evp_op op{};
   op.call = EVP_CALL_COPY;
   op.other = static_cast<uint8_t>(other);
   return op;
+}
+
+evp_op ended_by_envelope(bool opening = false) {
+  evp_op op = end();
+  op.api = opening ? 7 : 6;
+  return op;
+}
+evp_op iv_written(int iv) {
+  evp_op op{};
+  op.call = EVP_CALL_IV;
+  op.iv = static_cast<uint8_t>(iv);
+  return op;
+}
+evp_op by_bio(int bytes) {
+  evp_op op = data(bytes);
+  op.call = EVP_CALL_BIO;
+  return op;
+}
+evp_op iv_by_bio(int iv) {
+  evp_op op = by_bio(0);
+  op.iv = static_cast<uint8_t>(iv);
+  return op;
+}
+evp_op new_one() {
+  evp_op op{};
+  op.call = EVP_CALL_RENEW;
+  op.detail = 1;
+  return op;
+}
+evp_op drawn_from(int way) {
+  evp_op op{};
+  op.call = EVP_CALL_RANDOM;
+  op.detail = static_cast<uint8_t>(way);
+  return op;
+}
+evp_op parameters(int call, int list, int bytes, bool opened = false) {
+  evp_op op{};
+  op.call = static_cast<uint8_t>(call);
+  op.detail = static_cast<uint8_t>(list);
+  op.bytes = static_cast<int16_t>(bytes);
+  op.opened = opened ? 1 : 0;
+  op.offset = 3;
+  return op;
+}
+evp_op get(int list, int bytes) { return parameters(EVP_CALL_GET, list, bytes); }
+evp_op set(int list, int bytes, bool opened = false) {
+  return parameters(EVP_CALL_SET, list, bytes, opened);
+}
+evp_op with(int list, evp_op init, int bytes = 16) {
+  init.api = 3;
+  init.detail = static_cast<uint8_t>(list + 1);
+  init.bytes = static_cast<int16_t>(bytes);
+  return init;
+}
+evp_op in_child(evp_op op) {
+  op.in_child = 1;
+  return op;
+}
+Script controls_within() {
+  Script script = {init(1, 1, 2, 5), data(20)};
+  for (const int type : {0x0, 0x1, 0x2, 0x3, 0x4, 0x5, 0x6, 0x17, 0x1c, 0x25, 0x27}) {
+    script.push_back(control(type, 16));
+    script.push_back(data(20));
+  }
+  for (const evp_op& op :
+       {set(EVP_LIST_PADDING, 0), set(EVP_LIST_EMPTY, 0), data(12), end(), tag()}) {
+    script.push_back(op);
+  }
+  return script;
 }
 
 const std::map<std::string, Script>& stories() {
@@ -531,6 +722,84 @@ const std::map<std::string, Script>& stories() {
       {"copy-within",
        {init(1, 1, 2, 5), additional(20), data(20), copy_to(1), data(30), on(1, data(7)), end(),
         tag(), on(1, end()), on(1, tag())}},
+      {"output-gone-before-the-end",
+       {init(0, 1, 2, 5), forged_tag(), placed(EVP_PLACE_GONE, true), end(true), init(0, 0, 0, 6),
+        forged_tag(), placed(EVP_PLACE_GONE, true, 1024), end(true)}},
+      {"output-below-its-input",
+       {init(1, 1, 2, 5), placed(EVP_PLACE_BELOW, false, 16384), placed(EVP_PLACE_BELOW, false),
+        end(), tag(), init(0, 0, 0, 5), forged_tag(), placed(EVP_PLACE_BELOW, true, 16384),
+        placed(EVP_PLACE_BELOW, true), end(true)}},
+      {"output-above-its-input",
+       {init(1, 1, 2, 5), placed(EVP_PLACE_ABOVE, false, 16384), placed(EVP_PLACE_ABOVE, false),
+        end(), tag(), init(0, 0, 0, 5), forged_tag(), placed(EVP_PLACE_ABOVE, true, 16384),
+        placed(EVP_PLACE_ABOVE, true), end(true)}},
+      {"no-bytes-are-no-end",
+       {init(0, 1, 2, 5), forged_tag(), data(20, 0, true), no_bytes(), end(true),
+        data(20, 0, true)}},
+      {"forked-within",
+       {init(1, 1, 2, 5), in_child(data(20)), data(20), in_child(data(20)), in_child(end()),
+        in_child(init(1, 0, 0, 6)), data(20), end(), tag(), in_child(data(20)), in_child(end()),
+        init(0, 0, 0, 5), forged_tag(), data(40, 0, true), in_child(end(true)), end(true)}},
+      {"ended-by-envelope",
+       {init(1, 1, 2, 5), data(20), ended_by_envelope(), tag(), data(20), ended_by_envelope(),
+        init(0, 0, 0, 5), set(EVP_LIST_TAG, 16, true), data(20, 0, true), ended_by_envelope(true),
+        init(0, 0, 0, 5), forged_tag(), data(20, 0, true), ended_by_envelope(true)}},
+      {"bio-goes-on", {init(1, 1, 2, 5), data(20), by_bio(20), end(), tag()}},
+      {"bio-began", {init(1, 1, 2, 5), by_bio(20), data(20), end(), tag(), data(20), by_bio(20)}},
+      {"bio-began-under-another-key",
+       {init(1, 1, 2, 0), init(1, 0, 0, 5), by_bio(20), init(1, 0, 3, 0), data(20), end(), tag(),
+        init(1, 0, 0, 6), data(20), end(), tag()}},
+      {"bio-gives-an-iv",
+       {init(1, 1, 2, 5), data(20), iv_by_bio(6), data(20), end(), tag(), iv_by_bio(7), data(20),
+        end(), tag(), init(1, 0, 0, 8), data(20), end(), tag(), iv_by_bio(9), end(), tag()}},
+      {"bio-gives-the-same-iv",
+       {init(1, 1, 2, 5), data(20), iv_by_bio(5), end(), tag(), init(1, 0, 0, 6), data(20),
+        iv_by_bio(6), data(20), end(), tag()}},
+      {"bio-gives-an-iv-after-additional-data",
+       {init(1, 1, 2, 5), additional(20), iv_by_bio(6), data(20), end(), tag()}},
+      {"bio-has-a-message-within",
+       {init(1, 1, 2, 5), data(20), iv_by_bio(6), by_bio(20), data(20), end(), tag()}},
+      {"bio-frees-its-context",
+       {init(1, 1, 2, 5), data(20), iv_by_bio(6), on(1, new_one()), on(1, data(20)), on(1, end()),
+        on(1, tag())}},
+      {"iv-written",
+       {init(1, 1, 2, 0), init(1, 0, 0, 5), iv_written(6), data(20), end(), tag(), init(1, 0, 0, 5),
+        iv_written(7), data(20), end(), tag()}},
+      {"iv-written-within", {init(1, 1, 2, 5), data(20), iv_written(6), data(20), end(), tag()}},
+      {"iv-written-for-additional-data",
+       {init(1, 1, 2, 5), iv_written(6), additional(20), iv_written(5), data(20), end(), tag()}},
+      {"iv-half-drawn",
+       {init(1, 1, 2, 5), drawn_from(1), control(EVP_CTRL_AEAD_SET_IV_FIXED, 4), drawn_from(0),
+        data(20), end(), tag(), init(1, 0, 0, 6), data(20), end(), tag()}},
+      {"drawn-from-a-message",
+       {init(1, 1, 2, 5), data(8), drawn_from(2), on(1, init(1, 1, 3, 5)),
+        on(1, control(EVP_CTRL_AEAD_SET_IV_FIXED, 4)), on(1, control(EVP_CTRL_GCM_IV_GEN, 8)),
+        on(1, data(20)), on(1, end()), on(1, tag()), drawn_from(0), data(8), end(), tag()}},
+      {"message-begun-by-drawing",
+       {init(1, 1, 2, 5), drawn_from(2), on(1, init(1, 1, 3, 5)),
+        on(1, control(EVP_CTRL_AEAD_SET_IV_FIXED, 4)), drawn_from(0), data(8), end(), tag()}},
+      {"tls-record-in-init",
+       {with(EVP_LIST_TLS_ADDITIONAL, init(1, 1, 2, 5)), init(1, 0, 0, 6), data(20), end()}},
+      {"tls-iv-in-init",
+       {with(EVP_LIST_IV, init(1, 1, 2, 5), 4), control(EVP_CTRL_GCM_IV_GEN, 8), data(20), end(),
+        tag(), with(EVP_LIST_IV, init(1, 0, 0, 6), 4), data(20), end(), tag()}},
+      {"tag-twice-wrong-first",
+       {init(1, 1, 2, 5), data(20), end(), tag(), init(0, 0, 0, 5), set(EVP_LIST_TAG_TWICE, 16),
+        data(20, 0, true), end(true)}},
+      {"tag-twice-wrong-first-within",
+       {init(1, 1, 2, 5), data(20), end(), tag(), init(0, 0, 0, 5), data(20, 0, true),
+        set(EVP_LIST_TAG_TWICE, 16), end(true)}},
+      {"tag-twice-in-init",
+       {init(1, 1, 2, 5), data(20), end(), tag(), get(EVP_LIST_TAG_TWICE, 16),
+        with(EVP_LIST_TAG_TWICE, init(0, 0, 0, 5)), data(20, 0, true), end(true)}},
+      {"tag-of-another-type",
+       {init(1, 1, 2, 5), data(20), end(), set(EVP_LIST_TAG_OF_WRONG_TYPE, 16), tag(),
+        get(EVP_LIST_TAG_OF_WRONG_TYPE, 16), tag()}},
+      {"controls-within", controls_within()},
+      {"refused-with-reasons",
+       {init(1, 1, 2, 5), data(20), additional(20), end(), data(20), additional(20), end(),
+        control(EVP_CTRL_AEAD_GET_TAG, 17), control(EVP_CTRL_AEAD_GET_TAG, 0),
+        get(EVP_LIST_TAG, 17), init(0, 0, 0, 5), data(20, 0, true), end(true), tag()}},
   };
   return all;
 }
@@ -541,19 +810,21 @@ int main(int argc, char** argv) {
   RAND_METHOD deterministic{};
   deterministic.bytes = &draw;
   deterministic.pseudorand = &draw;
+  deterministic.seed = &draw_otherwise;
   deterministic.status = &always;
   RAND_set_rand_method(&deterministic);
   if (cuInit(0) != CUDA_SUCCESS) return std::printf("no driver\n"), 1;
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "random" && argc == 4) {
-    return random_scripts(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10));
+  if ((what == "random" || what == "seen") && argc == 4) {
+    return random_scripts(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10),
+                          what == "seen");
   }
   if (what == "case" && argc == 3 && stories().contains(argv[2])) {
     const bool same = compare(stories().at(argv[2]));
     std::printf(same ? "ok\n" : "differs\n");
     return same ? 0 : 1;
   }
-  std::printf("usage: evp_calls random FIRST COUNT | case NAME, one of:\n");
+  std::printf("usage: evp_calls random|seen FIRST COUNT | case NAME, one of:\n");
   for (const auto& [name, script] : stories()) std::printf("  %s\n", name.c_str());
   return 2;
 }

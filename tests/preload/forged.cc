@@ -14,6 +14,9 @@
 // wait for that copy, so that the driver cannot be told in time: kernels and memory operations run,
 // and what kernels made is not delivered.
 //
+//   forged again   contexts fail one after the other, more than there can be at once
+//   forged pool    copies from memory that only the driver knows leave nothing unverified
+//
 // Streams share hardware queues, so FORGED_STREAMS streams more are made behind the program's two.
 // FORGED_ROUNDS copies go both ways before: after one, threads of the runtime that several at a
 // time need are not there yet.
@@ -26,9 +29,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulated.h"
+
+extern "C" CUresult cuCtxSynchronize_v2(CUcontext context);
 
 namespace {
 
@@ -85,6 +91,7 @@ class Program {
     }
     OK(cuStreamSynchronize(stream_));
     std::memset(target_, kUntouched, kBytes);
+    make_graph();
     for (int i = number("FORGED_STREAMS", 0); i > 0; --i) {
       CUstream idle = nullptr;
       OK(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
@@ -109,14 +116,46 @@ class Program {
     expect_forged(launch(count_, stream_), "a launch");
     CUdeviceptr more = 0;
     expect_forged(cuMemAlloc(&more, 64), "an allocation");
+    unsigned type = 0;  // what a driver does and answers in any case
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device_));
+    OK(cuEventDestroy(event_));
+    expect_forged(cuStreamDestroy(waits_), "an end");
+    if (cuStreamDestroy(waits_) != CUDA_ERROR_INVALID_HANDLE) fail("it has not ended");
     look(to_host);
   }
 
  private:
+  // A host function that was captured, one that was added, and one that was changed.
+  void make_graph() {
+    const auto count = [](void* number) { *static_cast<std::atomic<int>*>(number) += 1; };
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuLaunchHostFunc(stream_, count, &functions));
+    OK(cuStreamEndCapture(stream_, &graph));
+    CUDA_HOST_NODE_PARAMS params{count, &functions};
+    OK(cuGraphAddHostNode(&node, graph, nullptr, 0, &params));
+    OK(cuGraphAddHostNode(&node, graph, nullptr, 0, &params));
+    OK(cuGraphInstantiate(&graph_, graph, 0));
+    std::thread([&] {  // that has no context
+      OK(cuGraphHostNodeSetParams(node, &params));
+      OK(cuGraphExecHostNodeSetParams(graph_, node, &params));
+    })
+        .join();
+    CUDA_HOST_NODE_PARAMS asked{};
+    OK(cuGraphHostNodeGetParams(node, &asked));
+    if (asked.fn != params.fn || asked.userData != &functions) fail("a node is not the program's");
+    OK(cuGraphLaunch(graph_, stream_));
+    OK(cuStreamSynchronize(stream_));
+    if (functions != 3) fail("host functions of a graph", functions);
+    functions = 0;
+  }
+
   void ask_for_more() {
     ASK(launch(count_, stream_));
     ASK(cuLaunchHostFunc(
         stream_, [](void*) { ++functions; }, nullptr));
+    ASK(cuGraphLaunch(graph_, stream_));
     const auto callback = [](CUstream, CUresult status, void*) {
       ++callbacks;
       told = status;
@@ -162,23 +201,119 @@ class Program {
   uint8_t* result_ = nullptr;
   uint8_t* result_of_other_ = nullptr;
   uint8_t* word_ = nullptr;
+  CUgraphExec graph_ = nullptr;
   CUfunction hold_ = nullptr;
   CUfunction count_ = nullptr;
   bool called_back_ = false;
 };
 
-// Not the context that failed.
-void go_on_beside() {
+// Not the context that failed. What a call names says whose it is, also where the calling thread's
+// context is the one that has failed.
+class Beside {
+ public:
+  Beside() {
+    OK(cuCtxCreate(&context_, nullptr, 0, 0));
+    OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&idle_, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+    OK(cuMemAlloc(&device_, kBytes));
+    OK(cuMemAlloc(&more_, kBytes));
+    source_ = pinned(9);
+    target_ = pinned(0);
+  }
+  void go_on() {
+    std::memset(target_, 0, kBytes);
+    OK(cuMemsetD8Async(device_, 0, kBytes, stream_));
+    OK(cuMemcpyHtoDAsync(device_, source_, kBytes, stream_));
+    OK(cuMemcpyDtoHAsync(target_, device_, kBytes, stream_));
+    OK(cuEventRecord(event_, stream_));
+    OK(cuStreamWaitEvent(idle_, event_, 0));
+    const int before = functions;
+    OK(cuLaunchHostFunc(
+        idle_, [](void*) { ++functions; }, nullptr));
+    OK(cuEventSynchronize(event_));
+    OK(cuEventQuery(event_));
+    OK(cuStreamSynchronize(stream_));
+    OK(cuStreamSynchronize(idle_));
+    OK(cuStreamQuery(idle_));
+    OK(cuCtxSynchronize_v2(context_));
+    if (functions != before + 1) fail("a host function of a context beside it did not run");
+    if (std::memcmp(source_, target_, kBytes) != 0) fail("a context beside it lost bytes");
+  }
+  void end() {
+    OK(cuMemFreeAsync(more_, stream_));
+    OK(cuStreamDestroy(stream_));
+    OK(cuStreamDestroy(idle_));
+    OK(cuEventDestroy(event_));
+  }
+  CUcontext context() const { return context_; }
+
+ private:
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUstream idle_ = nullptr;
+  CUevent event_ = nullptr;
+  CUdeviceptr device_ = 0;
+  CUdeviceptr more_ = 0;
+  uint8_t* source_ = nullptr;
+  uint8_t* target_ = nullptr;
+};
+
+// What a context that failed has cost is given back with it.
+void fail_again(Beside& beside) {
+  for (int round = 0; round < 40; ++round) {
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    CUdeviceptr device = 0;
+    OK(cuCtxCreate(&context, nullptr, 0, 0));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&device, kBytes));
+    uint8_t* const host = pinned(1);
+    OK(cuMemcpyHtoDAsync(device, host, kBytes, stream));
+    OK(cuMemcpyDtoHAsync(host, device, kBytes, stream));
+    OK(cuStreamSynchronize(stream));
+    const bool to_host = round % 2 == 0;
+    disturb(to_host ? "flip:to_host" : "flip");
+    ask(to_host ? cuMemcpyDtoHAsync(host, device, kBytes, stream)
+                : cuMemcpyHtoDAsync(device, host, kBytes, stream),
+        "a copy", false);
+    expect_forged(cuStreamSynchronize(stream), "the stream's wait");
+    OK(cuCtxDestroy(context));
+    OK(cuCtxSetCurrent(beside.context()));
+    beside.go_on();
+  }
+}
+
+// The direction of such a copy nobody can tell before it is done.
+void copy_from_pool(int how) {
+  CUcontext context = nullptr;
   CUstream stream = nullptr;
-  CUdeviceptr device = 0;
+  CUdeviceptr pool = 0;
+  OK(cuCtxCreate(&context, nullptr, 0, 0));
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  OK(cuMemAlloc(&device, kBytes));
-  uint8_t* const source = pinned(9);
-  uint8_t* const target = pinned(0);
-  OK(cuMemcpyHtoDAsync(device, source, kBytes, stream));
-  OK(cuMemcpyDtoHAsync(target, device, kBytes, stream));
+  OK(cuMemAllocAsync(&pool, kBytes, stream));
+  OK(cuMemsetD8Async(pool, 0x5a, kBytes, stream));
   OK(cuStreamSynchronize(stream));
-  if (std::memcmp(source, target, kBytes) != 0) fail("a context beside it lost bytes");
+  std::vector<uint8_t> pageable(kBytes, kUntouched);
+  uint8_t* const target = how == 0 ? pageable.data() : pinned(kUntouched);
+  auto to = reinterpret_cast<CUdeviceptr>(target);
+  disturb("flip:to_host");
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  size_t bytes = kBytes;
+  size_t start = 0;
+  if (how == 0) {
+    expect_forged(cuMemcpy(to, pool, kBytes), "a copy");
+  } else if (how == 1) {
+    expect_forged(cuMemcpyAsync(to, pool, kBytes, stream), "an asynchronous copy");
+  } else {
+    expect_forged(cuMemcpyBatchAsync(&to, &pool, &bytes, 1, &attributes, &start, 1, stream),
+                  "a batch");
+  }
+  for (size_t i = 0; i < kBytes; ++i) {
+    if (target[i] != kUntouched && target[i] != 0) fail("a forged byte was delivered", target[i]);
+  }
+  OK(cuCtxDestroy(context));
 }
 
 }  // namespace
@@ -186,15 +321,27 @@ void go_on_beside() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   OK(cuInit(0));
-  CUcontext beside = nullptr;
+  if (what == "pool") {
+    for (int how = 0; how < 3; ++how) copy_from_pool(how);
+    std::puts("ok");
+    return 0;
+  }
+  Beside beside;
+  if (what == "again") {
+    fail_again(beside);
+    std::puts("ok");
+    return 0;
+  }
   CUcontext context = nullptr;
-  OK(cuCtxCreate(&beside, nullptr, 0, 0));
   OK(cuCtxCreate(&context, nullptr, 0, 0));
   const std::string how = argc > 3 ? argv[3] : "";
   Program program(argc > 2, how != "unmapped", how == "crowded");
   program.run(what != "to-host", what != "to-device");
-  OK(cuCtxSetCurrent(beside));
-  go_on_beside();
+  beside.go_on();
+  OK(cuCtxSetCurrent(beside.context()));
+  beside.go_on();
+  OK(cuCtxSetCurrent(context));
+  beside.end();
   std::puts("ok");
   return 0;
 }

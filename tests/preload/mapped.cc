@@ -5,11 +5,13 @@
 // write it there and at the host's own address, memory operations of a stream reach it, and
 // questions about it are answered so; also between copies that could be sealed ahead. With
 // "register": memory of the program's own is registered; whoever asks for a mapping that cannot be
-// had is told so by the call. Prints "ok".
+// had is told so by the call, and so is whoever registers what cannot be used: the context lives.
+// Prints "ok".
 //
 //   mapped pinned|register
 
 #include <cuda.h>
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -90,6 +92,41 @@ void pinned(Device& device) {
   }
 }
 
+void refuse(Device& device, void* memory, unsigned flags, const char* what) {
+  if (memory == MAP_FAILED) fail(what);
+  if (cuMemHostRegister(memory, kBytes, flags) == CUDA_SUCCESS) fail(what);
+  if (cuMemHostUnregister(memory) == CUDA_SUCCESS) fail(what);
+  OK(cuStreamSynchronize(device.stream));
+}
+
+// Memory that is there, and cannot be copied.
+void refuse_unusable(Device& device) {
+  const auto map = [](int protection, int file) {
+    const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    return mmap(nullptr, kBytes, protection, flags, file, 0);
+  };
+  void* const none = map(PROT_NONE, -1);
+  refuse(device, none, 0, "memory that nobody may read is registered");
+  refuse(device, none, CU_MEMHOSTREGISTER_READ_ONLY, "memory that nobody may read is registered");
+  if (cuMemcpyHtoDAsync(device.memory, none, kBytes, device.stream) == CUDA_SUCCESS) {
+    fail("memory that nobody may read is copied");
+  }
+  OK(cuStreamSynchronize(device.stream));
+  void* const constant = map(PROT_READ, -1);
+  refuse(device, constant, 0, "memory that nobody may write is registered");
+  OK(cuMemHostRegister(constant, kBytes, CU_MEMHOSTREGISTER_READ_ONLY));
+  device.expect(static_cast<uint8_t*>(constant), 0);
+  OK(cuMemHostUnregister(constant));
+  const int file = memfd_create("empty", 0);
+  refuse(device, map(PROT_READ | PROT_WRITE, file), 0, "what is behind a file's end is registered");
+  void* const gone = map(PROT_READ | PROT_WRITE, -1);
+  munmap(static_cast<uint8_t*>(gone) + (kBytes / 2 & ~size_t{4095}), kBytes / 2);
+  refuse(device, gone, 0, "memory that is half gone is registered");
+  void* managed = nullptr;
+  OK(cuMemAllocManaged(reinterpret_cast<CUdeviceptr*>(&managed), kBytes, CU_MEM_ATTACH_GLOBAL));
+  refuse(device, managed, 0, "memory that the driver knows is registered");
+}
+
 // In confidential mode no driver can map it. Who asks for that must not be told that it is so.
 void registered(Device& device) {
   void* const memory = std::aligned_alloc(4096, (kBytes + 4095) & ~size_t{4095});
@@ -106,6 +143,7 @@ void registered(Device& device) {
   if (mapped != 0) fail("it says that it is mapped");
   device.expect(static_cast<uint8_t*>(memory), 1);
   OK(cuMemHostUnregister(memory));
+  refuse_unusable(device);
 }
 
 }  // namespace

@@ -7,7 +7,12 @@
 // Buffers are copied in the same order again and again, which is easiest to foresee; before every
 // second copy one of them is written by the writer that the first argument names. Prints "ok".
 //
-//   writers WRITER
+//   writers WRITER [managed|after-refused-free [default|batch]]
+//
+// "managed": the same of managed memory, which no call tells from pageable; its copies are asked
+// for by cuMemcpyHtoDAsync, by the call that knows no direction, or in a batch. Whatever writes it
+// has not begun by then. "after-refused-free": pinned memory that the driver was asked to free, by
+// a thread without a context, and has kept.
 
 #include <cuda.h>
 
@@ -36,8 +41,14 @@ std::atomic<bool> holds{false};
 
 CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
+CUmemcpyAttributes in_stream_order() {
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return attributes;
+}
+
 struct Program {
-  Program() {
+  explicit Program(bool of_managed_memory) : managed(of_managed_memory) {
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -49,8 +60,14 @@ struct Program {
     fresh = pinned();
     for (size_t i = 0; i < kBuffers; ++i) {
       OK(cuMemAlloc(&device[i], kBytes));
-      host[i] = pinned();
+      host[i] = managed ? managed_memory() : pinned();
     }
+  }
+
+  uint8_t* managed_memory() {
+    CUdeviceptr memory = 0;
+    OK(cuMemAllocManaged(&memory, kBytes, CU_MEM_ATTACH_GLOBAL));
+    return reinterpret_cast<uint8_t*>(memory);
   }
 
   uint8_t* pinned() {
@@ -69,7 +86,19 @@ struct Program {
     OK(cuMemcpyHtoD(spare, fresh, kCount));
   }
 
-  void copy(size_t i) { OK(cuMemcpyHtoDAsync(device[i], host[i], kBytes, stream)); }
+  void copy(size_t i) {
+    CUdeviceptr from = address(host[i]);
+    if (how == "default") {
+      OK(cuMemcpyAsync(device[i], from, kBytes, stream));
+    } else if (how == "batch") {
+      CUmemcpyAttributes attributes = in_stream_order();
+      size_t bytes = kBytes;
+      size_t start = 0;
+      OK(cuMemcpyBatchAsync(&device[i], &from, &bytes, 1, &attributes, &start, 1, stream));
+    } else {
+      OK(cuMemcpyHtoDAsync(device[i], host[i], kBytes, stream));
+    }
+  }
 
   void check(size_t i, const char* when) {
     OK(cuStreamSynchronize(stream));
@@ -79,6 +108,8 @@ struct Program {
     std::this_thread::sleep_for(std::chrono::microseconds(500));  // for workers to seal the next
   }
 
+  const bool managed;
+  std::string how;  // a copy is asked for
   CUcontext context = nullptr;
   CUstream stream = nullptr;
   CUstream other = nullptr;
@@ -93,12 +124,6 @@ struct Program {
 
 // What puts a write of program.host[i] in front of the copy that is asked for next.
 using Writer = std::function<void(Program&, uint8_t* to)>;
-
-CUmemcpyAttributes in_stream_order() {
-  CUmemcpyAttributes attributes{};
-  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  return attributes;
-}
 
 void by_batch(Program& p, uint8_t* to) {
   // A copy within the device among them: such a batch is the driver's.
@@ -229,6 +254,22 @@ const std::map<std::string, Writer>& writers() {
   return all;
 }
 
+void be_refused_to_free(Program& p) {
+  std::thread([&] {
+    for (uint8_t* const memory : p.host) {
+      if (cuMemFreeHost(memory) == CUDA_SUCCESS) fail("freed without a context");
+    }
+  }).join();
+}
+
+// Keeps the stream busy for longer than a call takes.
+void delay(Program& p) {
+  static const CUfunction kernel = make_kernel("delay", [](const sealane_emu_launch*) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  });
+  OK(launch(kernel, p.stream));
+}
+
 void hold(Program& p) {
   static const CUfunction kernel =
       make_kernel("hold", [](const sealane_emu_launch*) { holds.wait(true); });
@@ -259,7 +300,11 @@ int main(int argc, char** argv) {
   const bool by_host = what == "host";
   if (!by_host && writers().count(what) == 0) fail("which writer?");
   OK(cuInit(0));
-  Program program;
+  const std::string memory = argc > 2 ? argv[2] : "pinned";
+  Program program(memory == "managed");
+  if (argc > 3) program.how = argv[3];
+  const bool delays = memory != "pinned";
+  if (memory == "after-refused-free") be_refused_to_free(program);
   for (size_t turn = 0; turn < 6 * kBuffers; ++turn) {
     program.copy(turn % kBuffers);
     program.check(turn % kBuffers, "stale though nobody wrote");
@@ -270,6 +315,7 @@ int main(int argc, char** argv) {
     if (turn % 2 == 0 && by_host) {
       written_by_the_host(program, i);
     } else {
+      if (turn % 2 == 0 && delays) delay(program);
       if (turn % 2 == 0) writers().at(what)(program, program.host[i] + kAt);
       program.copy(i);
     }

@@ -86,7 +86,7 @@ class Run:
     def choose_switches(self):
         for name, values in [("REACH", ["dlsym"]), ("STAGED", ["on"]), ("AAD", ["on"]),
                              ("UPDATES", ["2", "3"]), ("FRESH_CONTEXTS", ["on"]),
-                             ("SEAL_THREAD", ["on"]), ("CHATTER", ["2", "3", "7"]),
+                             ("SEAL_THREAD", ["on"]), ("WIPES", ["off"]), ("CHATTER", ["2", "3", "7"]),
                              ("QUEUES", ["2", "3"]), ("MEMOPS", ["off"]),
                              ("MESSAGE", ["65536", "262144"]), ("SLOTS", ["1", "2"]),
                              ("ROTATE", ["300000", "5000000", "50000000"]), ("CONTEXTS", ["3", "5"])]:

@@ -254,7 +254,7 @@ def waiting_continuations(rank: int, size: int, directory: str, key: str) -> Non
 
 
 def wait_for_file(path: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while not os.path.exists(path):
         assert time.monotonic() < deadline, path
         time.sleep(0.01)
@@ -457,9 +457,10 @@ class Collectives(Case):
                 self.assertIn("int32", errors)
 
     def test_other_calls_made_of_messages_are_told_by_name(self) -> None:
-        errors = self.ranks(2, other_exchange)
-        self.assertIn("rank 0 called scatter from rank 0 where this rank called gather to rank 1", errors[1])
-        self.assertIn("rank 1", errors[0])
+        for error in self.ranks(2, other_exchange):  # each hears it of itself, or of the other if that was quicker
+            self.assertIn("where this rank called", error)
+            self.assertIn("called scatter 0 of float32 from rank 0", error)
+            self.assertIn("called gather 0 of float32 to rank 1", error)
 
     def test_what_it_cannot_do_it_refuses(self) -> None:
         self.ranks(2, refusals)

@@ -53,7 +53,7 @@ def killed(rank: int, size: int, directory: str, key: str) -> str:
 
 def silent(rank: int, size: int, directory: str, key: str) -> str:
     join(rank, size, directory, key)
-    group = dist.new_group([0, 2], timeout=timedelta(seconds=6))  # long enough to join it, too
+    group = dist.new_group([0, 2], timeout=timedelta(seconds=20))  # long enough to join it, too
     error = error_of(lambda: dist.all_reduce(torch.ones(4), group=group)) if rank == 0 else ""
     wait_for_all(rank, size, directory)
     return error
@@ -70,7 +70,7 @@ def impatient(rank: int, size: int, directory: str, key: str) -> List[str]:
         message = dist.irecv(torch.zeros(4), 1)
         for work in (late, message):
             errors.append("")
-            deadline = time.monotonic() + 30  # it must have begun to wait to know for whom
+            deadline = time.monotonic() + 200  # it must have begun to wait to know for whom
             while "waits for" not in errors[-1] and time.monotonic() < deadline:
                 errors[-1] = error_of(lambda: work.wait(timedelta(milliseconds=50)))
     dist.barrier()  # of all: the others come late to everything else
@@ -116,7 +116,7 @@ def forked(rank: int, size: int, directory: str, key: str) -> str:
         refused = all("before fork()" in error_of(call) for call in calls)
         dist.destroy_process_group()
         os._exit(0 if refused else 1)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 200
     ended, status = os.waitpid(child, os.WNOHANG)
     while ended == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -165,7 +165,7 @@ def posing(rank: int, size: int, directory: str, key: str, files: List[Any], nam
     It is a rank of the world, uses the store, the names and the rank that the real one would, and comes first. It makes
     the group with itself as the member, because that is whose secrets it has.
     """
-    join(rank, size, directory, None, 20, files[rank])
+    join(rank, size, directory, None, 300, files[rank])
     if rank == 1:
         wait_for_all(rank, size, directory)
         return "stays away"
@@ -174,7 +174,7 @@ def posing(rank: int, size: int, directory: str, key: str, files: List[Any], nam
         members.reverse()  # the sender is the first of the two
     options = sealane.torch.CommOptions()
     options.rank, options.size, options.group = members.index(rank), 2, name
-    options.timeout = timedelta(seconds=20)
+    options.timeout = timedelta(seconds=300)
     store = dist.PrefixStore(name, dist.FileStore(directory + "/posing", size))
     world = sealane.torch._World.current()
     error = error_of(lambda: sealane.torch.ProcessGroupSealane(store, options, members, world))
@@ -339,6 +339,22 @@ def comes_late(rank: int, size: int, directory: str, key: str, elastic: bool) ->
     total = torch.tensor([rank + 1.0])
     dist.all_reduce(total)
     return float(total)
+
+
+def for_ever(rank: int, size: int, directory: str, key: str) -> str:
+    """Limits of a thousand years and more, where a rank comes later than at once."""
+    os.environ["TORCHELASTIC_RUN_ID"] = "job"
+    store = directory + "/store"
+    if rank == 1:
+        wait_until(lambda: os.path.exists(store) and os.path.getsize(store) > 0)
+    join(rank, size, directory, key, seconds=1000 * 365 * 86400)
+    total = torch.ones(1)
+    if rank == 0:
+        work = dist.all_reduce(total, async_op=True)
+        threading.Timer(0.1, lambda: touch(directory + "/waits")).start()
+        return error_of(lambda: work.wait(timedelta(days=1000 * 365)))
+    wait_until(lambda: os.path.exists(directory + "/waits"))
+    return error_of(lambda: dist.all_reduce(total))
 
 
 def odd_note(rank: int, size: int, directory: str, key: str) -> str:
@@ -522,6 +538,9 @@ class Failures(Case):
         for elastic in (False, True):
             (self.directory / "store").unlink(missing_ok=True)
             self.assertEqual(self.ranks(3, comes_late, elastic), [6.0] * 3)
+
+    def test_a_limit_beyond_any_clock_is_a_long_one(self) -> None:
+        self.assertEqual(self.ranks(2, for_ever), ["no error"] * 2)
 
     def test_words_of_the_store_do_no_harm(self) -> None:
         for error in self.ranks(2, odd_note):

@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return [outcome.value for outcome in outcomes]
 
     def outcomes(
-        self, size: int, body: Callable[..., Any], *arguments: Any, timeout: float = 180
+        self, size: int, body: Callable[..., Any], *arguments: Any, timeout: float = 540
     ) -> List[Outcome]:
         """Runs body(rank, size, directory, key, *arguments) in `size` processes."""
         running = []

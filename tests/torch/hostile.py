@@ -126,9 +126,11 @@ class Meddler:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path + ".new", "w", encoding="ascii") as file:
+    """Ranks write the same at the same time."""
+    mine = f"{path}.{os.getpid()}"
+    with open(mine, "w", encoding="ascii") as file:
         file.write(text)
-    os.rename(path + ".new", path)
+    os.rename(mine, path)
 
 
 def _read(directory: str) -> str:

@@ -336,7 +336,7 @@ TEST(Metrics, AreWrittenWhileTheProgramRuns) {
   const Scratch scratch;
   const std::string script = example("layer_swap") +
                              " --width 256 --steps 20000 & p=$!; i=0; "
-                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 600 ]; do "
+                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 6000 ]; do "
                              "sleep 0.05; i=$((i+1)); done; kill -9 $p; wait $p; "
                              "grep '^sealane_up' \"$0\"/sealane-$p.prom";
   const ProgramResult run =
@@ -386,11 +386,11 @@ TEST(Files, AreWrittenWhenASignalEndsTheProgram) {
         "import os, signal, subprocess, sys, time\n"
         "for s in (signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_DFL)\n"
         "p = subprocess.Popen(sys.argv[3:])\n"
-        "for i in range(1200):\n"
+        "for i in range(6000):\n"
         "  if os.path.exists(sys.argv[2]): break\n"
         "  time.sleep(0.05)\n"
         "p.send_signal(getattr(signal, 'SIG' + sys.argv[1]))\n"
-        "print('ended', -p.wait(60) == getattr(signal, 'SIG' + sys.argv[1]))\n";
+        "print('ended', -p.wait(200) == getattr(signal, 'SIG' + sys.argv[1]))\n";
     const ProgramResult run =
         sealane({"run", "--emulate", "--stats", scratch.file("s"), "--trace", scratch.file("t"),
                  "--metrics", scratch.file("m"), "--metrics-seconds", "1"},
@@ -409,7 +409,7 @@ TEST(Observe, LeavesItsPageWhenASignalEndsTheProgram) {
   const Scratch scratch;
   const std::string script = example("layer_swap") +
                              " --width 256 --steps 100000 & p=$!; i=0; "
-                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 1200 ]; do "
+                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 6000 ]; do "
                              "sleep 0.05; i=$((i+1)); done; kill -TERM $p; wait $p; echo $?";
   const ProgramResult run = sealane(
       {"run", "--emulate", "--observe", "--metrics", scratch.file(""), "--metrics-seconds", "1"},

@@ -135,6 +135,32 @@ TEST(Recorder, AKernelThatEndedBeforeItBeganHasNoTime) {
   EXPECT_TRUE(workload::load_trace(scratch.file("t")).ok());
 }
 
+// A call within another one, told when that is told: nobody thought in between.
+TEST(Recorder, ACallThatBeganBeforeTheLastOneReturnedHasNoThinkTime) {
+  const Scratch scratch;
+  ManualClock clock;
+  Recorder recorder({.path = scratch.file("t"), .clock = &clock, .host_writes = false});
+  for (const int64_t before_now : {0, 3, 20}) {
+    Event event;
+    event.kind = EventKind::copy;
+    event.context = 0xc0;
+    event.stream = 1;
+    event.device_address = 0x1000;
+    event.host = 0x7f00;
+    event.bytes = 64;
+    event.begin = clock.now() - Duration(before_now);
+    clock.advance(10);
+    event.end = clock.now();
+    recorder.handle(event);
+  }
+  recorder.finish();
+  const auto program = workload::load_trace(scratch.file("t"));
+  ASSERT_TRUE(program.ok()) << program.error().message << contents(scratch.file("t"));
+  for (const workload::Operation& operation : *program) {
+    EXPECT_EQ(operation.think, Duration(0)) << contents(scratch.file("t"));
+  }
+}
+
 TEST(Recorder, ALaunchThatNobodyTimedTakesNoTime) {
   const Scratch scratch;
   Caller caller(scratch.file("t"));

@@ -4,8 +4,12 @@
 // Does `sealane trial` come to the right verdict about programs and drivers of every kind?
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "watch/e2e.h"
@@ -202,6 +206,235 @@ TEST(Trial, TheBundleHasNoOutputNoArgumentsAndNoPaths) {
     EXPECT_EQ(text.find(secret), std::string::npos) << secret;
   }
   EXPECT_EQ(text.find(scratch.file("")), std::string::npos);
+}
+
+// --- what it must not do to anybody
+
+TEST(Trial, DoesNotWriteItsFindingsOverTheProgramOrWhatIsCompared) {
+  const Scratch scratch;
+  const std::string program = script(scratch, "");
+  const std::string before = contents(program);
+  const std::string compared = scratch.file("weights");
+  std::ofstream(compared) << "precious";
+  for (const std::string& file : {program, compared}) {
+    const ProgramResult run = sealane({"trial", "--emulate", "-o", scratch.file("trial"),
+                                       "--compare", compared, "--json", file, "--"},
+                                      {program});
+    EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
+    EXPECT_NE(run.err.find("--json would overwrite"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(contents(program), before);
+  EXPECT_EQ(contents(compared), "precious");
+}
+
+TEST(Trial, RefusesADirectoryThatIsSomebodyElsesOrThatOthersWriteTo) {
+  const Scratch scratch;
+  const std::string directory = scratch.file("trial");
+  ASSERT_EQ(mkdir(directory.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(directory.c_str(), 0777), 0);
+  const Tried open = try_on_emulated(scratch, {}, {"true"});
+  EXPECT_EQ(open.result.exit_code, 2) << open.result.out;
+  EXPECT_NE(open.result.err.find("others may write"), std::string::npos) << open.result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  ASSERT_EQ(chmod(directory.c_str(), 0755), 0);
+  ASSERT_EQ(chown(directory.c_str(), 65534, 65534), 0);
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{}, {"--resume"}}) {
+    const Tried foreign = try_on_emulated(scratch, flags, {"true"});
+    EXPECT_EQ(foreign.result.exit_code, 2) << foreign.result.out;
+    EXPECT_NE(foreign.result.err.find("somebody else's"), std::string::npos) << foreign.result.err;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  // Nor one that somebody else's link leads to.
+  ASSERT_EQ(chown(directory.c_str(), 0, 0), 0);
+  std::filesystem::rename(directory, scratch.file("roots"));
+  std::filesystem::create_directory_symlink(scratch.file("roots"), directory);
+  ASSERT_EQ(lchown(directory.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(try_on_emulated(scratch, {}, {"true"}).result.exit_code, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.file("roots")));
+}
+
+// What a trial looks like after `runs` of its runs.
+void cut_back(const Scratch& scratch, int runs) {
+  nlohmann::json state = read_json(scratch.file("trial/trial.json"));
+  state["runs"].erase(state["runs"].begin() + runs, state["runs"].end());
+  std::ofstream(scratch.file("trial/trial.json")) << state;
+}
+
+TEST(Trial, WritesThroughNoLink) {
+  const Scratch scratch;
+  ASSERT_EQ(try_on_emulated(scratch, {}, kGood).verdict(), "fine");
+  cut_back(scratch, 2);
+  std::ofstream(scratch.file("precious")) << "kept";
+  for (const char* name : {"out", "err"}) {
+    const std::string output = scratch.file(std::string("trial/runs/alone-2/") + name);
+    std::filesystem::remove(output);
+    std::filesystem::create_symlink(scratch.file("precious"), output);
+  }
+  const Tried resumed = try_on_emulated(scratch, {"--resume"}, kGood);
+  EXPECT_EQ(resumed.verdict(), "fine") << resumed.result.out << resumed.result.err;
+  EXPECT_EQ(contents(scratch.file("precious")), "kept");
+  struct stat found {};
+  ASSERT_EQ(stat(scratch.file("trial").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0700u);
+}
+
+// --- what can be sent
+
+TEST(Trial, TheBundleHasTheCountersWhateverTheArgumentsAre) {
+  const Scratch scratch;
+  const std::vector<std::string> program = {
+      example("layer_swap"), "--width", "128", "--steps", "1", "--layers", "2"};
+  const Tried tried = try_on_emulated(scratch, {}, program);
+  ASSERT_EQ(tried.verdict(), "fine") << tried.result.out << tried.result.err;
+  const std::string there = scratch.file("unpacked");
+  std::filesystem::create_directory(there);
+  ASSERT_EQ(run_program({"tar", "xf", scratch.file("trial/bundle.tar"), "-C", there}).exit_code, 0);
+  size_t counted = 0;
+  for (const auto& one : std::filesystem::directory_iterator(there)) {
+    if (one.path().extension() != ".json") continue;
+    const std::string text = contents(one.path());
+    const nlohmann::json member = nlohmann::json::parse(text, nullptr, false);
+    ASSERT_TRUE(member.is_object()) << one.path() << "\n" << text;
+    EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 10) << "not for people: " << one.path();
+    if (!one.path().filename().string().starts_with("stats-")) continue;
+    ++counted;
+    EXPECT_GT(member["to_device"]["bytes"], 0) << text;
+  }
+  EXPECT_GE(counted, 6u);
+  const nlohmann::json trial = read_json(there + "/trial.json");
+  for (size_t i = 0; i < trial["runs"].size(); ++i) {
+    EXPECT_EQ(trial["runs"][i]["seconds"], tried.found["runs"][i]["seconds"]);
+  }
+}
+
+TEST(Trial, TheBundleHasNothingThatTheProgramSaidInSealanesName) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(
+      scratch, {},
+      {script(scratch,
+              "echo 'sealane: the-output' >&2; echo 'sealane --observe: the-output' >&2")});
+  ASSERT_EQ(tried.verdict(), "fine") << tried.result.out << tried.result.err;
+  for (const auto& run : tried.found["runs"]) {
+    EXPECT_TRUE(run.value("said", nlohmann::json::array()).empty()) << run;
+  }
+  EXPECT_EQ(contents(scratch.file("trial/bundle.tar")).find("the-output"), std::string::npos);
+}
+
+// --- whatever comes
+
+TEST(Trial, SaysSoWhereTheCurrentDirectoryIsGone) {
+  const Scratch scratch;
+  const std::string gone = scratch.file("gone");
+  const ProgramResult run = run_program(
+      {"sh", "-c", "mkdir '" + gone + "'; cd '" + gone + "'; rmdir '" + gone + "'; exec \"$@\"",
+       "sh", SEALANE_PROGRAM, "trial", "--emulate", "--", "true"});
+  EXPECT_EQ(run.signal, 0);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_NE(run.err.find("current directory"), std::string::npos) << run.err;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+TEST(Trial, TakesBytesThatAreNoText) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(
+      scratch, {}, {script(scratch, "printf 'sealane: \\377\\n' >&2; printf 'out \\377\\n'")});
+  EXPECT_EQ(tried.verdict(), "fine") << tried.result.out << tried.result.err;
+  const Scratch other;  // the 60th byte of a line is in the middle of a character
+  const Tried differs = try_on_emulated(
+      other, {},
+      {script(other, "printf '\\377%s-%s\\n' $$ \"$(yes é | head -n 60 | tr -d '\\n')\"")});
+  EXPECT_EQ(differs.verdict(), "not_reproducible") << differs.result.out << differs.result.err;
+  EXPECT_TRUE(is_utf8(contents(other.file("trial/report.html"))));
+  EXPECT_TRUE(is_utf8(contents(other.file("trial/report.txt"))));
+}
+
+TEST(Trial, DoesNotResumeWhatWasChanged) {
+  const Scratch scratch;
+  ASSERT_EQ(try_on_emulated(scratch, {"--limit", "0.2"}, {"sleep", "1000"}).verdict(),
+            "program_hangs");
+  const nlohmann::json whole = read_json(scratch.file("trial/trial.json"));
+  const auto resumed_with = [&](auto change) {
+    nlohmann::json state = whole;
+    change(state);
+    std::ofstream(scratch.file("trial/trial.json")) << state;
+    return try_on_emulated(scratch, {"--limit", "0.2", "--resume"}, {"sleep", "1000"}).result;
+  };
+  for (const ProgramResult& run :
+       {resumed_with([](nlohmann::json& state) { state["runs"][0]["name"] = 5; }),
+        resumed_with([](nlohmann::json& state) { state["runs"] = 5; }),
+        resumed_with([](nlohmann::json& state) { state["runs"][1] = "alone-1"; })}) {
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find("was changed since"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Trial, GoesOnUnderNohup) {
+  const Scratch scratch;
+  const std::string program = script(scratch, "kill -HUP $PPID; kill -INT $PPID");
+  const ProgramResult run =
+      run_program({"sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SEALANE_PROGRAM, "trial",
+                   "--emulate", "--rounds", "1", "-o", scratch.file("trial"), "--", program});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_EQ(run.err.find("interrupted"), std::string::npos) << run.err;
+}
+
+TEST(Trial, IsEndedByASignalAndSaysSoOnce) {
+  const Scratch scratch;
+  const ProgramResult run =
+      try_on_emulated(scratch, {}, {script(scratch, "kill -TERM $PPID; sleep 1000")}).result;
+  EXPECT_EQ(run.signal, SIGTERM) << run.err;
+  const size_t first = run.err.find("interrupted");
+  ASSERT_NE(first, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("interrupted", first + 1), std::string::npos) << run.err;
+}
+
+// Repetitions of repetitions: as many ways to match as a line has subsets.
+constexpr const char* kEndless = "(a+)+$";
+const std::string kManyAs = "yes a | head -n 3000 | tr -d '\\n'; echo b";
+
+TEST(Trial, AMaskThatWouldNeverEndIsRefusedByItsName) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(scratch, {"--mask", kEndless}, {script(scratch, kManyAs)});
+  EXPECT_EQ(tried.result.exit_code, 2) << tried.result.out << tried.result.err;
+  EXPECT_NE(tried.result.err.find(kEndless), std::string::npos) << tried.result.err;
+}
+
+TEST(Trial, IsEndedByASignalWhileItMasks) {
+  const Scratch scratch;
+  const std::string out = scratch.file("trial/runs/alone-1/out");
+  // The program has begun to write, so a child of the trial's name is the one that masks.
+  const std::string masks =
+      "cat /proc/$!/task/$!/children | tr ' ' '\\n' | sed 's,.*,/proc/&/comm,' | "
+      "xargs -r cat 2>/dev/null | grep -qx sealane";
+  const ProgramResult run =
+      run_program({"sh", "-c",
+                   "\"$@\" & until [ -s '" + out + "' ] && " + masks +
+                       "; do kill -0 $! || break; sleep 0.1; done; kill -TERM $!; wait $!",
+                   "sh", SEALANE_PROGRAM, "trial", "--emulate", "--mask", kEndless, "-o",
+                   scratch.file("trial"), "--", script(scratch, kManyAs)});
+  EXPECT_FALSE(run.timed_out);
+  EXPECT_EQ(run.exit_code, 128 + SIGTERM) << run.err;
+  EXPECT_NE(run.err.find("interrupted after 1 run"), std::string::npos) << run.err;
+}
+
+TEST(Trial, SaysThatTheRuntimeIsSwitchedOff) {
+  const Scratch scratch;
+  ProgramOptions off;
+  off.environment = {"SEALANE_DISABLE=1"};
+  const ProgramResult run = run_program(
+      {SEALANE_PROGRAM, "trial", "--emulate", "-o", scratch.file("trial"), "--", kGood[0]}, off);
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_NE(run.err.find("SEALANE_DISABLE"), std::string::npos) << run.err;
+  EXPECT_EQ(run.out.find("used no GPU"), std::string::npos) << run.out;
 }
 
 TEST(Trial, RefusesWhatMakesNoSense) {

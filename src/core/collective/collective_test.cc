@@ -335,6 +335,21 @@ TEST(Collective, EveryRecordHasItsOwnNumberAndItIsTheSameOnAllRanks) {
   }
 }
 
+// Its own part, which it copies, is one long block; the segments that travel are short.
+TEST(Collective, ALongPartThatGoesRoundARingHasNumbersForItsRecords) {
+  Request request;
+  request.collective = Collective::all_gather;
+  request.algorithm = Algorithm::ring;
+  request.size = 8;
+  request.bytes = uint64_t{16} << 30;
+  request.record_bytes = 64 << 10;
+  request.channel_records = 16;
+  const Schedule schedule = make_schedule(request);
+  Execution execution(schedule, request.record_bytes);
+  ReadyWires wires;
+  EXPECT_TRUE(execution.poll(wires));
+}
+
 // The root of a broadcast waits for whoever makes no room, and names nobody else.
 TEST(Collective, ARecordToEveryoneWaitsForTheLaggards) {
   struct FullWires {

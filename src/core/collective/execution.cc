@@ -9,6 +9,14 @@
 #include "base/check.h"
 
 namespace sealane {
+namespace {
+
+// No sum on the way that could wrap.
+uint64_t records_of(uint64_t bytes, uint32_t record_bytes) {
+  return bytes / record_bytes + (bytes % record_bytes != 0 ? 1 : 0);
+}
+
+}  // namespace
 
 Execution::Execution(const Schedule& schedule, uint32_t record_bytes)
     : schedule_(schedule), record_bytes_(record_bytes), states_(schedule.steps.size()) {
@@ -16,7 +24,7 @@ Execution::Execution(const Schedule& schedule, uint32_t record_bytes)
   for (size_t i = 0; i < states_.size(); ++i) {
     const Step& step = schedule_.steps[i];
     const uint64_t bytes = schedule_.blocks[step.block].bytes;
-    states_[i].records = (bytes + record_bytes_ - 1) / record_bytes_;
+    states_[i].records = records_of(bytes, record_bytes_);
     if (schedule_.empty_records || step.phase == Phase::agreement) {
       states_[i].records = std::max<uint64_t>(states_[i].records, 1);
     }
@@ -25,11 +33,13 @@ Execution::Execution(const Schedule& schedule, uint32_t record_bytes)
       states_[static_cast<size_t>(step.after)].dependent = static_cast<int32_t>(i);
     }
   }
+  uint64_t records = 0;
+  first_numbers_.reserve(schedule_.blocks.size());
   for (const Block& block : schedule_.blocks) {
-    block_records_ = std::max(block_records_, (block.bytes + record_bytes_ - 1) / record_bytes_);
+    first_numbers_.push_back(records);
+    records += records_of(block.bytes, record_bytes_);
+    SEALANE_CHECK(records < kRecordNumbers, "more records than a header can number");
   }
-  SEALANE_CHECK(block_records_ * schedule_.blocks.size() <= uint64_t{1} << 32,
-                "more records than a header can number");
   link_wires();
   for (uint32_t i = 0; i < states_.size(); ++i) {
     if (states_[i].unfinished_before == 0 && !states_[i].active) activate(i);
@@ -60,7 +70,7 @@ Task Execution::task(uint32_t index) const {
   const uint64_t offset = state.finished * record_bytes_;
   const uint32_t block = schedule_.steps[index].block;
   const uint64_t left = schedule_.blocks[block].bytes - offset;
-  return {index, state.finished, static_cast<uint32_t>(block * block_records_ + state.finished),
+  return {index, state.finished, static_cast<uint32_t>(first_numbers_[block] + state.finished),
           offset, static_cast<uint32_t>(std::min<uint64_t>(left, record_bytes_))};
 }
 

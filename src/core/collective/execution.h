@@ -107,7 +107,7 @@ class Execution {
 
   const Schedule& schedule_;
   uint32_t record_bytes_;
-  uint64_t block_records_ = 1;  // of the longest block
+  std::vector<uint64_t> first_numbers_;  // of each block's records
   std::vector<State> states_;
   std::vector<uint32_t> active_;
   size_t turn_ = 0;

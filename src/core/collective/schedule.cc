@@ -51,6 +51,10 @@ class Builder {
       case Collective::receive:
         point_to_point();
         break;
+      case Collective::gather:
+      case Collective::scatter:
+      case Collective::all_to_all:
+        SEALANE_CHECK(false, "a call that is only a name has no schedule");
     }
     return std::move(schedule_);
   }
@@ -122,8 +126,9 @@ class Builder {
 
   // [start, end) cut into one aligned block per rank; the last ones may be short or empty.
   void cut(uint64_t start, uint64_t end) {
-    uint64_t part = (end - start + size() - 1) / size();
-    part = (part + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+    const uint64_t unit = size() * kBlockAlignment;
+    const uint64_t units = (end - start) / unit + ((end - start) % unit != 0 ? 1 : 0);
+    const uint64_t part = units * kBlockAlignment;
     for (uint32_t i = 0; i < size(); ++i) {
       const uint64_t from = std::min(start + i * part, end);
       const uint64_t to = std::min(from + part, end);
@@ -427,9 +432,9 @@ class Builder {
 }  // namespace
 
 std::string_view to_string(Collective collective) {
-  constexpr std::array<std::string_view, 8> names = {"all_reduce", "reduce_scatter", "all_gather",
-                                                     "broadcast",  "reduce",         "barrier",
-                                                     "send",       "receive"};
+  constexpr std::array<std::string_view, 11> names = {
+      "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",    "barrier",
+      "send",       "receive",        "gather",     "scatter",   "all_to_all"};
   return names[static_cast<size_t>(collective)];
 }
 

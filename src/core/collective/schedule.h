@@ -40,6 +40,10 @@ enum class Collective : uint8_t {
   barrier,
   send,
   receive,
+  // Names of calls that a caller makes of those above; there are no schedules for them.
+  gather,
+  scatter,
+  all_to_all,
 };
 
 enum class Algorithm : uint8_t { automatic, exchange, direct, ring, hub };
@@ -113,6 +117,12 @@ struct Request {
   uint32_t record_bytes = 0;
   uint32_t channel_records = 0;  // records a wire holds: bounds what a ring has under way
 };
+
+// A header numbers a record by 32 bits. The larger side of a call may have so many records; then no
+// schedule of it needs more numbers: cutting into blocks makes at most twice as many and two per
+// rank, and a ring that gathers has its own part twice.
+constexpr uint64_t kRecordNumbers = uint64_t{1} << 32;
+constexpr uint64_t kCallRecordsMax = kRecordNumbers >> 2;
 
 Schedule make_schedule(const Request& request);
 

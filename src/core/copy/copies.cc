@@ -36,11 +36,14 @@ CopyVerdict Copies::choose(std::span<const CopyCall> calls, std::vector<CopyThre
   for (size_t i = 0; i < calls.size(); ++i) {
     const CopyCall& call = calls[i];
     if (!host_side_of(call)) return CopyVerdict::passed_pageable;
-    // What continues the copy before it, and is small enough to travel with it, goes where it goes.
+    // What has to wait for the copy before it, or is small enough to travel with it, goes where it
+    // goes.
     std::optional<CopyThreadId> wish;
     const CopyCall* before = i > 0 ? &calls[i - 1] : nullptr;
     if (i == 0 && !run.members.empty() && streams_.continues(run, call)) {
       before = &run.members.back().call;
+      const bool waits = under_way_.contains(run.members.back().copy) && !may_go_early(call);
+      if (waits) wish = run.members.back().thread;
     }
     const bool goes_on = options_.costs && before != nullptr &&
                          before->direction == call.direction &&
@@ -202,8 +205,9 @@ const Crossing* Copies::take(CopyThreadId id, Instant now) {
     if (const Crossing* dropped = take_dropped(thread)) return dropped;
   }
   const bool by_turns = thread.ahead != nullptr && !thread.ahead->stopped();
-  return by_turns && !turns_.tell_turns(thread, now) ? turns_.take(thread, now)
-                                                     : take_first(thread);
+  if (by_turns && !turns_.tell_turns(thread, now)) return turns_.take(thread, now);
+  const Crossing* first = take_first(thread);
+  return first != nullptr || CopyThreads::is_bulk(id) ? first : take_early(thread);
 }
 
 // Of a context that has failed nothing is handed over: its gates open, and that is all.
@@ -227,6 +231,45 @@ const Crossing* Copies::take_first(CopyThread& thread) {
     return &thread.crossing;
   }
   return nullptr;
+}
+
+// Small ones wait for each other where they may travel together.
+bool Copies::may_go_early(const CopyCall& call) const {
+  const uint64_t together = options_.costs ? options_.costs->bytes_max : 0;
+  return call.host.bytes > together && call.host.bytes <= options_.early_bytes_max &&
+         !turns_.is_bulk(call);
+}
+
+// Behind copies that other threads have in the driver now. Those on bulk threads cross by turns,
+// and others may come between: nobody waits for them here.
+const Crossing* Copies::take_early(CopyThread& thread) {
+  const auto crossing = [&](const Carried& copy, CopyId id) {
+    const Crossing& theirs = threads_[copy.thread].crossing;
+    return !CopyThreads::is_bulk(copy.thread) && !theirs.dropped &&
+           std::find(theirs.copies.begin(), theirs.copies.end(), id) != theirs.copies.end();
+  };
+  for (const CopyId id : thread.queue) {
+    const Carried& copy = under_way_[id];
+    if (copy.call.host.bytes > options_.early_bytes_max) continue;
+    if (failures_.failed(copy.call.context)) continue;  // dropped, when its turn has come
+    if (!under_way_.may_go_early(copy, crossing)) continue;
+    thread.crossing = {.copies = CopyList(id), .bytes = copy.call.host.bytes, .early = true};
+    return &thread.crossing;
+  }
+  return nullptr;
+}
+
+bool Copies::may_land(CopyThreadId id) const {
+  const Crossing& crossing = threads_.crossing_of(id);
+  return !crossing.early || under_way_.may_go(under_way_[crossing.copies.front()]);
+}
+
+const Crossing* Copies::take_late(CopyThreadId id) {
+  Crossing& crossing = threads_[id].crossing;
+  crossing.early = false;
+  crossing.dropped = failures_.failed(under_way_[crossing.copies.front()].call.context) &&
+                     options_.rules.deliver_after_failure;
+  return &crossing;
 }
 
 const Crossing* Copies::take_alone(CopyThreadId id) {
@@ -260,10 +303,12 @@ void Copies::handle_crossed(CopyThreadId id, ErrorCode code, std::vector<Ending>
 bool Copies::begin_delivery(Crossing& crossing, std::vector<Ending>& out) {
   for (const CopyId id : crossing.copies) {
     Carried& copy = under_way_[id];
-    if (copy.side != HostSide::at_turn || copy.call.direction != Direction::to_host) continue;
+    const bool through_ours =
+        copy.side == HostSide::at_turn && copy.call.direction == Direction::to_host;
+    if (!crossing.early && !through_ours) continue;
     const bool failed = failures_.failed(copy.call.context);
     if (crossing.dropped || (failed && options_.rules.deliver_after_failure)) continue;
-    if (!options_.rules.verify_before_use) {
+    if (!options_.rules.verify_before_use && through_ours) {
       open_gate(id, out);
       copy.gate = 0;
     }
@@ -273,10 +318,10 @@ bool Copies::begin_delivery(Crossing& crossing, std::vector<Ending>& out) {
   return crossing.delivered;
 }
 
-void Copies::handle_delivered(CopyThreadId id, std::vector<Ending>& out) {
+void Copies::handle_delivered(CopyThreadId id, std::vector<Ending>& out, ErrorCode code) {
   out.clear();
   Crossing& crossing = threads_[id].crossing;
-  if (crossing.delivered) end_all(crossing, 0, out);
+  if (crossing.delivered) end_all(crossing, code, out);
 }
 
 void Copies::end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
@@ -297,7 +342,8 @@ void Copies::end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vect
   if (code == 0 && !options_.rules.deliver_after_failure) return end_landed(id, out);
   const bool written = copy.call.direction == Direction::to_host && !crossing.dropped;
   if (!options_.rules.run_behind_forgery) open_gate(id, out);
-  const bool seen = written && (copy.side == HostSide::in_place || crossing.delivered);
+  const bool direct = copy.side == HostSide::in_place && !crossing.early;
+  const bool seen = written && (direct || crossing.delivered);
   if (seen && options_.rules.wipe) out.push_back(Wipe{id});
   const ContextKey context = copy.call.context;
   if (code != 0) failures_.fail(context, code);

@@ -19,6 +19,11 @@
 // A copy thread has a context of its own, with channels and hardware queues of its own. What it is
 // given it hands to the driver in one blocking call, a crossing.
 //
+// Copies of a stream land one after the other, but while one crosses the next one may cross early:
+// into memory of the copy thread's, on the side where it goes. Its thread tells that it has crossed
+// when may_land() says so, and then delivers it, which takes no toll. Nobody waits in a circle: an
+// early crossing waits only for crossings that had begun before it.
+//
 // Its rules, in CUDA's words, are in core/rules.h, by the names under which the simulator breaks
 // them.
 //
@@ -83,13 +88,18 @@ class Copies {
   }
   bool busy(const Range& host_or_device) const;
   bool touched(const Range& host_or_device) const { return under_way_.touches(host_or_device); }
+  // By copies of other streams than this one.
+  bool touched(const Range& host_or_device, StreamKey but) const {
+    return under_way_.touches(host_or_device, but);
+  }
 
   // --- copy threads
   static constexpr size_t kToldMax = kCopiesToldMax;
   static constexpr size_t kEndingsMax = 4 * CopyList::kMax;
-  // Events that copies of this thread wait for, in the order of the copies.
-  void awaited(CopyThreadId thread, std::vector<EventKey>& out) const {
-    under_way_.find_awaited(threads_.queue_of(thread), out);
+  // Events that copies of this thread wait for: of each stream the first. At most kToldMax, and
+  // others the next time.
+  void awaited(CopyThreadId thread, std::vector<EventKey>& out) {
+    under_way_.find_awaited(threads_[thread], out);
   }
   // `code`: what came of the work it marks the end of.
   void handle_reached(EventKey event, ErrorCode code = 0);
@@ -103,9 +113,15 @@ class Copies {
   const Crossing* take(CopyThreadId thread, Instant now);
   // Of several that were taken only the first can go, alone; the others wait on.
   const Crossing* take_alone(CopyThreadId thread);
+  // What it took early: has all landed that was asked for before? handle_crossed() when it has, or
+  // at once if it went wrong.
+  bool may_land(CopyThreadId thread) const;
+  // It could not go early. After may_land(): it goes now.
+  const Crossing* take_late(CopyThreadId thread);
   void handle_crossed(CopyThreadId thread, ErrorCode code, std::vector<Ending>& out);
   // Delivering takes its time, and the context may have failed meanwhile. Nothing: that was all.
-  void handle_delivered(CopyThreadId thread, std::vector<Ending>& out);
+  // `code`: what a delivery that went wrong fails its copy with.
+  void handle_delivered(CopyThreadId thread, std::vector<Ending>& out, ErrorCode code = 0);
   void handle_ended(CopyThreadId thread, Instant now);
 
   // --- failure
@@ -138,6 +154,8 @@ class Copies {
   void withdraw(CopyId id, Instant now);
   const Crossing* take_dropped(CopyThread& thread);
   const Crossing* take_first(CopyThread& thread);
+  const Crossing* take_early(CopyThread& thread);
+  bool may_go_early(const CopyCall& call) const;
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
   void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
   void end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out);

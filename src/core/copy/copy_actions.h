@@ -50,7 +50,7 @@ struct CallPlan {
 struct Wipe {  // a destination that must not be seen
   CopyId copy;
 };
-struct Deliver {  // at_turn, to the host: from memory of ours to where it belongs
+struct Deliver {  // from memory of ours to where it belongs: at_turn, to the host; or early
   CopyId copy;
 };
 struct FailContext {  // returns when nothing behind the copy can run any more

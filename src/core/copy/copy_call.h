@@ -41,11 +41,13 @@ struct CopyCall {
   uint64_t device_address = 0;
   Range host;
   HostKind memory = HostKind::pageable;
-  bool legacy = false;    // the stream is the one that others wait for, and that waits for them
-  bool read_now = false;  // the source must not be looked at after the call
-  bool unseen = false;    // others than the CPU may write the memory
-  bool alone = false;     // when it was asked for no bulk copy was under way: filled in by Copies
-  uint64_t ours = 0;      // where memory of ours holds its bytes, if it is known already
+  bool legacy = false;      // the stream is the one that others wait for, and that waits for them
+  bool read_now = false;    // the source must not be looked at after the call
+  bool unseen = false;      // others than the CPU may write the memory
+  bool alone = false;       // when it was asked for no bulk copy was under way: filled in by Copies
+  uint64_t host_block = 0;  // where the allocations begin that they lie in, as far as
+  uint64_t device_block = 0;  // it is known: no copy of the driver's reaches into two
+  uint64_t ours = 0;          // where memory of ours holds its bytes, if it is known already
 
   // Where its bytes are read or written while it crosses.
   Range place() const { return {ours != 0 ? ours : host.address, host.bytes}; }
@@ -62,14 +64,17 @@ inline std::optional<HostSide> host_side_of(const CopyCall& call) {
   return inward ? std::optional(HostSide::snapshot) : std::nullopt;
 }
 
-// Two copies of one stream with nothing between them may take effect in either order, or at once,
-// if neither writes what the other reads or writes: nobody who follows CUDA's rules can tell.
-inline bool may_pass(const CopyCall& later, const CopyCall& earlier) {
-  const bool same_way = later.direction == earlier.direction;
-  const bool both_read_host = same_way && later.direction == Direction::to_device;
-  const bool both_read_device = same_way && later.direction == Direction::to_host;
-  return (both_read_device || !later.device_range().overlaps(earlier.device_range())) &&
-         (both_read_host || !later.host.overlaps(earlier.host));
+// Does a copy read what an earlier one of its stream writes? The program may have mapped registered
+// memory at several places. `side`: of the later one; a snapshot has been read already.
+inline bool reads_what(const CopyCall& later, HostSide side, const CopyCall& earlier) {
+  if (later.direction == earlier.direction) return false;
+  if (later.direction == Direction::to_host) {
+    return later.device_range().overlaps(earlier.device_range());
+  }
+  if (side == HostSide::snapshot) return false;
+  const bool both_registered =
+      later.memory == HostKind::registered && earlier.memory == HostKind::registered;
+  return both_registered || later.host.overlaps(earlier.host);
 }
 
 }  // namespace sealane

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The copies under way, by their ids, and what has been decided about each; the rules of
-// core/rules.h that say when one may go (`order`, `hazard`, `gate-order`) are read off here.
+// core/rules.h that say when one may go (`order`, `landing`, `early-read`, `gate-order`) are read
+// off here.
 //
 // Allocates in add() alone. Part of Copies; pure.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,12 +41,15 @@ struct Carried {
   Speculation* ahead = nullptr;  // knows of it
 };
 
+constexpr uint64_t kEarlyBytesMax = 16_MiB;  // what a copy thread has memory for
+
 struct CopiesOptions {
   SafetyRules rules{};
   CopyThreadLimits threads{};
   bool async = true;
   uint64_t bulk_bytes_min = 128_KiB;     // with threads for bulk: what travels on them
   std::optional<CrossingCosts> costs{};  // nothing: every copy travels alone
+  uint64_t early_bytes_max = 0;          // of a copy that may cross early
 };
 
 class CopyTable {
@@ -67,22 +72,41 @@ class CopyTable {
       return !contains(other) || std::find(with.begin(), with.end(), other) != with.end();
     });
   }
-  // What those of a queue wait for in their streams, in its order.
-  void find_awaited(std::span<const CopyId> queue, std::vector<EventKey>& out) const {
+  // The same, but for copies that have not landed yet: all of them are `crossing`, and write
+  // nothing that this one reads.
+  template <typename IsCrossing>
+  bool may_go_early(const Carried& copy, const IsCrossing& crossing) const {
+    if (!copy.put || (rules_.order && !streams_.reached(copy.after))) return false;
+    return std::all_of(copy.behind.begin(), copy.behind.end(), [&](CopyId other) {
+      if (!contains(other)) return true;
+      const Carried& before = (*this)[other];
+      return crossing(before, other) &&
+             !(rules_.early_read && reads_what(copy.call, copy.side, before.call));
+    });
+  }
+  // What those of a thread's queue wait for in their streams: of each stream the first, which is
+  // reached before the others. Who has more streams than can be told at once is told the next ones
+  // the next time, for none may keep another waiting.
+  void find_awaited(CopyThread& thread, std::vector<EventKey>& out) const {
+    std::array<StreamKey, kCopiesToldMax> streams{};
     out.clear();
-    for (const CopyId id : queue) {
-      const Carried& copy = (*this)[id];
+    size_t at = std::min(thread.told_to, thread.queue.size());
+    for (; at < thread.queue.size() && out.size() < streams.size(); ++at) {
+      const Carried& copy = (*this)[thread.queue[at]];
       if (!copy.put || streams_.reached(copy.after)) continue;
-      if (std::find(out.begin(), out.end(), copy.after) != out.end()) continue;
+      const auto told = streams.begin() + static_cast<ptrdiff_t>(out.size());
+      if (std::find(streams.begin(), told, copy.call.stream) != told) continue;
+      *told = copy.call.stream;
       out.push_back(copy.after);
-      if (out.size() == kCopiesToldMax) return;
     }
+    thread.told_to = at < thread.queue.size() ? at : 0;
   }
   bool touches(const Range& host_or_device) const {
+    return any([&](const Carried& copy) { return touches(copy, host_or_device); });
+  }
+  bool touches(const Range& host_or_device, StreamKey but) const {
     return any([&](const Carried& copy) {
-      const bool reaches_host = copy.side != HostSide::snapshot;
-      return host_or_device.overlaps(copy.call.device_range()) ||
-             (reaches_host && host_or_device.overlaps(copy.call.host));
+      return copy.call.stream != but && touches(copy, host_or_device);
     });
   }
   bool any_of(ContextKey context) const {
@@ -90,6 +114,11 @@ class CopyTable {
   }
 
  private:
+  static bool touches(const Carried& copy, const Range& host_or_device) {
+    const bool reaches_host = copy.side != HostSide::snapshot;
+    return host_or_device.overlaps(copy.call.device_range()) ||
+           (reaches_host && host_or_device.overlaps(copy.call.host));
+  }
   template <typename Predicate>
   bool any(const Predicate& predicate) const {
     return std::any_of(copies_.begin(), copies_.end(),

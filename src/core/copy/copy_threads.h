@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -36,7 +37,8 @@ struct Crossing {
   uint64_t pads = 0;
   bool last = true;                     // its copies are over with it
   bool dropped = false;                 // their context has failed: there is nothing to hand over
-  bool delivered = false;               // from memory of ours to the program's, or on its way
+  bool early = false;                   // into memory of ours: others have to land before it
+  bool delivered = false;               // from memory of ours to where it belongs, or on its way
   bool fails_context = false;           // among its endings
   std::optional<Gathering> together{};  // several
 };
@@ -57,6 +59,7 @@ struct CopyThread {
   enum class State : uint8_t { absent, open, refused };
   State state = State::absent;
   std::vector<CopyId> queue;     // not over, in the order they were asked for
+  size_t told_to = 0;            // so far in the queue it was told what to look at
   Crossing crossing;             // what the driver has of them now
   Speculation* ahead = nullptr;  // bulk: what seals ahead for it
 
@@ -88,6 +91,7 @@ class CopyThreads {
   std::span<const CopyId> queue_of(CopyThreadId id) const {
     return id < threads_.size() ? threads_[id].queue : std::span<const CopyId>();
   }
+  const Crossing& crossing_of(CopyThreadId id) const { return threads_[id].crossing; }
   // Of what may be sealed ahead.
   size_t bulk_pending(uint32_t device) const {
     size_t all = 0;
@@ -158,8 +162,8 @@ class CopyThreads {
     return std::nullopt;
   }
 
-  // The one with the least to do. `wish`: the thread of a copy that this one could travel with:
-  // nobody waits for company, but who has to wait does so where it may find some.
+  // The one with the least to do. `wish`: the thread of a copy that this one follows, or could
+  // travel with: nobody waits for company, but who has to wait does so where it may find some.
   std::optional<CopyThreadId> choose(const CopyCall& call, bool bulk, const Load& load,
                                      std::optional<CopyThreadId> wish) const {
     if (bulk && is_open(bulk_thread(call))) return bulk_thread(call);

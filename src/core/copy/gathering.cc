@@ -39,6 +39,16 @@ Duration Gathering::cost() const {
   return out;
 }
 
+namespace {
+
+// End to end, but in two allocations: the driver would refuse them as one copy.
+bool straddle(const CopyCall& a, const CopyCall& b) {
+  return (a.device_block != b.device_block && a.device_range().end() == b.device_address) ||
+         (a.host_block != b.host_block && a.place().end() == b.place().address);
+}
+
+}  // namespace
+
 void gather(const CopyTable& copies, CopyThread& thread, size_t first, const CrossingCosts& costs) {
   constexpr size_t kLookMax = 64;  // of those that wait
   const Carried& leader = copies[thread.queue[first]];
@@ -50,6 +60,8 @@ void gather(const CopyTable& copies, CopyThread& thread, size_t first, const Cro
   for (size_t i = first + 1; i < end && !crossing.copies.full(); ++i) {
     const Carried& copy = copies[thread.queue[i]];
     if (copy.after != leader.after || !copies.may_go(copy, crossing.copies)) continue;
+    const CopyId last = crossing.copies[crossing.copies.size() - 1];
+    if (straddle(copies[last].call, copy.call)) continue;
     if (!group.admit(copy.call.place(), copy.call.device_address)) continue;
     crossing.copies.push_back(thread.queue[i]);
     crossing.bytes += copy.call.host.bytes;

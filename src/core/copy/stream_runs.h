@@ -7,8 +7,10 @@
 // Allocates in operator[] and begin() alone. Part of Copies, which says what the rules are; pure.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -55,19 +57,20 @@ class StreamRuns {
     return !run.touched || !rules_.run;
   }
 
-  // What a copy for this thread must not overtake. `last`: of those of its own call that the thread
-  // has, which are in no run yet.
+  // What a copy for this thread must not overtake: the last that each thread has of the run.
+  // `last`: of those of its own call that the thread has, which are in no run yet.
   std::vector<CopyId> find_behind(const CopyCall& call, CopyThreadId thread, CopyId last) const {
-    std::vector<CopyId> behind;
-    CopyId before = last;
+    std::array<CopyId, kThreadsPerDevice> lasts{};
     for (const RunMember& member : of(call).members) {
-      if (member.thread == thread) {
-        if (last == kNoCopy) before = member.copy;
-        if (rules_.gate_order) continue;
+      const bool same = member.thread == thread;
+      if (same ? rules_.gate_order : rules_.landing) {
+        lasts[CopyThreads::place_of(member.thread)] = member.copy;
       }
-      if (rules_.hazard && !may_pass(call, member.call)) behind.push_back(member.copy);
     }
-    if (before != kNoCopy && rules_.gate_order) behind.push_back(before);
+    if (last != kNoCopy && rules_.gate_order) lasts[CopyThreads::place_of(thread)] = last;
+    std::vector<CopyId> behind;
+    std::copy_if(lasts.begin(), lasts.end(), std::back_inserter(behind),
+                 [](CopyId copy) { return copy != kNoCopy; });
     return behind;
   }
 

@@ -20,7 +20,7 @@
 
 namespace sealane {
 
-constexpr uint8_t kProtocolVersion = 4;  // ranks of 3 do not say whom they have met
+constexpr uint8_t kProtocolVersion = 5;  // ranks of 4 do not name what a caller makes of a call
 
 struct Hello {
   enum class Proof : uint8_t { key, certificate };

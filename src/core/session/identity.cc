@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "base/registers.h"
 #include "base/text.h"
 
 namespace sealane {
@@ -19,8 +21,17 @@ bool allowed(char c) {
 
 std::string Identity::uri() const { return concat("sealane://", group, "/", rank); }
 
-Certificates::~Certificates() {
-  wipe({reinterpret_cast<uint8_t*>(private_key.data()), private_key.size()});
+SecretPem::SecretPem(std::string_view text) : bytes_(text.size()) {
+  SEALANE_CHECK(bytes_ <= kBytesMax, "a private key of that size has no place");
+  if (text.empty()) return;
+  memory_ = SecretMemory::take(bytes_);
+  std::copy(text.begin(), text.end(), memory_.get());
+  clear_vector_registers();
+}
+
+std::string_view SecretPem::view() const {
+  if (memory_ == nullptr || !SecretMemory::alive(memory_.get(), bytes_)) return {};
+  return {reinterpret_cast<const char*>(memory_.get()), bytes_};
 }
 
 Status check_identity(const Identity& identity) {

@@ -5,14 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
 #include "seal/key.h"
+#include "seal/secret_memory.h"
 
 namespace sealane {
 
@@ -41,17 +44,25 @@ struct PresharedKey {
   Key key;
 };
 
+// Text in secret memory. Copies refer to the same.
+class SecretPem {
+ public:
+  static constexpr size_t kBytesMax = SecretMemory::kBytesMax / 2;  // RSA of 8192 bits has 6.4 KB
+
+  SecretPem() = default;
+  explicit SecretPem(std::string_view text);  // at most kBytesMax; the text is the caller's to wipe
+
+  std::string_view view() const;  // empty in a child of the process that made it
+
+ private:
+  std::shared_ptr<uint8_t> memory_;
+  size_t bytes_ = 0;
+};
+
 // Binds a rank: the subject alternative name of each certificate is the rank's uri(). PEM texts.
 struct Certificates {
-  Certificates() = default;
-  Certificates(const Certificates&) = default;
-  Certificates(Certificates&&) = default;
-  Certificates& operator=(const Certificates&) = default;
-  Certificates& operator=(Certificates&&) = default;
-  ~Certificates();  // wipes the private key
-
   std::string certificate;  // own, followed by intermediates if there are any
-  std::string private_key;
+  SecretPem private_key;
   std::string authorities;   // whose signatures count
   int64_t unix_seconds = 0;  // what "expired" is judged by: the core has no clock
 };

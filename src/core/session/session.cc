@@ -291,6 +291,7 @@ SessionKeys Session::take_keys() {
                    export_key(kPairLabel, std::min(setup_.self.rank, *peer_),
                               std::max(setup_.self.rank, *peer_))};
   peer_broadcast_.reset();
+  tls_->forget_exporter();  // whoever had it would have all of them
   return keys;
 }
 

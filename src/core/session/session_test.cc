@@ -161,7 +161,7 @@ std::string heard_by_a_server(Bytes first_bytes) {
 TEST(Session, APeerOfAnotherVersionIsRefusedByName) {
   const uint8_t tls_record[] = {0x16, 3, 1, 0, 200};
   EXPECT_EQ(heard_by_a_server(tls_record),
-            "the peer speaks version 1 of Sealane's protocol, this rank 4: run the same Sealane on "
+            "the peer speaks version 1 of Sealane's protocol, this rank 5: run the same Sealane on "
             "every rank");
   EXPECT_NE(heard_by_a_server(as_bytes("sealane\x07")).find("speaks version 7"), std::string::npos);
   EXPECT_NE(heard_by_a_server(as_bytes("GET / HTTP")).find("does not speak"), std::string::npos);
@@ -362,9 +362,11 @@ class Authority {
     const Certificate made = make(key.get(), "rank", uri, kNow - 1000, until);
     Certificates out;
     out.certificate = pem_of([&](BIO* bio) { PEM_write_bio_X509(bio, made.get()); });
-    out.private_key = pem_of([&](BIO* bio) {
+    std::string pem = pem_of([&](BIO* bio) {
       PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     });
+    out.private_key = SecretPem(pem);
+    wipe({reinterpret_cast<uint8_t*>(pem.data()), pem.size()});
     out.authorities = trusted;
     out.unix_seconds = kNow;
     return out;
@@ -410,6 +412,71 @@ TEST(SessionCertificates, NameTheRank) {
   ASSERT_TRUE(client.session->complete()) << failure(client);
   ASSERT_TRUE(server.session->complete()) << failure(server);
   EXPECT_EQ(server.session->peer(), 3u);
+}
+
+// As text, as a number, and as OpenSSL keeps numbers.
+TEST(SessionCertificates, LeaveNoPrivateKeyInMemoryOnceTheSessionIsComplete) {
+  if (!kMemoryIsSearchable) GTEST_SKIP() << "a sanitizer's memory is too large to search";
+  const Authority authority;
+  End client(authority.issue("sealane://g/1", authority.pem(), kNow + 50), {"g", 2, 1}, 0, 1);
+  End server(authority.issue("sealane://g/0", authority.pem(), kNow + 50), {"g", 2, 0},
+             std::nullopt, 2);
+  ASSERT_EQ(failure(client), "");
+  std::vector<Needle> needles;
+  {
+    const std::string_view pem = std::get<Certificates>(client.credentials).private_key.view();
+    needles.emplace_back(as_bytes(pem.substr(40, 60)));  // some of the text
+    const std::unique_ptr<BIO, decltype(&BIO_free)> bio(
+        BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+    const PrivateKey key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr),
+                         EVP_PKEY_free);
+    BIGNUM* number = nullptr;
+    ASSERT_EQ(EVP_PKEY_get_bn_param(key.get(), "priv", &number), 1);
+    std::array<uint8_t, 32> bytes;
+    ASSERT_EQ(BN_bn2binpad(number, bytes.data(), bytes.size()), 32);
+    BN_clear_free(number);
+    needles.emplace_back(bytes);
+    std::ranges::reverse(bytes);
+    needles.emplace_back(bytes);
+    wipe(bytes);
+  }
+  EXPECT_NE(needles[2].places(), "") << "it is not what was looked for";
+  talk(*client.session, *server.session);
+  ASSERT_TRUE(client.session->complete()) << failure(client);
+  client.credentials = psk(1);  // as who joins lets go of it
+  for (Needle& needle : needles) EXPECT_EQ(needle.places(), "");
+}
+
+// OpenSSL would ask the terminal, or take the answer from the program's input, and wait.
+TEST(SessionCertificates, AskNobodyForAPassphrase) {
+  const Authority authority;
+  Certificates files = authority.issue("sealane://g/1", authority.pem(), kNow + 50);
+  const std::string_view plain = files.private_key.view();
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(
+      BIO_new_mem_buf(plain.data(), static_cast<int>(plain.size())), BIO_free);
+  const PrivateKey key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr),
+                       EVP_PKEY_free);
+  unsigned char passphrase[] = "secret";
+  const auto write_key = [&](auto* write) {
+    return pem_of(
+        [&](BIO* to) { write(to, key.get(), EVP_aes_256_cbc(), passphrase, 6, nullptr, nullptr); });
+  };
+  // As openssl writes them today (PKCS 8), and as it did long ago.
+  const auto traditional = [](BIO* to, EVP_PKEY* of, const EVP_CIPHER* cipher, unsigned char* text,
+                              int length, pem_password_cb* ask, void* context) {
+    return PEM_write_bio_PrivateKey_traditional(to, of, cipher, text, length, ask, context);
+  };
+  int (*const today)(BIO*, const EVP_PKEY*, const EVP_CIPHER*, const unsigned char*, int,
+                     pem_password_cb*, void*) = PEM_write_bio_PrivateKey;
+  int (*const before)(BIO*, EVP_PKEY*, const EVP_CIPHER*, unsigned char*, int, pem_password_cb*,
+                      void*) = traditional;
+  for (const std::string& text : {write_key(today), write_key(before)}) {
+    files.private_key = SecretPem(text);
+    const End end(files, {"g", 2, 1}, 0, 1);
+    EXPECT_NE(end.error.find("the private key is encrypted"), std::string::npos)
+        << end.error << "\n"
+        << text.substr(0, 60);
+  }
 }
 
 TEST(SessionCertificates, RefuseAnotherRankGroupAuthorityOrTime) {

@@ -3,14 +3,18 @@
 
 #include "core/session/tls.h"
 
+#include <malloc.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
+#include "base/registers.h"
 #include "base/text.h"
 
 namespace sealane {
@@ -31,35 +35,58 @@ std::string reason() {
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
-Bio bio_of(const std::string& pem) {
+// OpenSSL's own would ask the terminal, or the program's input, and wait for an answer.
+int no_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+X509* next_certificate(BIO* pem) {
+  bool asked = false;
+  return PEM_read_bio_X509(pem, nullptr, no_passphrase, &asked);
+}
+
+Bio bio_of(std::string_view pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
 }
 
 Status use_certificates(SSL_CTX* context, const Certificates& files) {
   const Bio own = bio_of(files.certificate);
-  const Certificate certificate(PEM_read_bio_X509(own.get(), nullptr, nullptr, nullptr), X509_free);
+  const Certificate certificate(next_certificate(own.get()), X509_free);
   if (certificate == nullptr || SSL_CTX_use_certificate(context, certificate.get()) != 1) {
     return usage_error(concat("the certificate cannot be used: ", reason()));
   }
-  while (X509* extra = PEM_read_bio_X509(own.get(), nullptr, nullptr, nullptr)) {
+  while (X509* extra = next_certificate(own.get())) {
     SSL_CTX_add0_chain_cert(context, extra);
-  }
-  const Bio key_bio = bio_of(files.private_key);
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
-      PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
-  if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
-      SSL_CTX_check_private_key(context) != 1) {
-    return usage_error(concat("the private key does not fit the certificate: ", reason()));
   }
   const Bio authorities = bio_of(files.authorities);
   int added = 0;
-  while (X509* authority = PEM_read_bio_X509(authorities.get(), nullptr, nullptr, nullptr)) {
+  while (X509* authority = next_certificate(authorities.get())) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority);
     X509_free(authority);
     ++added;
   }
   if (added == 0) return usage_error("the file of authorities has no certificate");
   X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(context), files.unix_seconds);
+  return {};
+}
+
+// Of the connection alone, which can let go of it: its context would keep it as long as it lives.
+Status use_private_key(SSL* ssl, const SecretPem& pem) {
+  const Bio bio = bio_of(pem.view());
+  bool asked = false;
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, &asked), EVP_PKEY_free);
+  if (asked) {
+    return usage_error(
+        "the private key is encrypted, and a rank asks nobody for a passphrase: decrypt it "
+        "(openssl "
+        "pkey -in FILE -out FILE), with mode 0600");
+  }
+  if (key == nullptr || SSL_use_PrivateKey(ssl, key.get()) != 1 ||
+      SSL_check_private_key(ssl) != 1) {
+    return usage_error(concat("the private key does not fit the certificate: ", reason()));
+  }
   return {};
 }
 
@@ -92,6 +119,7 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Credentials& cre
   SSL_CTX_set_session_id_context(context, kSessionContext, sizeof kSessionContext - 1);
   SSL_CTX_set_options(context,
                       SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_CLEANSE_PLAINTEXT);
+  SSL_CTX_set_keylog_callback(context, on_secret);
   // With a pre-shared key no certificate is trusted, so a server without the key finds no way in.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 
@@ -109,10 +137,63 @@ Result<std::unique_ptr<TlsEnd>> TlsEnd::create(Role role, const Credentials& cre
   end->ssl_.reset(SSL_new(context));
   SSL* ssl = end->ssl_.get();
   SEALANE_CHECK(ssl != nullptr, "out of memory");
+  if (!end->preshared_) {
+    Status ready = use_private_key(ssl, std::get<Certificates>(credentials).private_key);
+    if (!ready) return ready.error();
+  }
   SSL_set_app_data(ssl, end.get());
   SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   role == Role::server ? SSL_set_accept_state(ssl) : SSL_set_connect_state(ssl);
   return end;
+}
+
+// Also in a child of fork(), where OpenSSL's memory is a copy and ours is empty: the places are
+// known since the handshake.
+TlsEnd::~TlsEnd() {
+  find_secrets();
+  for (const Place& place : places_) {
+    OPENSSL_cleanse(reinterpret_cast<uint8_t*>(ssl_.get()) + place.at, sizeof Derived::bytes);
+  }
+}
+
+// "LABEL RANDOM SECRET", the last two in hexadecimal digits.
+void TlsEnd::on_secret(const SSL* ssl, const char* line) {
+  auto* const end = static_cast<TlsEnd*>(SSL_get_app_data(ssl));
+  const std::string_view text(line);
+  const std::string_view digits = text.substr(text.rfind(' ') + 1);
+  Secret<Derived> derived;
+  if (digits.size() != 2 * derived->bytes.size()) return;
+  const auto value = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
+  for (size_t i = 0; i < derived->bytes.size(); ++i) {
+    derived->bytes[i] = static_cast<uint8_t>(value(digits[2 * i]) << 4 | value(digits[2 * i + 1]));
+  }
+  derived->exporter = text.starts_with("EXPORTER_SECRET ");
+  end->derived_.push_back(std::move(derived));
+  clear_vector_registers();
+}
+
+void TlsEnd::find_secrets() {
+  CRYPTO_malloc_fn allocates = nullptr;
+  CRYPTO_get_mem_functions(&allocates, nullptr, nullptr);
+  // Where the program gave OpenSSL another allocator nobody knows where its object ends.
+  const size_t bytes = allocates == CRYPTO_malloc ? malloc_usable_size(ssl_.get()) : 0;
+  const auto* const object = reinterpret_cast<const uint8_t*>(ssl_.get());
+  for (const Secret<Derived>& derived : derived_) {
+    if (!derived.alive()) continue;
+    for (size_t at = 0; at + derived->bytes.size() <= bytes; ++at) {
+      if (std::memcmp(object + at, derived->bytes.data(), derived->bytes.size()) != 0) continue;
+      places_.push_back({at, derived->exporter});
+    }
+  }
+  derived_.clear();
+  clear_vector_registers();
+}
+
+void TlsEnd::forget_exporter() {
+  for (const Place& place : places_) {
+    if (!place.exporter) continue;
+    OPENSSL_cleanse(reinterpret_cast<uint8_t*>(ssl_.get()) + place.at, sizeof Derived::bytes);
+  }
 }
 
 SSL_SESSION* TlsEnd::psk_session() const {
@@ -177,7 +258,8 @@ Result<bool> TlsEnd::handshake() {
     if (preshared_ && SSL_session_reused(ssl_.get()) != 1) {
       return crypto_error("the handshake did not use the pre-shared key");
     }
-    forget_session_key();
+    forget_keys();
+    find_secrets();
     established_ = true;
     return true;
   }
@@ -186,9 +268,9 @@ Result<bool> TlsEnd::handshake() {
   return explain();
 }
 
-// OpenSSL would keep it in its session for as long as the connection lasts.
-void TlsEnd::forget_session_key() {
-  if (!preshared_) return;
+// OpenSSL would keep it, or the private key, for as long as the connection lasts.
+void TlsEnd::forget_keys() {
+  if (!preshared_) return SSL_certs_clear(ssl_.get());
   psk_.reset();
   const std::array<uint8_t, Key::kBytes> nothing{};
   const int done =

@@ -7,6 +7,7 @@
 
 #include <openssl/ssl.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ class TlsEnd {
   enum class Role { client, server };
 
   static Result<std::unique_ptr<TlsEnd>> create(Role role, const Credentials& credentials);
+  ~TlsEnd();
 
   // Before the handshake, with a pre-shared key: the one of this session alone, of which OpenSSL
   // keeps copies and derivates.
@@ -41,6 +43,7 @@ class TlsEnd {
   Status read(std::vector<uint8_t>& plaintext);
 
   void export_secret(std::string_view label, Bytes context, MutableBytes out) const;
+  void forget_exporter();  // nothing is exported after this
 
   // True if the peer's certificate carries that URI as a subject alternative name.
   bool peer_has_uri(const std::string& uri) const;
@@ -52,8 +55,10 @@ class TlsEnd {
                         SSL_SESSION** session);
   static int on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
                          SSL_SESSION** session);
+  static void on_secret(const SSL* ssl, const char* line);
+  void find_secrets();
   SSL_SESSION* psk_session() const;
-  void forget_session_key();
+  void forget_keys();
   Error explain() const;
   Error explain_handshake() const;
 
@@ -62,10 +67,23 @@ class TlsEnd {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   };
 
+  // OpenSSL keeps what it derives inside of its object and gives that back as it is. Where in it
+  // they are is found out with what it tells a log of keys, and overwritten when they have served.
+  struct Derived {
+    std::array<uint8_t, 48> bytes;  // SHA-384's
+    bool exporter;
+  };
+  struct Place {
+    size_t at;
+    bool exporter;
+  };
+
   bool preshared_ = false;
   bool pairwise_ = false;  // the key is of the two ranks alone
   bool established_ = false;
-  std::optional<Key> psk_;  // until the handshake is done
+  std::optional<Key> psk_;                // until the handshake is done
+  std::vector<Secret<Derived>> derived_;  // likewise
+  std::vector<Place> places_;
   std::unique_ptr<SSL_CTX, Free> context_;
   std::unique_ptr<SSL, Free> ssl_;
 };

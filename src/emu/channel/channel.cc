@@ -254,7 +254,7 @@ bool SealedChannel::host_receive(const Transfer& transfer, const Strided& to) {
     }
     Answered answered;
     if (slot->bytes != piece.bytes || !sealer_->open(message, core_.begins(arrived_at), answered)) {
-      wipe({message.out, piece.bytes});
+      if (config()->wipes) wipe({message.out, piece.bytes});
       return refuse();
     }
     if (piece.own && !is_own(host_keys_, message.out, piece.bytes)) return refuse_own();

@@ -182,13 +182,13 @@ void read_time(Reader& reader, Config& out) {
   if (out.paced) out.dilation = value;
 }
 
-// The GPU an entry of CUDA_VISIBLE_DEVICES names: a number, or the beginning of a UUID that no
-// other GPU's shares. -1: none.
+// The GPU an entry of CUDA_VISIBLE_DEVICES names: the number it begins with, whatever comes behind
+// (CUDA reads it as strtoul does), or the beginning of a UUID that no other GPU's shares. -1: none.
 int find_visible(std::string_view entry, int gpus) {
   int number = -1;
-  const char* end = entry.data() + entry.size();
-  const auto parsed = std::from_chars(entry.data(), end, number);
-  if (parsed.ec == std::errc() && parsed.ptr == end) return number < gpus ? number : -1;
+  const size_t sign = entry.starts_with('+') ? 1 : 0;
+  const auto parsed = std::from_chars(entry.data() + sign, entry.data() + entry.size(), number);
+  if (parsed.ec == std::errc()) return number < gpus ? number : -1;
   if (entry.size() <= 4 || !entry.starts_with("GPU-")) return -1;
   int found = -1;
   for (int i = 0; i < gpus; ++i) {
@@ -262,6 +262,7 @@ Result<Config> read_config(Lookup lookup) {
   reader.number("SEALANE_EMU_UPDATES", out.updates, 1, 64);
   reader.flag("SEALANE_EMU_FRESH_CONTEXTS", out.fresh_contexts);
   reader.flag("SEALANE_EMU_SEAL_THREAD", out.seal_thread);
+  reader.flag("SEALANE_EMU_WIPES", out.wipes);
   reader.number("SEALANE_EMU_CHATTER", out.chatter, 0, 1000000);
   reader.number("SEALANE_EMU_QUEUES", out.queues, 1, 32);
   reader.flag("SEALANE_EMU_MEMOPS", out.stream_memory_operations);

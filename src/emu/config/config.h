@@ -51,6 +51,7 @@ struct Config {
   int updates = 1;               // EVP updates per message
   bool fresh_contexts = false;   // a new EVP context for every message
   bool seal_thread = false;      // sealing happens on a thread of the driver
+  bool wipes = true;             // what it opened of a forged message; else as libcrypto leaves it
   int chatter = 0;               // a message of the driver's own before every Nth message; 0: none
   int queues = 8;                // hardware queues per context
   bool stream_memory_operations = true;

@@ -109,6 +109,10 @@ TEST(Config, ReadsWhichDevicesAreVisible) {
   EXPECT_EQ(visible("0,7,1"), List{0}) << "what does not exist ends the list";
   EXPECT_EQ(visible("0,-1,1"), List{0});
   EXPECT_EQ(visible("1,1"), List{}) << "one named twice is none";
+  EXPECT_EQ(visible("1gpu2,2ampere"), (List{1, 2})) << "a number ends where its digits do";
+  EXPECT_EQ(visible("+1,01"), List{}) << "the same one";
+  EXPECT_EQ(visible("0,+-1"), List{0});
+  EXPECT_EQ(visible("0,99999999999999999999"), List{0});
   EXPECT_EQ(visible("GPU-7365616c-616e-6520-656d-756c61746532"), List{2});
   EXPECT_EQ(visible("GPU-7365"), List{}) << "the beginning of more than one";
 }

@@ -99,6 +99,10 @@ CUresult run_copy(Driver& d, ResolvedStream& stream, const CopyOperation& copy, 
 // Adds an operation to the capture a stream belongs to. NOT_READY: it belongs to none.
 CUresult capture_operation(Driver& d, ResolvedStream& stream, Operation& operation);
 
+// A stream that is about to go leaves the capture it has joined; what it did there stays. False: it
+// is the one that the capture began with.
+bool leave_capture(Driver& d, StreamObject& stream);
+
 // Says once per name that the emulated GPU does not do this.
 CUresult unsupported(const char* name);
 

@@ -67,15 +67,32 @@ void end(Driver& d, Capture& capture) {
   d.captures -= 1;
 }
 
+bool are_waited_for(const std::vector<GraphNode*>& tail) {
+  return std::all_of(tail.begin(), tail.end(),
+                     [](const GraphNode* node) { return node->has_successor; });
+}
+
 bool all_joined(const Capture& capture) {
-  return std::all_of(capture.streams.begin(), capture.streams.end(), [&](const StreamObject* s) {
-    if (s == capture.origin) return true;
-    return std::all_of(s->capture_tail.begin(), s->capture_tail.end(),
-                       [](const GraphNode* node) { return node->has_successor; });
-  });
+  const auto joined = [&](const StreamObject* s) {
+    return s == capture.origin || are_waited_for(s->capture_tail);
+  };
+  return are_waited_for(capture.left) &&
+         std::all_of(capture.streams.begin(), capture.streams.end(), joined);
 }
 
 }  // namespace
+
+bool leave_capture(Driver& d, StreamObject& stream) {
+  const std::lock_guard lock(d.capture_mutex);
+  const auto capture = stream.capture;
+  if (!capture) return true;
+  if (capture->origin == &stream) return false;
+  std::erase(capture->streams, &stream);
+  capture->left.insert(capture->left.end(), stream.capture_tail.begin(), stream.capture_tail.end());
+  stream.capture = nullptr;
+  stream.capture_tail.clear();
+  return true;
+}
 
 CUresult capture_operation(Driver& d, ResolvedStream& stream, Operation& operation) {
   const std::lock_guard lock(d.capture_mutex);

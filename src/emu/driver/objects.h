@@ -192,6 +192,7 @@ struct Capture {
   bool broken = false;
   bool begun_by_program = false;  // the graph was there before
   std::vector<StreamObject*> streams;
+  std::vector<GraphNode*> left;  // where streams that are gone had come to
 };
 
 struct PrimaryContext {

@@ -169,10 +169,7 @@ EMU_API cuStreamDestroy_v2(CUstream handle) {
   return guarded([&](Driver& d) {
     const auto object = d.streams.find(handle);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
-    {
-      const std::lock_guard lock(d.capture_mutex);
-      if (object->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
+    if (!leave_capture(d, *object)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     d.streams.remove(handle);
     // What it still has to do goes on.
     object->context->forget_stream(object->stream);

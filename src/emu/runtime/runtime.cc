@@ -88,7 +88,10 @@ struct Text {
 
 #define BOTH(driver_name, name, value, text) {value, "cudaError" #name, text},
 #define RUNTIME(name, value, text) {value, "cudaError" #name, text},
-constexpr Text kTexts[] = {{0, "cudaSuccess", "no error"}, SEALANE_EMU_CUDA_ERRORS(BOTH, RUNTIME)};
+// The last one no call returns since CUDA 4.1; it has kept its name.
+constexpr Text kTexts[] = {
+    {0, "cudaSuccess", "no error"},
+    SEALANE_EMU_CUDA_ERRORS(BOTH, RUNTIME){10000, "cudaErrorApiFailureBase", "api failure base"}};
 #undef BOTH
 #undef RUNTIME
 
