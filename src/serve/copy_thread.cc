@@ -210,7 +210,7 @@ Code CopyThread::carry(Lock& lock) {
   }
   if (by_turns) ahead_->end(code == kSuccess);
   if (code != kSuccess && begun && handed_.pads == 0) {
-    early_.discard(handed_.early ? handed_.bytes : 0);
+    early_.discard(handed_.between ? handed_.bytes : 0);
     replace_context();
   }
   lock.lock();
@@ -241,18 +241,13 @@ bool CopyThread::prepare_together(Lock& lock) {
 
 // Where there is no memory to cross into, the copy goes when its turn has come.
 void CopyThread::prepare_early(Lock& lock) {
-  if (through_ours(*copies_.front())) return;
+  if (!handed_.between) return;
   lock.unlock();
   const bool ready = early_.ready(context_);
   lock.lock();
   if (ready) return;
   await_landing(lock);
   handed_ = *under_way_.copies.take_late(id_);
-}
-
-// On the way to the host into memory of ours that it has anyway.
-bool CopyThread::through_ours(const HeldCopy& copy) const {
-  return direction_ == Direction::to_host && copy.program != nullptr;
 }
 
 void CopyThread::await_landing(Lock& lock) {
@@ -271,7 +266,7 @@ bool CopyThread::fetch_all() {
 Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t bytes) {
   const Instant begin = now();
   const bool inward = direction_ == Direction::to_device;
-  const bool between = handed_.early && !through_ours(copy);
+  const bool between = handed_.between;
   uint8_t* const host = between && !inward ? early_.host() : copy.host + offset;
   const uint64_t device = between && inward ? early_.device() : copy.device_address + offset;
   const bool drivers = copy.drivers || (between && !inward);
@@ -356,7 +351,7 @@ void CopyThread::end(Lock& lock, Code code) {
   copies.handle_crossed(id_, code, endings_);
   if (code != kSuccess) under_way_.any_failed.store(true);
   const bool lands = !endings_.empty() && std::holds_alternative<Deliver>(endings_.front());
-  if (handed_.early && !lands) early_.discard(handed_.bytes);
+  if (handed_.between && !lands) early_.discard(handed_.bytes);
   const Code delivered = perform_all(lock);
   copies.handle_delivered(id_, endings_, delivered);
   if (delivered != kSuccess) under_way_.any_failed.store(true);
@@ -415,7 +410,7 @@ Code CopyThread::perform(const Ending& ending) {
 }
 
 Code CopyThread::deliver(const HeldCopy& copy) {
-  if (handed_.early && !through_ours(copy)) {
+  if (handed_.between) {
     const Code code = early_.land(context_, copy.device_address, copy.host, copy.bytes);
     if (code != kSuccess) replace_context();
     return code;

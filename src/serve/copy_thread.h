@@ -77,7 +77,6 @@ class CopyThread {
   Code carry(Lock& lock);
   void prepare_early(Lock& lock);
   void await_landing(Lock& lock);
-  bool through_ours(const HeldCopy& copy) const;
   bool prepare_together(Lock& lock);
   bool fetch_all();
   Code carry_together();

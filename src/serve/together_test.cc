@@ -27,10 +27,12 @@ class TogetherTest : public RuntimeTest {
     driver_.lift();
     driver_.await(stream_);
     runtime_->drain(FakeDriver::program());
+    moves_before_ = driver_.moves();  // one of them may have crossed early
     driver_.hold();
     driver_.obstruct(stream_);
     runtime_->touch(stream_);  // as any work of the program's in the stream does
   }
+  size_t moves() { return driver_.moves() - moves_before_; }
   // Of two lanes, each of which may have looked when only the first copies were there.
   static constexpr size_t kCrossingsMax = 4;
   size_t crossings_until_done() {
@@ -40,6 +42,9 @@ class TogetherTest : public RuntimeTest {
     runtime_->drain(FakeDriver::program());
     return driver_.copies() - before;
   }
+
+ private:
+  size_t moves_before_ = 0;
 };
 
 TEST_F(TogetherTest, ABatchIsCarriedAsAWhole) {
@@ -94,7 +99,7 @@ TEST_F(TogetherTest, CopiesThatContinueEachOtherAreOneCrossing) {
     ASSERT_EQ(copy(Direction::to_device, i * 50, from, 50), Route::carried);
   }
   EXPECT_LE(crossings_until_done(), kCrossingsMax);
-  EXPECT_EQ(driver_.moves(), 0u);
+  EXPECT_EQ(moves(), 0u);
   for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(driver_.device[i], i / 50 + 1);
 }
 
@@ -105,7 +110,7 @@ TEST_F(TogetherTest, SoAreThoseThatDoNotWhereThatPays) {
     ASSERT_EQ(copy(Direction::to_device, i * 100, host_ + i, 1), Route::carried);
   }
   EXPECT_LE(crossings_until_done(), kCrossingsMax);
-  EXPECT_GE(driver_.moves(), 16u);
+  EXPECT_GE(moves(), 16u);
   for (size_t i = 0; i < 20; ++i) ASSERT_EQ(driver_.device[i * 100], i + 1);
 }
 

@@ -42,7 +42,8 @@ CopyVerdict Copies::choose(std::span<const CopyCall> calls, std::vector<CopyThre
     const CopyCall* before = i > 0 ? &calls[i - 1] : nullptr;
     if (i == 0 && !run.members.empty() && streams_.continues(run, call)) {
       before = &run.members.back().call;
-      const bool waits = under_way_.contains(run.members.back().copy) && !may_go_early(call);
+      const bool waits =
+          under_way_.contains(run.members.back().copy) && !worth_another_thread(call);
       if (waits) wish = run.members.back().thread;
     }
     const bool goes_on = options_.costs && before != nullptr &&
@@ -233,27 +234,34 @@ const Crossing* Copies::take_first(CopyThread& thread) {
   return nullptr;
 }
 
-// Small ones wait for each other where they may travel together.
-bool Copies::may_go_early(const CopyCall& call) const {
+// Behind one of its stream it could cross early there. Small ones wait for each other instead,
+// where they may travel together.
+bool Copies::worth_another_thread(const CopyCall& call) const {
   const uint64_t together = options_.costs ? options_.costs->bytes_max : 0;
   return call.host.bytes > together && call.host.bytes <= options_.early_bytes_max &&
          !turns_.is_bulk(call);
 }
 
 // Behind copies that other threads have in the driver now. Those on bulk threads cross by turns,
-// and others may come between: nobody waits for them here.
+// and others may come between: nobody waits for them here. What will travel with others behind it
+// waits for its turn: alone it would save them nothing, and pay a toll of its own.
 const Crossing* Copies::take_early(CopyThread& thread) {
   const auto crossing = [&](const Carried& copy, CopyId id) {
     const Crossing& theirs = threads_[copy.thread].crossing;
     return !CopyThreads::is_bulk(copy.thread) && !theirs.dropped &&
            std::find(theirs.copies.begin(), theirs.copies.end(), id) != theirs.copies.end();
   };
-  for (const CopyId id : thread.queue) {
+  for (size_t i = 0; i < thread.queue.size(); ++i) {
+    const CopyId id = thread.queue[i];
     const Carried& copy = under_way_[id];
     if (copy.call.host.bytes > options_.early_bytes_max) continue;
     if (failures_.failed(copy.call.context)) continue;  // dropped, when its turn has come
-    if (!under_way_.may_go_early(copy, crossing)) continue;
-    thread.crossing = {.copies = CopyList(id), .bytes = copy.call.host.bytes, .early = true};
+    if (!under_way_.may_cross_early(copy, crossing)) continue;
+    if (options_.costs && has_company(under_way_, thread, i, *options_.costs)) continue;
+    thread.crossing = {.copies = CopyList(id),
+                       .bytes = copy.call.host.bytes,
+                       .early = true,
+                       .between = !copy.arrives_in_ours()};
     return &thread.crossing;
   }
   return nullptr;
@@ -266,7 +274,7 @@ bool Copies::may_land(CopyThreadId id) const {
 
 const Crossing* Copies::take_late(CopyThreadId id) {
   Crossing& crossing = threads_[id].crossing;
-  crossing.early = false;
+  crossing.early = crossing.between = false;
   crossing.dropped = failures_.failed(under_way_[crossing.copies.front()].call.context) &&
                      options_.rules.deliver_after_failure;
   return &crossing;
@@ -303,12 +311,10 @@ void Copies::handle_crossed(CopyThreadId id, ErrorCode code, std::vector<Ending>
 bool Copies::begin_delivery(Crossing& crossing, std::vector<Ending>& out) {
   for (const CopyId id : crossing.copies) {
     Carried& copy = under_way_[id];
-    const bool through_ours =
-        copy.side == HostSide::at_turn && copy.call.direction == Direction::to_host;
-    if (!crossing.early && !through_ours) continue;
+    if (!crossing.early && !copy.arrives_in_ours()) continue;
     const bool failed = failures_.failed(copy.call.context);
     if (crossing.dropped || (failed && options_.rules.deliver_after_failure)) continue;
-    if (!options_.rules.verify_before_use && through_ours) {
+    if (!options_.rules.verify_before_use && copy.arrives_in_ours()) {
       open_gate(id, out);
       copy.gate = 0;
     }

@@ -155,7 +155,7 @@ class Copies {
   const Crossing* take_dropped(CopyThread& thread);
   const Crossing* take_first(CopyThread& thread);
   const Crossing* take_early(CopyThread& thread);
-  bool may_go_early(const CopyCall& call) const;
+  bool worth_another_thread(const CopyCall& call) const;
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
   void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
   void end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out);

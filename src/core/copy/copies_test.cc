@@ -9,111 +9,14 @@
 #include <rapidcheck/gtest.h>
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <set>
-#include <string>
 
 #include "base/random.h"
-#include "base/text.h"
-#include "core/copy/message_match.h"
+#include "core/copy/told_for_tests.h"
 
 namespace sealane {
 namespace {
-
-constexpr uint64_t kHost = 1 << 20;
-constexpr uint64_t kDevice = uint64_t{1} << 40;
-constexpr ErrorCode kForged = 214;
-
-using Lines = std::vector<std::string>;
-
-CopyCall copy_in(StreamKey stream, uint64_t page, uint64_t bytes = 4096) {
-  CopyCall call;
-  call.stream = stream;
-  call.context = 1;
-  call.host = {kHost + page * 4096, bytes};
-  call.device_address = kDevice + page * 4096;
-  call.memory = HostKind::pinned;
-  return call;
-}
-CopyCall copy_out(StreamKey stream, uint64_t page, uint64_t bytes = 4096) {
-  CopyCall call = copy_in(stream, page, bytes);
-  call.direction = Direction::to_host;
-  return call;
-}
-
-// Says in words what the machine asks for, so that a test reads like a history.
-class Told {
- public:
-  explicit Told(const CopiesOptions& options = {}) : copies(options) {}
-
-  Lines ask(const CopyCall& call) { return ask(std::vector{call}); }
-  Lines ask(const std::vector<CopyCall>& calls) {
-    for (const CopyCall& call : calls) {
-      while (const auto missing = copies.missing_thread(call)) copies.handle_thread(*missing, true);
-    }
-    copies.handle_copies(calls, plan, {});
-    Lines lines;
-    if (plan.verdict != CopyVerdict::carried) lines.push_back("passed");
-    if (meanwhile) meanwhile();
-    if (plan.verdict == CopyVerdict::carried) copies.handle_put(plan);
-    for (const CallStep& step : plan.steps) {
-      if (const auto* snapshot = std::get_if<TakeSnapshot>(&step)) {
-        lines.push_back(concat("snapshot ", snapshot->copy));
-      } else if (const auto* record = std::get_if<RecordEvent>(&step)) {
-        lines.push_back(concat("record ", record->event));
-      } else {
-        const auto& gate = std::get<PutGate>(step);
-        lines.push_back(concat("gate ", gate.thread, "=", gate.value));
-      }
-    }
-    return lines;
-  }
-  // What the thread takes now, "" for nothing.
-  std::string take(CopyThreadId thread) {
-    const Crossing* crossing = copies.take(thread, {});
-    if (crossing == nullptr) return "";
-    std::string line = crossing->dropped ? "drop" : crossing->early ? "early" : "carry";
-    for (const CopyId copy : crossing->copies) line += concat(" ", copy);
-    return line;
-  }
-  Lines end(CopyThreadId thread, ErrorCode code = 0, ErrorCode delivery = 0) {
-    std::vector<Ending> endings;
-    copies.handle_crossed(thread, code, endings);
-    Lines lines = said(endings);
-    if (delivered) delivered();
-    copies.handle_delivered(thread, endings, delivery);
-    for (std::string& line : said(endings)) lines.push_back(std::move(line));
-    copies.handle_ended(thread, {});
-    return lines;
-  }
-  static Lines said(const std::vector<Ending>& endings) {
-    Lines lines;
-    for (const Ending& ending : endings) {
-      if (const auto* wiped = std::get_if<Wipe>(&ending)) {
-        lines.push_back(concat("wipe ", wiped->copy));
-      } else if (const auto* deliver = std::get_if<Deliver>(&ending)) {
-        lines.push_back(concat("deliver ", deliver->copy));
-      } else if (const auto* failed = std::get_if<FailContext>(&ending)) {
-        lines.push_back(concat("fail ", failed->context));
-      } else if (const auto* gate = std::get_if<OpenGate>(&ending)) {
-        lines.push_back(concat("open ", gate->thread, "=", gate->value));
-      } else {
-        lines.push_back(concat("give back ", std::get<GiveBack>(ending).copy));
-      }
-    }
-    return lines;
-  }
-
-  Copies copies;
-  CallPlan plan;
-  std::function<void()> meanwhile;  // what happens while a call does its steps,
-  std::function<void()> delivered;  // while bytes are delivered
-};
-
-constexpr CopyThreadId kIn = 0;
-constexpr CopyThreadId kSecondIn = 1;
-constexpr CopyThreadId kOut = 2;
 
 TEST(Copies, ACopyGoesWhenWhatWasBeforeItInItsStreamIsDone) {
   Told told;
@@ -216,123 +119,6 @@ TEST(Copies, OfOneStreamLandInTheOrderTheyWereAskedForWhateverTheyTouch) {
   EXPECT_EQ(told.take(kOut), "");
   told.end(kSecondIn);
   EXPECT_EQ(told.take(kOut), "carry 3");
-}
-
-CopiesOptions early() {
-  CopiesOptions options;
-  options.early_bytes_max = 64_KiB;
-  return options;
-}
-
-// What takes its time is crossing; landing is a move within the device, or within the host.
-TEST(Copies, WhileOneCrossesTheNextCrossesEarlyAndLandsBehindIt) {
-  Told told(early());
-  told.ask(copy_in(7, 0));
-  EXPECT_EQ(told.ask(copy_in(7, 1)), (Lines{"gate 1=1"}));
-  told.ask(copy_out(7, 2));
-  EXPECT_EQ(told.take(kIn), "");
-  told.copies.handle_reached(1);
-  EXPECT_EQ(told.take(kSecondIn), "") << "nobody waits for what has not begun";
-  EXPECT_EQ(told.take(kIn), "carry 1");
-  EXPECT_EQ(told.take(kSecondIn), "early 2");
-  EXPECT_EQ(told.take(kOut), "early 3");
-  EXPECT_FALSE(told.copies.may_land(kSecondIn));
-  EXPECT_EQ(told.end(kIn), (Lines{"open 0=1"}));
-  EXPECT_TRUE(told.copies.may_land(kSecondIn));
-  EXPECT_FALSE(told.copies.may_land(kOut));
-  EXPECT_EQ(told.end(kSecondIn), (Lines{"deliver 2", "open 1=1"}));
-  EXPECT_TRUE(told.copies.may_land(kOut));
-  EXPECT_EQ(told.end(kOut), (Lines{"deliver 3", "open 2=1"}));
-  EXPECT_TRUE(told.copies.idle());
-}
-
-TEST(Copies, NothingCrossesEarlyThatReadsWhatIsStillToBeWritten) {
-  const auto second_goes = [](const CopyCall& first, const CopyCall& second) {
-    Told told(early());
-    told.ask(first);
-    told.ask(second);
-    told.copies.handle_reached(1);
-    const bool inward = first.direction == Direction::to_device;
-    EXPECT_EQ(told.take(inward ? kIn : kOut), "carry 1");
-    return !told.take(inward ? kOut : kIn).empty();
-  };
-  EXPECT_FALSE(second_goes(copy_in(7, 0), copy_out(7, 0)));
-  EXPECT_FALSE(second_goes(copy_out(7, 0), copy_in(7, 0)));
-  EXPECT_TRUE(second_goes(copy_in(7, 0), copy_out(7, 1)));
-  EXPECT_TRUE(second_goes(copy_out(7, 0), copy_in(7, 1)));
-  CopyCall first = copy_out(7, 0);
-  CopyCall second = copy_in(7, 1);
-  first.memory = second.memory = HostKind::registered;
-  EXPECT_FALSE(second_goes(first, second)) << "it may be the same memory at another place";
-  second = copy_in(7, 0);
-  second.memory = HostKind::pageable;
-  EXPECT_TRUE(second_goes(first, second)) << "it was read in the call";
-}
-
-TEST(Copies, WhatIsTooLargeForThatWaitsForItsTurn) {
-  Told told(early());
-  told.ask(copy_in(7, 0));
-  told.ask(copy_in(7, 1, 64_KiB + 1));
-  told.copies.handle_reached(1);
-  EXPECT_EQ(told.take(kIn), "carry 1");
-  EXPECT_EQ(told.take(kSecondIn), "");
-  told.end(kIn);
-  EXPECT_EQ(told.take(kSecondIn), "carry 2");
-}
-
-TEST(Copies, WhatCannotCrossEarlyGoesWhenItsTurnHasCome) {
-  Told told(early());
-  told.ask(copy_in(7, 0));
-  told.ask(copy_in(7, 1));
-  told.copies.handle_reached(1);
-  told.take(kIn);
-  EXPECT_EQ(told.take(kSecondIn), "early 2");
-  told.end(kIn);
-  EXPECT_FALSE(told.copies.take_late(kSecondIn)->early);
-  EXPECT_EQ(told.end(kSecondIn), (Lines{"open 1=1"}));
-}
-
-TEST(Copies, BehindAForgedOneNothingLands) {
-  Told told(early());
-  told.ask(copy_in(7, 0));
-  told.ask(copy_out(7, 1));
-  told.ask(copy_in(7, 2));
-  told.copies.handle_reached(1);
-  told.take(kIn);
-  EXPECT_EQ(told.take(kOut), "early 2");
-  EXPECT_EQ(told.end(kIn, kForged), (Lines{"fail 1", "open 0=1"}));
-  EXPECT_EQ(told.take(kIn), "") << "its turn has not come, and it is not carried early either";
-  EXPECT_EQ(told.end(kOut), (Lines{"open 2=1"}));
-  EXPECT_EQ(told.take(kSecondIn), "drop 3");
-}
-
-TEST(Copies, AForgedOneThatCrossedEarlyWaitsForNobody) {
-  Told told(early());
-  told.ask(copy_out(7, 0));
-  told.ask(copy_out(7, 1));
-  told.copies.handle_reached(1);
-  told.take(kOut);
-  EXPECT_EQ(told.take(kOut + 1), "early 2");
-  EXPECT_EQ(told.end(kOut + 1, kForged), (Lines{"fail 1", "open 3=1"})) << "nothing to be wiped";
-  EXPECT_EQ(told.end(kOut), (Lines{"wipe 1", "open 2=1"}));
-}
-
-// Whoever delivers can fail, too.
-TEST(Copies, WhatCannotLandFailsItsContext) {
-  Told told(early());
-  told.ask(copy_in(7, 0));
-  told.ask(copy_in(7, 1));
-  told.copies.handle_reached(1);
-  told.take(kIn);
-  told.take(kSecondIn);
-  told.end(kIn);
-  std::vector<Ending> endings;
-  told.copies.handle_crossed(kSecondIn, 0, endings);
-  EXPECT_EQ(Told::said(endings), (Lines{"deliver 2"}));
-  told.copies.handle_delivered(kSecondIn, endings, kForged);
-  EXPECT_EQ(Told::said(endings), (Lines{"fail 1", "open 1=1"}));
-  told.copies.handle_ended(kSecondIn, {});
-  EXPECT_EQ(told.copies.failure_of(1), kForged);
 }
 
 TEST(Copies, OneThreadOpensTheGatesOfAStreamInOrder) {
@@ -646,37 +432,6 @@ TEST(Copies, OneContextIsIdleThoughAnotherIsNot) {
   EXPECT_TRUE(told.copies.idle(1));
   EXPECT_FALSE(told.copies.idle(2));
   EXPECT_FALSE(told.copies.idle());
-}
-
-TEST(MessageMatch, ThePlaceTells) {
-  MessageMatch match;
-  EXPECT_EQ(match.owner_of({kHost, 100}), MessageOwner::driver) << "nothing was handed over";
-  match.begin({kHost, 300}, 200);
-  EXPECT_EQ(match.owner_of({kHost + 200, 100}), MessageOwner::driver) << "not its turn";
-  EXPECT_EQ(match.owner_of({kHost, 301}), MessageOwner::driver) << "longer than what was handed";
-  EXPECT_EQ(match.owner_of({kHost, 10}), MessageOwner::copy) << "its first piece";
-  match.advance(200);
-  EXPECT_EQ(match.owner_of({kHost, 100}), MessageOwner::driver) << "once more";
-  EXPECT_EQ(match.owner_of({kHost + 200, 100}), MessageOwner::copy);
-  match.advance(100);
-  EXPECT_TRUE(match.over());
-  EXPECT_EQ(match.owner_of({kHost + 300, 1}), MessageOwner::driver);
-}
-
-// A driver that seals from a buffer of its own names no place that tells.
-TEST(MessageMatch, WithoutAPlaceTheBytesTellIfTheLengthFits) {
-  MessageMatch match;
-  match.begin({kHost, 300}, 100);
-  EXPECT_EQ(match.owner_of({0x5000, 99}), MessageOwner::driver) << "in pieces, or another one";
-  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes);
-  match.advance(100);
-  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes);
-  match.advance(50);
-  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::driver) << "nobody knows where it is";
-  match.begin({kHost, 300}, 100);
-  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::copy_if_same_bytes) << "another turn";
-  match.end();
-  EXPECT_EQ(match.owner_of({0x5000, 100}), MessageOwner::driver);
 }
 
 // Whatever a program asks for, on a device with one hardware queue for all streams: every gate is

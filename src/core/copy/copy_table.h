@@ -39,6 +39,11 @@ struct Carried {
   bool told = false;             // bulk: its turn is known behind the door
   uint64_t crossed = 0;          // bytes handed over, by turns
   Speculation* ahead = nullptr;  // knows of it
+
+  // To the host, through memory of ours: delivered from there.
+  bool arrives_in_ours() const {
+    return side == HostSide::at_turn && call.direction == Direction::to_host;
+  }
 };
 
 constexpr uint64_t kEarlyBytesMax = 16_MiB;  // what a copy thread has memory for
@@ -75,7 +80,7 @@ class CopyTable {
   // The same, but for copies that have not landed yet: all of them are `crossing`, and write
   // nothing that this one reads.
   template <typename IsCrossing>
-  bool may_go_early(const Carried& copy, const IsCrossing& crossing) const {
+  bool may_cross_early(const Carried& copy, const IsCrossing& crossing) const {
     if (!copy.put || (rules_.order && !streams_.reached(copy.after))) return false;
     return std::all_of(copy.behind.begin(), copy.behind.end(), [&](CopyId other) {
       if (!contains(other)) return true;

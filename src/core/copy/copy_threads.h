@@ -38,6 +38,7 @@ struct Crossing {
   bool last = true;                     // its copies are over with it
   bool dropped = false;                 // their context has failed: there is nothing to hand over
   bool early = false;                   // into memory of ours: others have to land before it
+  bool between = false;                 // early: that memory is the copy thread's, not the copy's
   bool delivered = false;               // from memory of ours to where it belongs, or on its way
   bool fails_context = false;           // among its endings
   std::optional<Gathering> together{};  // several

@@ -47,10 +47,17 @@ bool straddle(const CopyCall& a, const CopyCall& b) {
          (a.host_block != b.host_block && a.place().end() == b.place().address);
 }
 
+// Behind `last`, and does it pay?
+bool joins(Gathering& group, const Carried& leader, const Carried& last, const Carried& copy) {
+  return copy.after == leader.after && !straddle(last.call, copy.call) &&
+         group.admit(copy.call.place(), copy.call.device_address);
+}
+
+constexpr size_t kLookMax = 64;  // of those that wait
+
 }  // namespace
 
 void gather(const CopyTable& copies, CopyThread& thread, size_t first, const CrossingCosts& costs) {
-  constexpr size_t kLookMax = 64;  // of those that wait
   const Carried& leader = copies[thread.queue[first]];
   if (leader.call.host.bytes > costs.bytes_max) return;
   Crossing& crossing = thread.crossing;
@@ -59,14 +66,25 @@ void gather(const CopyTable& copies, CopyThread& thread, size_t first, const Cro
   const size_t end = std::min(thread.queue.size(), first + kLookMax);
   for (size_t i = first + 1; i < end && !crossing.copies.full(); ++i) {
     const Carried& copy = copies[thread.queue[i]];
-    if (copy.after != leader.after || !copies.may_go(copy, crossing.copies)) continue;
     const CopyId last = crossing.copies[crossing.copies.size() - 1];
-    if (straddle(copies[last].call, copy.call)) continue;
-    if (!group.admit(copy.call.place(), copy.call.device_address)) continue;
+    if (!copies.may_go(copy, crossing.copies)) continue;
+    if (!joins(group, leader, copies[last], copy)) continue;
     crossing.copies.push_back(thread.queue[i]);
     crossing.bytes += copy.call.host.bytes;
   }
   if (crossing.copies.size() > 1) crossing.together = group;
+}
+
+bool has_company(const CopyTable& copies, const CopyThread& thread, size_t at,
+                 const CrossingCosts& costs) {
+  const Carried& leader = copies[thread.queue[at]];
+  if (leader.call.host.bytes > costs.bytes_max) return false;
+  Gathering group(costs);
+  group.begin(leader.call.place(), leader.call.device_address);
+  const auto begin = thread.queue.begin() + static_cast<ptrdiff_t>(at);
+  const auto end = begin + static_cast<ptrdiff_t>(std::min(thread.queue.size() - at, kLookMax));
+  return std::any_of(begin + 1, end,
+                     [&](CopyId id) { return joins(group, leader, leader, copies[id]); });
 }
 
 }  // namespace sealane

@@ -59,4 +59,8 @@ class Gathering {
 // they must not overtake has ended or travels before them.
 void gather(const CopyTable& copies, CopyThread& thread, size_t first, const CrossingCosts& costs);
 
+// Is there one behind it in the thread's queue that would travel with it?
+bool has_company(const CopyTable& copies, const CopyThread& thread, size_t at,
+                 const CrossingCosts& costs);
+
 }  // namespace sealane
