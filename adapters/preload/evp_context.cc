@@ -180,9 +180,22 @@ bool EvpContext::take_over() {
   if (!state_.may_begin()) return false;
   if (!broken(Mutant::unasked) && !takes_additional(libcrypto_, context_)) return false;
   both_ = verified_messages.load(std::memory_order_relaxed) < serve::options().verify;
-  if (both_ || broken(Mutant::unburnt)) return true;
+  if (both_) return true;
+  if (!has_our_key()) return false;
+  if (broken(Mutant::unburnt)) return true;
   burnt_ = !broken(Mutant::burning_fails) && burn_iv(libcrypto_, context_, state_.iv_bytes());
   return burnt_;
+}
+
+// Somebody whom we do not see may have set another, with the same IV or none. Under the old one the
+// keystream may have been used.
+bool EvpContext::has_our_key() {
+  if (broken(Mutant::unasked) || broken(Mutant::unkeyed)) return true;
+  GcmBlock first;
+  key_.schedule->keystream(*state_.iv(), 0, first);
+  const bool ours = held_key_.makes(context_, first);
+  wipe(first);
+  return ours;
 }
 
 // Who set an IV without our seeing it, be it the same, began another message, which is libcrypto's:

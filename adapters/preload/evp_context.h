@@ -4,9 +4,10 @@
 // One EVP context of the driver's: what libcrypto holds in it (gcm_state.h), the message our engine
 // answers with, and the libcrypto beneath. Each call is forwarded, answered or refused as the state
 // says. At the first byte of a message libcrypto is asked whether it is where the state says, and
-// its IV is burnt (used_iv.h); from then on it refuses, so that refusals are forwarded. While
-// answers are verified, libcrypto makes every call too and is believed: only one answer is ever
-// seen, because a second ciphertext under the same IV would give both away.
+// has our key (held_key.h), and its IV is burnt (used_iv.h); from then on it refuses, so that
+// refusals are forwarded. While answers are verified, libcrypto makes every call too and is
+// believed: only one answer is ever seen, because a second ciphertext under the same IV would give
+// both away.
 //
 // Used by one thread at a time, as its context is; the table of contexts is thread-safe.
 #pragma once
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "gcm_state.h"
+#include "held_key.h"
 #include "libcrypto.h"
 #include "serve/messages.h"
 
@@ -49,7 +51,7 @@ struct Codes {
 class EvpContext {
  public:
   EvpContext(Context* context, const Libcrypto& libcrypto)
-      : context_(context), libcrypto_(libcrypto) {}
+      : context_(context), libcrypto_(libcrypto), held_key_(libcrypto) {}
 
   const Libcrypto& libcrypto() const { return libcrypto_; }
   bool is_gcm() const { return gcm_; }
@@ -93,6 +95,7 @@ class EvpContext {
   bool able() const;
   void check_iv();
   bool take_over();
+  bool has_our_key();
   bool still_ours();
   int additional(Codes codes, const Byte* in, size_t bytes, const Forward& forward);
   int verified(Codes codes, const Byte* in, Byte* out, size_t bytes, const Forward& forward);
@@ -110,6 +113,7 @@ class EvpContext {
   GcmState state_;
   serve::Message message_;
   serve::KnownKey key_;
+  HeldKey held_key_;
   bool gcm_ = false;
   bool told_ = false;        // whoever watches hears of this message
   bool both_ = false;        // libcrypto computes this message too, and is compared
@@ -119,6 +123,7 @@ class EvpContext {
   std::vector<uint8_t> input_, expected_, ours_;  // of a message that both compute
 };
 
+// What is taken out goes without the lock: libcrypto is called then, and may call the driver.
 class EvpContexts {
  public:
   std::shared_ptr<EvpContext> find(const void* context) {
@@ -133,13 +138,15 @@ class EvpContexts {
     const std::lock_guard lock(shard.mutex);
     auto& slot = shard.contexts[context];
     if (!slot) count_.fetch_add(1);
-    slot = std::move(made);
+    slot.swap(made);
   }
   void drop(const void* context) {
     if (count_.load(std::memory_order_relaxed) == 0) return;
     Shard& shard = shard_of(context);
+    decltype(shard.contexts)::node_type dropped;
     const std::lock_guard lock(shard.mutex);
-    if (shard.contexts.erase(context) != 0) count_.fetch_sub(1);
+    dropped = shard.contexts.extract(context);
+    if (!dropped.empty()) count_.fetch_sub(1);
   }
 
  private:

@@ -7,8 +7,9 @@
 // answers.
 //
 //   evp_calls random FIRST COUNT   scripts of so many seeds; a difference is printed with its seed
-//   evp_calls seen FIRST COUNT     the same without bytes that libcrypto's own code (a BIO) takes:
-//                                  who compares answers with libcrypto's cannot know of them
+//   evp_calls seen FIRST COUNT     the same without bytes or a key that libcrypto's own code (a
+//   BIO)
+//                                  takes: who compares answers with libcrypto's cannot know of them
 //   evp_calls case NAME            one story
 //
 // One difference is allowed: within a message that the runtime began and that something strange
@@ -401,8 +402,9 @@ class Writer {
       case 14: {
         evp_op& op = add(random_.one_in(2) ? EVP_CALL_IV : EVP_CALL_BIO, context);
         op.iv = static_cast<uint8_t>(1 + byte(200));
+        op.key = random_.one_in(3) ? static_cast<uint8_t>(1 + byte(3)) : 0;
         op.store = byte(EVP_SCRIPT_STORES);
-        op.bytes = length();
+        op.bytes = op.key != 0 ? 0 : length();
         break;
       }
       case 15: {
@@ -526,7 +528,9 @@ int random_scripts(uint64_t first, uint64_t count, bool all_seen) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Script script = Writer(seed).write();
     if (all_seen) {
-      std::erase_if(script, [](const evp_op& op) { return op.call == EVP_CALL_BIO && op.bytes; });
+      std::erase_if(script, [](const evp_op& op) {
+        return op.call == EVP_CALL_BIO && (op.bytes != 0 || op.key != 0);
+      });
     }
     calls += script.size();
     if (compare(script)) continue;
@@ -560,8 +564,9 @@ evp_op data(int bytes, int store = 0, bool opened = false) {
   op.opened = opened ? 1 : 0;
   return op;
 }
-evp_op additional(int bytes) {
+evp_op additional(int bytes, bool opening = false) {
   evp_op op = data(bytes);
+  op.api = opening ? 1 : 0;
   op.detail = 1;
   return op;
 }
@@ -587,6 +592,11 @@ evp_op control(int type, int bytes, int offset = 3) {
 }
 evp_op tag() { return control(EVP_CTRL_AEAD_GET_TAG, 16); }
 evp_op forged_tag() { return control(EVP_CTRL_AEAD_SET_TAG, 16); }
+evp_op genuine_tag() {
+  evp_op op = forged_tag();
+  op.opened = 1;
+  return op;
+}
 evp_op on(int context, evp_op op) {
   op.context = static_cast<uint8_t>(context);
   return op;
@@ -635,6 +645,22 @@ evp_op by_bio(int bytes) {
 evp_op iv_by_bio(int iv) {
   evp_op op = by_bio(0);
   op.iv = static_cast<uint8_t>(iv);
+  return op;
+}
+evp_op key_by_bio(int key, int iv) {
+  evp_op op = iv_by_bio(iv);
+  op.key = static_cast<uint8_t>(key);
+  return op;
+}
+evp_op unseen(evp_op op) {
+  op.api = op.call == EVP_CALL_INIT ? 6 : 3;
+  return op;
+}
+evp_op without_input(int call) {
+  evp_op op = data(64);
+  op.call = static_cast<uint8_t>(call);
+  op.api = 2;
+  op.detail = 2;
   return op;
 }
 evp_op new_one() {
@@ -749,12 +775,26 @@ const std::map<std::string, Script>& stories() {
       {"bio-began-under-another-key",
        {init(1, 1, 2, 0), init(1, 0, 0, 5), by_bio(20), init(1, 0, 3, 0), data(20), end(), tag(),
         init(1, 0, 0, 6), data(20), end(), tag()}},
+      {"bio-gives-a-key",
+       {init(1, 1, 2, 5), by_bio(20), key_by_bio(3, 5), data(20), end(), tag(), init(1, 0, 0, 6),
+        data(20), end(), tag(), init(1, 0, 2, 7), data(20), end(), tag()}},
+      {"bio-gives-a-key-after-additional-data",
+       {init(1, 1, 2, 5), additional(20), key_by_bio(3, 0), data(20), end(), tag()}},
+      {"bio-gives-a-key-to-open",
+       {init(1, 1, 3, 5), data(20), end(), tag(), init(0, 1, 2, 5), key_by_bio(3, 5), genuine_tag(),
+        data(20, 0, true), end(true)}},
+      {"key-set-unseen",
+       {init(1, 1, 2, 5), unseen(data(20)), unseen(init(1, 0, 3, 5)), data(20), end(), tag(),
+        init(1, 0, 0, 6), data(20), end(), tag()}},
       {"bio-gives-an-iv",
        {init(1, 1, 2, 5), data(20), iv_by_bio(6), data(20), end(), tag(), iv_by_bio(7), data(20),
         end(), tag(), init(1, 0, 0, 8), data(20), end(), tag(), iv_by_bio(9), end(), tag()}},
       {"bio-gives-the-same-iv",
        {init(1, 1, 2, 5), data(20), iv_by_bio(5), end(), tag(), init(1, 0, 0, 6), data(20),
         iv_by_bio(6), data(20), end(), tag()}},
+      {"bio-gives-the-same-iv-after-the-end",
+       {init(1, 1, 2, 5), data(20), end(), tag(), iv_by_bio(5), data(20), end(), tag(),
+        init(1, 0, 0, 6), data(20), end(), iv_by_bio(6), additional(20), data(20), end(), tag()}},
       {"bio-gives-an-iv-after-additional-data",
        {init(1, 1, 2, 5), additional(20), iv_by_bio(6), data(20), end(), tag()}},
       {"bio-has-a-message-within",
@@ -780,6 +820,11 @@ const std::map<std::string, Script>& stories() {
         on(1, control(EVP_CTRL_AEAD_SET_IV_FIXED, 4)), drawn_from(0), data(8), end(), tag()}},
       {"tls-record-in-init",
        {with(EVP_LIST_TLS_ADDITIONAL, init(1, 1, 2, 5)), init(1, 0, 0, 6), data(20), end()}},
+      {"tls-record-without-input",
+       {init(1, 1, 2, 5), control(EVP_CTRL_AEAD_SET_IV_FIXED, 4),
+        control(EVP_CTRL_AEAD_TLS1_AAD, 13), without_input(EVP_CALL_CIPHER), init(1, 0, 0, 6),
+        control(EVP_CTRL_AEAD_SET_IV_FIXED, 4), control(EVP_CTRL_AEAD_TLS1_AAD, 13),
+        without_input(EVP_CALL_UPDATE)}},
       {"tls-iv-in-init",
        {with(EVP_LIST_IV, init(1, 1, 2, 5), 4), control(EVP_CTRL_GCM_IV_GEN, 8), data(20), end(),
         tag(), with(EVP_LIST_IV, init(1, 0, 0, 6), 4), data(20), end(), tag()}},
@@ -792,6 +837,14 @@ const std::map<std::string, Script>& stories() {
       {"tag-twice-in-init",
        {init(1, 1, 2, 5), data(20), end(), tag(), get(EVP_LIST_TAG_TWICE, 16),
         with(EVP_LIST_TAG_TWICE, init(0, 0, 0, 5)), data(20, 0, true), end(true)}},
+      {"tag-overwritten",
+       {on(1, init(1, 1, 2, 6)), on(1, additional(20)), on(1, end()), on(1, tag()),
+        init(1, 1, 2, 5), data(20), end(), set(EVP_LIST_TAG_AND_IV_LENGTH, 9), init(0, 0, 0, 6),
+        additional(20, true), end(true), genuine_tag(), end(true)}},
+      {"tag-overwritten-before-data",
+       {on(1, init(1, 1, 2, 6)), on(1, data(20)), on(1, end()), on(1, tag()), init(1, 1, 2, 5),
+        data(20, 1), end(), set(EVP_LIST_TAG_AND_IV_LENGTH, 9), init(0, 0, 0, 6), data(20, 0, true),
+        end(true), genuine_tag(), end(true)}},
       {"tag-of-another-type",
        {init(1, 1, 2, 5), data(20), end(), set(EVP_LIST_TAG_OF_WRONG_TYPE, 16), tag(),
         get(EVP_LIST_TAG_OF_WRONG_TYPE, 16), tag()}},

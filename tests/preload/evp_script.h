@@ -11,8 +11,9 @@
 enum { EVP_SCRIPT_CONTEXTS = 3, EVP_SCRIPT_STORES = 4, EVP_SCRIPT_BYTES = 1024 };
 
 enum evp_call {
-  EVP_CALL_INIT,    /* api: _ex, CipherInit_ex, _ex2, CipherInit_ex2, plain, CipherInit */
-  EVP_CALL_UPDATE,  /* api: Encrypt, Decrypt, Cipher */
+  EVP_CALL_INIT,    /* api: _ex, CipherInit_ex, _ex2, CipherInit_ex2, plain, CipherInit; _ex at an
+                       address that dlvsym gave */
+  EVP_CALL_UPDATE,  /* api: Encrypt, Decrypt, Cipher; Encrypt at an address that dlvsym gave */
   EVP_CALL_FINAL,   /* api: the same, with _ex or (3 more) without; EVP_SealFinal, EVP_OpenFinal */
   EVP_CALL_CIPHER,  /* EVP_Cipher; detail: 0 data, 1 additional data, 2 the end */
   EVP_CALL_CONTROL, /* api: the control's number; bytes: its size */
@@ -25,7 +26,7 @@ enum evp_call {
   EVP_CALL_LENGTHS,  /* of tag and IV */
   EVP_CALL_ENVELOPE, /* api: EVP_SealInit, EVP_OpenInit; detail: 0 for nobody, 1 for nobody's key */
   EVP_CALL_IV,       /* written through EVP_CIPHER_CTX_iv_noconst */
-  EVP_CALL_BIO,      /* as update, by libcrypto's own code; of no bytes: it sets an IV */
+  EVP_CALL_BIO,      /* as update, by libcrypto's own code; of no bytes: it sets key and IV */
   EVP_CALL_RANDOM,   /* IVs are made of: 0 a pattern, 1 nothing, it fails, 2 this context's bytes */
   EVP_CALLS
 };
