@@ -170,6 +170,7 @@ int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byt
   const auto forward = [&](const Byte* from, Byte* to) {
     return real(*call.libcrypto, to, out_bytes, from, bytes);
   };
+  const auto as_called = [&](const Byte*, Byte*) { return forward(in, out); };
   // What libcrypto refuses, or what does nothing, whatever the state.
   const bool plain = bytes <= 0 || out_bytes == nullptr;
   if (!call.followed || plain || !fits(direction, *call.followed)) {
@@ -177,7 +178,7 @@ int update(Way direction, Context* context, Byte* out, int* out_bytes, const Byt
   }
   return guarded(call, 0, [&] {
     *out_bytes = 0;
-    if (in == nullptr) return call.followed->final({}, forward);  // so it is in OpenSSL 3
+    if (in == nullptr) return call.followed->final({}, as_called);  // so it is in OpenSSL 3
     const auto count = static_cast<size_t>(bytes);
     const int result = call.followed->update({}, in, out, count, forward, workers);
     if (result == 1) *out_bytes = bytes;
@@ -209,10 +210,11 @@ int cipher(Context* context, Byte* out, const Byte* in, unsigned bytes, const vo
   const auto forward = [&](const Byte* from, Byte* to) {
     return call.libcrypto->cipher(context, to, from, bytes);
   };
+  const auto as_called = [&](const Byte*, Byte*) { return forward(in, out); };
   if (!call.followed) return forward(in, out);
   const Codes codes{static_cast<int>(bytes), -1};
   return guarded(call, -1, [&] {
-    return in == nullptr ? call.followed->final(codes, forward)
+    return in == nullptr ? call.followed->final(codes, as_called)
                          : call.followed->cipher(codes, in, out, bytes, forward, workers);
   });
 }
