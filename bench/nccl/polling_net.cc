@@ -4,12 +4,12 @@
 // A network plugin of the simplest kind: one socket per connection, everything done by the thread
 // that polls. Built several times, never installed:
 //   POLLING_TLS          TLS 1.3 by OpenSSL in records of 16 KiB, pre-shared key: the shape NCCL's
-//   own
-//                        encrypted sockets have, to compare with
-//   POLLING_ORDERED      delivers as LL and LL128 need it: a line's flag behind its data
+//                        own encrypted sockets have, to compare with. A record is delivered as LL
+//                        and LL128 need it, a line's flag behind its data, as ours does
+//   POLLING_ORDERED      the same order without protection
 //   POLLING_FAULT=NAME   one fault each, to show that the conformance checks can fail:
 //                        kReorder, kEarly, kBlock, kLeak, kUnverified, kDeaf, kTears,
-//                        kRefuses, kTogether
+//                        kRefuses, kTogether, kBlames
 // With none of these it is an unprotected plugin that receives as NCCL's own sockets do, into the
 // caller's memory at once. That is fast and in no order: a kernel copies with `rep movsb` where the
 // CPU is good at it, whose stores are seen in any order, so a flag can be there before its data.
@@ -30,9 +30,12 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #ifdef POLLING_TLS
+#include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #endif
 
@@ -53,6 +56,7 @@ enum class Fault {
   kTears,
   kRefuses,
   kTogether,
+  kBlames,
 };
 #ifdef POLLING_FAULT
 constexpr Fault kFault = Fault::POLLING_FAULT;
@@ -67,6 +71,9 @@ constexpr bool kOrdered = false;
 #endif
 
 constexpr size_t kRequests = 64;
+
+// What kBlames keeps: the end of one connection is taken for that of all.
+bool one_has_failed = false;
 
 struct Request {
   uint8_t* data = nullptr;
@@ -88,7 +95,7 @@ uint64_t head_of(const uint8_t* data, size_t bytes) {
 }
 
 // Ascending, eight bytes at once where they lie so.
-void deliver_in_order(const std::vector<uint8_t>& from, uint8_t* to) {
+void deliver_in_order(std::span<const uint8_t> from, uint8_t* to) {
   size_t at = 0;
   while (at < from.size()) {
     const bool whole = reinterpret_cast<uintptr_t>(to + at) % 8 == 0 && at + 8 <= from.size();
@@ -112,6 +119,7 @@ struct Link {
   std::deque<Request*> queue;
 #ifdef POLLING_TLS
   SSL* tls = nullptr;
+  std::array<uint8_t, 16 << 10> record;  // the last one, until it is delivered
   ~Link() { SSL_free(tls); }
 #endif
 
@@ -131,6 +139,7 @@ struct Link {
   // Bytes moved, 0 for later, -1 for gone.
   ssize_t put(const void* data, size_t bytes) {
 #ifdef POLLING_TLS
+    ERR_clear_error();
     const int count = SSL_write(tls, data, static_cast<int>(std::min<size_t>(bytes, 16 << 10)));
     return result(count);
 #else
@@ -143,7 +152,12 @@ struct Link {
   }
   ssize_t get(void* data, size_t bytes) {
 #ifdef POLLING_TLS
-    return result(SSL_read(tls, data, static_cast<int>(std::min<size_t>(bytes, 16 << 10))));
+    // SSL_read copies with memcpy, whose stores are seen in any order.
+    ERR_clear_error();
+    const int count =
+        SSL_read(tls, record.data(), static_cast<int>(std::min(bytes, record.size())));
+    if (count > 0) deliver_in_order(std::span(record).first(count), static_cast<uint8_t*>(data));
+    return result(count);
 #else
     const ssize_t count = recv(socket, data, bytes, 0);
     return count == 0 ? -1 : result(count);
@@ -152,6 +166,8 @@ struct Link {
   ssize_t result(ssize_t count) const {
     if (count > 0) return count;
 #ifdef POLLING_TLS
+    // Looks into the thread's queue of errors, too, which is why whoever comes here has emptied it:
+    // what another connection left there is no error of this one.
     const int why = SSL_get_error(tls, static_cast<int>(count));
     return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : -1;
 #else
@@ -159,7 +175,10 @@ struct Link {
 #endif
   }
 
-  void fail() { failed = kFault != Fault::kDeaf; }
+  void fail() {
+    failed = kFault != Fault::kDeaf;
+    one_has_failed = one_has_failed || kFault == Fault::kBlames;
+  }
 
   void move_send(Request& request) {
     while (request.head_moved < 8) {
@@ -280,6 +299,32 @@ int find_session(SSL* ssl, const unsigned char*, size_t, SSL_SESSION** session) 
   *session = measuring_session(ssl);
   return 1;
 }
+
+int send_quietly(BIO* bio, const char* data, int bytes) {
+  int socket = -1;
+  BIO_get_fd(bio, &socket);
+  BIO_clear_retry_flags(bio);
+  const auto count = static_cast<int>(send(socket, data, static_cast<size_t>(bytes), MSG_NOSIGNAL));
+  if (count <= 0 && BIO_sock_should_retry(count) != 0) BIO_set_retry_write(bio);
+  return count;
+}
+
+// OpenSSL's own writes with write(2): to a peer that is gone that is a SIGPIPE, which is not for a
+// plugin to switch off in somebody else's process.
+const BIO_METHOD* quiet_socket() {
+  static BIO_METHOD* const method = [] {
+    const BIO_METHOD* const usual = BIO_s_socket();
+    BIO_METHOD* const quiet = BIO_meth_new(
+        BIO_get_new_index() | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "quiet socket");
+    BIO_meth_set_write(quiet, send_quietly);
+    BIO_meth_set_read(quiet, BIO_meth_get_read(usual));
+    BIO_meth_set_ctrl(quiet, BIO_meth_get_ctrl(usual));
+    BIO_meth_set_create(quiet, BIO_meth_get_create(usual));
+    BIO_meth_set_destroy(quiet, BIO_meth_get_destroy(usual));
+    return quiet;
+  }();
+  return method;
+}
 #endif
 
 // False until the connection can carry data.
@@ -296,13 +341,16 @@ bool greet(Link& link) {
     SSL_CTX_set_psk_find_session_callback(context, find_session);
     link.tls = SSL_new(context);
     SSL_CTX_free(context);
-    SSL_set_fd(link.tls, link.socket);
+    BIO* const bio = BIO_new(quiet_socket());
+    BIO_set_fd(bio, link.socket, BIO_NOCLOSE);
+    SSL_set_bio(link.tls, bio, bio);
     if (link.sends) {
       SSL_set_connect_state(link.tls);
     } else {
       SSL_set_accept_state(link.tls);
     }
   }
+  ERR_clear_error();
   const int result = SSL_do_handshake(link.tls);
   if (result != 1) {
     if (link.result(result) < 0) link.failed = true;
@@ -419,7 +467,7 @@ Code release_any(void*, void*) { return kSuccess; }
 
 Code start(Link& link, void* data, size_t bytes, void** request) {
   *request = nullptr;
-  if (link.failed) return kRemoteError;
+  if (link.failed || one_has_failed) return kRemoteError;
   Request* taken = link.take(data, bytes);
   if (taken == nullptr) return kSuccess;
   link.queue.push_back(taken);

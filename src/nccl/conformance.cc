@@ -237,6 +237,7 @@ Status check_close(const Subject&, const PluginTable& plugin, Seat& seat) {
 // send and which receive: rank 4 receives, rank 5 only listens.
 enum Phase : int { kReceiving = 1, kIdle, kClosing, kSending, kListening };
 constexpr double kNoticedWithin_s = 30;  // generous: events take milliseconds, time-outs a minute
+constexpr std::string_view kTooSoon = "an error before that rank was gone";
 constexpr std::string_view kPhaseNames[] = {"",        "receiving", "idle",
                                             "closing", "sending",   "listening"};
 
@@ -279,6 +280,10 @@ Status outlive(Player& player, Seat& seat, int phase, void* comm) {
   if (phase == kReceiving) {  // the request is there before the death
     SEALANE_TRY(player.receive(comm, memory.data(), memory.size()));
   }
+  // The ranks before it are gone, this one is there.
+  if (phase == kSending && !player.send(comm, memory.data(), memory.size())) {
+    return crypto_error(std::string(kTooSoon));
+  }
   const pid_t victim = seat.process_of(phase);
   seat.reach(phase);
   if (phase == kIdle || phase == kListening) {  // nothing is asked of the plugin before it is over
@@ -292,7 +297,9 @@ Status outlive(Player& player, Seat& seat, int phase, void* comm) {
   } else if (Status status = until_told(player, comm, phase == kSending, memory); !status) {
     return status;
   }
-  const double took = seconds_now() - seat.number_of(phase, 0);
+  const double died = seat.number_of(phase, 0);
+  if (died == 0) return crypto_error(std::string(kTooSoon));
+  const double took = seconds_now() - died;
   seat.put_number(phase, took);
   if (took <= kNoticedWithin_s) return {};
   return crypto_error(concat("noticed only after ", static_cast<int>(took), " s"));

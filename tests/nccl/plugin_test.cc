@@ -48,13 +48,15 @@ TEST(ManyMessages, ComeInOrderAndWhole) {
   }
 }
 
-// A right plugin that is not ours: the checks find nothing where there is nothing.
+// Right plugins that are not ours: the checks find nothing where there is nothing.
 TEST(PollingPlugin, PassesTheSameChecks) {
-  for (const Check& check : all_checks()) {
-    if (check.name == "close" || check.name == "listener") continue;  // it never promised these
-    const Finding finding =
-        run_check({SEALANE_POLLING_DIR "/libnccl-net-polling-ordered.so", 8, {}, 200}, check.name);
-    EXPECT_TRUE(finding.passed) << check.name << ": " << finding.words;
+  for (const char* name : {"ordered", "tls"}) {
+    const std::string path = concat(SEALANE_POLLING_DIR "/libnccl-net-polling-", name, ".so");
+    for (const Check& check : all_checks()) {
+      if (check.name == "close" || check.name == "listener") continue;  // never promised
+      const Finding finding = run_check({path, 8, {}, 200}, check.name);
+      EXPECT_TRUE(finding.passed) << name << ": " << check.name << ": " << finding.words;
+    }
   }
 }
 
@@ -69,9 +71,16 @@ class FaultyPlugin : public ::testing::TestWithParam<Faulty> {};
 TEST_P(FaultyPlugin, IsNoticed) {
   const std::string path =
       concat(SEALANE_POLLING_DIR "/libnccl-net-polling-", GetParam().fault, ".so");
-  set_patience(std::chrono::seconds(5));
-  const Finding finding = run_check({path, 8, {}, 200}, GetParam().check);
-  set_patience(std::chrono::seconds(60));
+  // What is noticed by the end of the patience takes that long, and on a busy machine so does the
+  // rest.
+  const Duration usual = patience();
+  Finding finding;
+  for (const int seconds : {5, 20, 80}) {
+    set_patience(std::chrono::seconds(seconds));
+    finding = run_check({path, 8, {}, 200}, GetParam().check);
+    if (finding.words.find(GetParam().words) != std::string::npos) break;
+  }
+  set_patience(usual);
   EXPECT_FALSE(finding.passed);
   EXPECT_NE(finding.words.find(GetParam().words), std::string::npos) << finding.words;
 }
@@ -82,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(OneFaultEach, FaultyPlugin,
                                            Faulty{"Block", "waiting", "waits for the receiver"},
                                            Faulty{"Leak", "requests", "gives nothing"},
                                            Faulty{"Deaf", "death", "goes unnoticed"},
+                                           Faulty{"Blames", "death", "before that rank was gone"},
                                            Faulty{"Tears", "flags", "before the data"},
                                            Faulty{"Refuses", "order", "irecvConsumed returned"},
                                            Faulty{"Together", "split", "returned"}),
