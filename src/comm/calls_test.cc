@@ -118,7 +118,7 @@ TEST_P(DifferentCalls, AreAnErrorThatNamesBothSides) {
         setup.algorithm = algorithm;
         setup.transport = GetParam();
         setup.record_bytes = kRecordBytes;
-        setup.timeout = std::chrono::seconds(60);
+        setup.timeout = std::chrono::minutes(5);
         ThreadGroup group(setup);
         const auto outcomes = group.run([&](Communicator& comm) -> Status {
           const bool odd = comm.self().rank + 1 == size;
@@ -166,7 +166,7 @@ TEST_P(DifferentCalls, AMessageIsAsLongAsWhoReceivesItThinks) {
     GroupSetup setup;
     setup.transport = GetParam();
     setup.record_bytes = kRecordBytes;
-    setup.timeout = std::chrono::seconds(60);
+    setup.timeout = std::chrono::minutes(5);
     ThreadGroup group(setup);
     const auto outcomes = group.run([&](Communicator& comm) -> Status {
       std::vector<float> values(comm.self().rank == 0 ? sent : 2 * kRecordFloats);
@@ -214,7 +214,7 @@ TEST_P(DifferentCalls, AMessageAndACollectiveAreAnErrorThatNamesBothSides) {
     SCOPED_TRACE(described(made));
     GroupSetup setup;
     setup.transport = GetParam();
-    setup.timeout = std::chrono::seconds(60);
+    setup.timeout = std::chrono::minutes(5);
     ThreadGroup group(setup);
     const auto outcomes = group.run([&](Communicator& comm) -> Status {
       if (comm.self().rank == 1) return make_call(comm, made);

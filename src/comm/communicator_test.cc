@@ -296,7 +296,7 @@ TEST(Collectives, AsynchronousOnesKeepTheirOrder) {
 // As a continuation in PyTorch does (powerSGD's, say): more than once, and in one another.
 TEST(Collectives, ACallbackCanWaitForOtherOperations) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(60);
+  setup.timeout = std::chrono::minutes(5);
   ThreadGroup group(setup);
   constexpr size_t kDepth = 20;
   EXPECT_EQ(outcome(group.run([&](Communicator& comm) -> Status {
@@ -349,7 +349,7 @@ TEST(Collectives, AThreadThatIsOneTooManyLeavesNothingBehind) {
     round.released.count_down();
     for (size_t i = 0; i < 2; ++i) started[i].wait();
     round.both_sleep.count_down();
-    if (started[3].wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+    if (started[3].wait_for(std::chrono::minutes(5)) != std::future_status::ready) {
       return internal_error("nobody runs what is queued");
     }
     for (const auto& future : started) {
@@ -385,7 +385,7 @@ TEST(Collectives, WhatACallbackHoldsIsLetGoWithNoLockHeld) {
               const auto let_go = std::make_shared<std::promise<bool>>();
               const auto end = [&, let_go](const int* held) {
                 letting_go.count_down();
-                const bool locked = of_the_program.try_lock_for(std::chrono::seconds(30));
+                const bool locked = of_the_program.try_lock_for(std::chrono::minutes(5));
                 if (locked) of_the_program.unlock();
                 delete held;
                 let_go->set_value(locked);

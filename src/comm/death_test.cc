@@ -58,7 +58,7 @@ GroupSetup setup_at(const Place& place, Algorithm algorithm) {
   setup.size = 4;
   setup.transport = place.transport;
   setup.algorithm = algorithm;
-  setup.timeout = std::chrono::seconds(30);
+  setup.timeout = std::chrono::minutes(5);
   if (place.spans_hosts) setup.hosts = two_hosts(setup.size);
   return setup;
 }

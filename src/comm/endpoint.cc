@@ -59,13 +59,13 @@ std::vector<std::string> own_addresses() {
 Result<Socket> connected(Result<Socket> socket, Instant deadline) {
   if (!socket) return socket;
   const Instant soon = std::min(deadline, SteadyClock().now() + std::chrono::seconds(3));
-  while (SteadyClock().now() < soon) {
+  do {
     wait_for_sockets({{socket->descriptor(), true}}, std::chrono::milliseconds(100));
     if (const int error = socket->connect_error(); error != 0) {
       return io_error("no connection", error);
     }
     if (!socket->peer_host().empty()) return socket;
-  }
+  } while (SteadyClock().now() < soon);
   return io_error("no answer");
 }
 

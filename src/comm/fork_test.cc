@@ -254,7 +254,7 @@ class FirstProcess {
 // Both have process number 1, both would seal at the same position.
 TEST(Fork, AChildWithTheSameProcessNumberSealsNothing) {
   GroupSetup setup;
-  setup.timeout = std::chrono::seconds(30);
+  setup.timeout = std::chrono::minutes(5);
   const ThreadGroup group(setup);
   FirstProcess rank1([&] {
     if (getpid() != 1) return 1;
@@ -314,7 +314,7 @@ TEST(Fork, WhileAnOperationRunsTheChildDoesNotKeepADeadRankAlive) {
   for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
     GroupSetup setup;
     setup.transport = transport;
-    setup.timeout = std::chrono::seconds(60);
+    setup.timeout = std::chrono::minutes(5);
     const ThreadGroup group(setup);
     std::atomic<Communicator*> joined = nullptr;
     RankWithChild rank1(

@@ -40,7 +40,7 @@ struct GroupSetup {
   CommMode mode = CommMode::sealed;
   Algorithm algorithm = Algorithm::automatic;
   KeyLimits limits;
-  Duration timeout = std::chrono::seconds(20);
+  Duration timeout = std::chrono::minutes(5);
   uint32_t record_bytes = 64 << 10;
   uint32_t tcp_streams = 0;
   std::vector<std::string> hosts;  // of each rank; empty: one host

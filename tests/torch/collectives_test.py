@@ -267,7 +267,7 @@ def continuations_in_order(rank: int, size: int, directory: str, key: str) -> No
 
     def call_another(future: Any) -> torch.Tensor:
         if rank == 0:  # long after the program has gone on
-            assert next_was_called.wait(60)
+            assert next_was_called.wait(540)
         inner = torch.ones(7)
         dist.all_reduce(inner)
         return future.value()[0][:1] + inner[:1]
@@ -297,7 +297,7 @@ def continuation_waits_for_the_next(rank: int, size: int, directory: str, key: s
     next_was_called = threading.Event()
 
     def wait_for_next(future: Any) -> int:
-        assert next_was_called.wait(60)
+        assert next_was_called.wait(540)
         works[1].wait()
         return 7
 

@@ -44,17 +44,37 @@ def error_of(call: Any) -> str:
 def killed(rank: int, size: int, directory: str, key: str) -> str:
     join(rank, size, directory, key)
     _, step = model_and_step()
-    for _ in range(3):
-        step()
-    if rank == 1:
-        die()
-    return error_of(lambda: [step() for _ in range(100)])
+
+    def train() -> None:
+        for done in range(100):
+            if rank == 1 and done == 3:
+                die()
+            step()
+
+    return error_of(train)  # who is slow hears in its third step what another has met in its fourth
 
 
 def silent(rank: int, size: int, directory: str, key: str) -> str:
+    """Rank 2 joins a sub-group and never comes to its sum. The time-out is that of joining it, too: it doubles until
+    that was long enough for both."""
     join(rank, size, directory, key)
-    group = dist.new_group([0, 2], timeout=timedelta(seconds=20))  # long enough to join it, too
-    error = error_of(lambda: dist.all_reduce(torch.ones(4), group=group)) if rank == 0 else ""
+    world = sealane.torch._World.current()
+    error = ""
+    for attempt in range(10) if rank != 1 else ():
+        members = [0, 2]
+        options = sealane.torch.CommOptions()
+        options.rank, options.size, options.group = members.index(rank), 2, f"default.part{attempt}"
+        options.timeout = timedelta(seconds=2**attempt)
+        store = dist.PrefixStore(options.group, dist.FileStore(f"{directory}/part{attempt}", 2))
+        made: List[Any] = []
+        problem = error_of(lambda: made.append(sealane.torch.ProcessGroupSealane(store, options, members, world)))
+        touch(f"{directory}/{'joined' if made else 'late'}-{attempt}-{rank}")
+        others = [f"{directory}/{how}-{attempt}-{2 - rank}" for how in ("joined", "late")]
+        wait_until(lambda: any(os.path.exists(path) for path in others))
+        error = problem
+        if made and os.path.exists(others[0]):
+            error = error_of(lambda: made[0].allreduce([torch.ones(4)]).wait()) if rank == 0 else ""
+            break
     wait_for_all(rank, size, directory)
     return error
 
@@ -182,7 +202,7 @@ def posing(rank: int, size: int, directory: str, key: str, files: List[Any], nam
     return error
 
 
-def aborted(rank: int, size: int, directory: str, key: str) -> List[Any]:
+def aborted(rank: int, size: int, directory: str, key: str) -> List[str]:
     """Rank 2 never comes to anything; rank 1 ends the group from another thread while all of its calls wait."""
     join(rank, size, directory, key, seconds=600)
     backend = sealane.torch._World.current()
@@ -193,14 +213,12 @@ def aborted(rank: int, size: int, directory: str, key: str) -> List[Any]:
     if rank == 1:
         works += [dist.irecv(torch.zeros(2), 0)]
     wait_for_all(rank, size, directory, "works")
-    start = time.monotonic()
     if rank == 1:
         timer = threading.Timer(0.2, backend.abort)
         timer.start()
     errors = [error_of(work.wait) for work in works]
     if rank == 2:  # in no call: it is told by the first it makes
         wait_for_all(rank, size, directory, "told")
-        start = time.monotonic()
         errors.append(error_of(lambda: dist.all_reduce(torch.ones(4))))
     else:
         errors.append(error_of(lambda: dist.all_reduce(torch.ones(4))))
@@ -208,50 +226,44 @@ def aborted(rank: int, size: int, directory: str, key: str) -> List[Any]:
         dist.all_reduce(total, group=part)
         errors.append(str(total.tolist()))
         wait_for_all(rank, size, directory, "told")
-    seconds = time.monotonic() - start
     dist.destroy_process_group()
-    return [seconds, *errors]
+    return errors
 
 
-def ended_by_another(rank: int, size: int, directory: str, key: str) -> Tuple[float, List[str]]:
+def ended_by_another(rank: int, size: int, directory: str, key: str) -> List[str]:
     """Rank 1 shuts down while rank 0 waits for it."""
     join(rank, size, directory, key, seconds=600)
     works = []
     if rank == 0:
         works = [dist.all_reduce(torch.ones(4), async_op=True), dist.irecv(torch.zeros(2), 1)]
     wait_for_all(rank, size, directory)
-    start = time.monotonic()
     if rank == 1:
         dist.destroy_process_group()
         if sealane.torch._World.current() is not None:  # PyTorch 1.13 knows no shutdown
             sealane.torch._World.current().abort()
-    return time.monotonic() - start, [error_of(work.wait) for work in works]
+    return [error_of(work.wait) for work in works]
 
 
-def other_size(rank: int, size: int, directory: str, key: str) -> Tuple[float, str]:
+def other_size(rank: int, size: int, directory: str, key: str) -> str:
     """Rank 0 thinks that it is one of two, rank 1 one of three."""
-    start = time.monotonic()
-    error = error_of(lambda: join(rank, size + rank, directory, key, seconds=600))
-    return time.monotonic() - start, error
+    return error_of(lambda: join(rank, size + rank, directory, key, seconds=600))
 
 
-def other_script(rank: int, size: int, directory: str, key: str) -> Tuple[float, str]:
+def other_script(rank: int, size: int, directory: str, key: str) -> str:
     """Rank 2 runs another program than the others."""
     join(rank, size, directory, key, seconds=600)
-    start = time.monotonic()
     call = (lambda: dist.broadcast(torch.ones(7), 2)) if rank == 2 else (lambda: dist.all_reduce(torch.ones(3)))
     error = error_of(call)
     wait_for_all(rank, size, directory)
-    return time.monotonic() - start, error
+    return error
 
 
-def left_before(rank: int, size: int, directory: str, key: str) -> Tuple[float, List[str]]:
+def left_before(rank: int, size: int, directory: str, key: str) -> List[str]:
     """Rank 1 has left before rank 0 asks for its message, or gives it one: neither lane was ever joined."""
     join(rank, size, directory, key, seconds=600)
     dist.barrier()
     world = sealane.torch._World.current()
     errors = []
-    start = time.monotonic()
     if rank == 1:
         dist.destroy_process_group()
         del world  # with PyTorch 1.13 the group ends with its last reference
@@ -259,7 +271,7 @@ def left_before(rank: int, size: int, directory: str, key: str) -> Tuple[float, 
     if rank == 0:
         errors = [error_of(lambda: dist.recv(torch.zeros(2), 1)), error_of(lambda: dist.send(torch.zeros(2), 1))]
     wait_for_all(rank, size, directory, "told")
-    return time.monotonic() - start, errors
+    return errors
 
 
 def attested(rank: int, size: int, directory: str, key: str, by_variable: bool) -> List[int]:
@@ -374,10 +386,13 @@ def mixed_jobs(rank: int, size: int, directory: str, key: str) -> str:
 
 
 class Failures(Case):
+    """A time-out of 600 s is not meant to be reached: a rank that takes longer than harness.py's 540 hangs."""
+
     def test_a_killed_rank_ends_the_training_of_the_others(self) -> None:
         outcomes = self.outcomes(3, killed)
         self.assertIsNone(outcomes[1].value)
         for rank in (0, 2):
+            self.assertIsNone(outcomes[rank].error, outcomes[rank].error)
             error = outcomes[rank].value
             self.assertIn("rank 1", error)
             self.assertNotIn("no progress", error)  # nobody waited until the time was up
@@ -438,37 +453,32 @@ class Failures(Case):
 
     def test_abort_ends_all_pending_work_on_all_ranks(self) -> None:
         outcomes = self.ranks(3, aborted)
-        for rank, (seconds, *errors) in enumerate(outcomes):
-            self.assertLess(seconds, 60)  # of 600
+        for rank, errors in enumerate(outcomes):
             part = errors.pop() if rank != 2 else "[2.0, 2.0]"
             self.assertEqual(part, "[2.0, 2.0]")
             for error in errors:
                 self.assertIn("the group was aborted", error)
-        for error in outcomes[0][1:3] + outcomes[2][1:]:
+        for error in outcomes[0][:2] + outcomes[2]:
             self.assertIn("rank 1 gave up", error)
             self.assertIn("the group was aborted", error)
 
     def test_shutdown_of_one_rank_ends_what_waits_for_it(self) -> None:
-        seconds, errors = self.ranks(2, ended_by_another)[0]
-        self.assertLess(seconds, 60)
+        errors = self.ranks(2, ended_by_another)[0]
         self.assertEqual(len(errors), 2)
         self.assertNotIn("no error", errors)
 
     def test_ranks_that_disagree_on_the_size_are_told_at_once(self) -> None:
-        for seconds, error in self.ranks(2, other_size):
-            self.assertLess(seconds, 60)  # of 600
+        for error in self.ranks(2, other_size):
             self.assertIn("has another size than", error)
 
     def test_another_script_on_one_rank_is_told_by_all(self) -> None:
-        for seconds, error in self.ranks(3, other_script):
-            self.assertLess(seconds, 60)  # of 600
+        for error in self.ranks(3, other_script):
             self.assertIn("broadcast", error)
             self.assertIn("all_reduce", error)
             self.assertIn("rank 2", error)
 
     def test_a_message_of_a_rank_that_has_left_is_not_waited_for(self) -> None:
-        seconds, errors = self.ranks(2, left_before)[0]
-        self.assertLess(seconds, 60)  # of 600
+        errors = self.ranks(2, left_before)[0]
         self.assertEqual(len(errors), 2)
         for error in errors:
             self.assertIn("rank 1 has left the group", error)

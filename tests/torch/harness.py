@@ -103,7 +103,7 @@ def join(
     size: int,
     directory: str,
     key: Optional[str],
-    seconds: float = 60,
+    seconds: float = 600,
     options: Optional[sealane.torch.Options] = None,
     store: Optional[dist.Store] = None,
 ) -> None:
@@ -129,9 +129,9 @@ def join_beside_gloo(rank: int, size: int, directory: str, key: str) -> Any:
         store=dist.FileStore(directory + "/store", size),
         rank=rank,
         world_size=size,
-        timeout=timedelta(seconds=60),
+        timeout=timedelta(seconds=600),
     )
-    return dist.new_group(backend="sealane", timeout=timedelta(seconds=60))
+    return dist.new_group(backend="sealane", timeout=timedelta(seconds=600))
 
 
 def die() -> None:
