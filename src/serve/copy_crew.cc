@@ -19,8 +19,9 @@ const char* CopyCrew::open_missing(const CopyCall& call) {
   const auto missing = [&] {
     const std::lock_guard lock(under_way_.mutex);
     const auto id = under_way_.copies.missing_thread(call);
-    const bool leaving = id && *id < threads_.size() && threads_[*id];  // give_up() has it
-    return leaving ? std::nullopt : id;
+    const bool broken = id && *id < threads_.size() && threads_[*id];
+    if (broken) threads_[*id]->mend();  // not for this copy: nobody waits for it
+    return broken ? std::nullopt : id;
   };
   const char* why = nullptr;
   while (missing()) {
@@ -113,7 +114,7 @@ bool CopyCrew::give_up(ProgramStreams& streams) {
     if (std::none_of(threads_.begin(), threads_.end(), [](const auto& each) { return !!each; })) {
       return false;
     }
-    under_way_.copies.handle_threads_gone();
+    under_way_.copies.handle_leaving();
   }
   { const std::unique_lock nobody_asks(entered_); }
   const std::set<const CopyThread*> staying = find_busy(streams);
@@ -121,12 +122,10 @@ bool CopyCrew::give_up(ProgramStreams& streams) {
   {
     const std::lock_guard lock(under_way_.mutex);
     for (CopyThreadId id = 0; id < threads_.size(); ++id) {
-      if (!threads_[id]) continue;
-      if (staying.contains(threads_[id].get())) {
-        under_way_.copies.handle_thread(id, true, threads_[id]->ahead());
-      } else {
-        gone.push_back(std::move(threads_[id]));
-      }
+      if (!threads_[id] || !under_way_.copies.threads().is_leaving(id)) continue;  // opened since
+      const bool stays = staying.contains(threads_[id].get());
+      under_way_.copies.handle_left(id, !stays);
+      if (!stays) gone.push_back(std::move(threads_[id]));
     }
   }
   streams.each([&](Stream& stream) {

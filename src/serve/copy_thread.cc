@@ -92,6 +92,11 @@ void CopyThread::wake(std::span<const CopyId> copies) {
   }
 }
 
+void CopyThread::mend() {
+  may_mend_ = true;
+  asked_.notify_one();
+}
+
 void CopyThread::work() {
   driver_.enter_thread();
   Lock lock(under_way_.mutex);
@@ -103,7 +108,9 @@ void CopyThread::work() {
 // With nothing to carry: those who seal ahead may have something for the workers, and say when to
 // ask them again.
 void CopyThread::rest(Lock& lock) {
-  const auto asked = [&] { return closing_ || under_way_.copies.threads().pending(id_) > 0; };
+  const auto asked = [&] {
+    return closing_ || may_mend_ || under_way_.copies.threads().pending(id_) > 0;
+  };
   if (asked()) {
     asked_.wait_for(lock, kPoll, [&] { return closing_ || wakes_ != wakes_seen_; });
     return pace().go_on_now();
@@ -123,6 +130,7 @@ void CopyThread::rest(Lock& lock) {
 // False: nothing may go.
 bool CopyThread::serve_once(Lock& lock) {
   wakes_seen_ = wakes_;
+  if (may_mend_) mend_context(lock);
   look_at_events(lock);
   look_at_guards(lock);
   if (!take(lock)) return false;
@@ -214,17 +222,18 @@ Code CopyThread::carry(Lock& lock) {
     replace_context();
   }
   lock.lock();
-  if (broken_) under_way_.copies.handle_thread(id_, false, ahead_);
+  if (broken_) under_way_.copies.handle_broken(id_);
   return code;
 }
 
 // There was no room for another context. Nobody asks for copies here meanwhile: they would all fail
 // with the one there is.
 void CopyThread::mend_context(Lock& lock) {
+  may_mend_ = false;
   lock.unlock();
   replace_context();
   lock.lock();
-  if (!broken_) under_way_.copies.handle_thread(id_, true, ahead_);
+  broken_ ? under_way_.copies.handle_broken(id_) : under_way_.copies.handle_mended(id_);
 }
 
 // Several at once, if there is memory to gather them in and all their sources are there. A source
@@ -355,7 +364,7 @@ void CopyThread::end(Lock& lock, Code code) {
   const Code delivered = perform_all(lock);
   copies.handle_delivered(id_, endings_, delivered);
   if (delivered != kSuccess) under_way_.any_failed.store(true);
-  if (broken_) copies.handle_thread(id_, false, ahead_);
+  if (broken_) copies.handle_broken(id_);
   perform_all(lock);
   copies.handle_ended(id_, now());
   for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock

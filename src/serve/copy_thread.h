@@ -54,6 +54,8 @@ class CopyThread {
   // There is something for it among these. Returns when its thread knows; without one, when all of
   // it is done.
   void wake(std::span<const CopyId> copies);
+  // There may be room for another context now, and its own has failed. Under UnderWay's mutex.
+  void mend();
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   LiveSpeculator* ahead() { return ahead_; }
@@ -124,6 +126,7 @@ class CopyThread {
   enum class Thread : uint8_t { none, ours, callers };
   Thread thread_ = Thread::none;
   bool closing_ = false;
+  bool may_mend_ = false;
   uint64_t wakes_ = 0;
   uint64_t wakes_seen_ = 0;  // when the copy thread last began to look for something that may go
 };

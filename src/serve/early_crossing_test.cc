@@ -16,7 +16,8 @@
 namespace sealane::serve {
 namespace {
 
-constexpr uint64_t kBytes = 200'000;  // not small, or they would travel together
+// Not small, or they would travel together, and not bulk, or they might be sealed ahead.
+constexpr uint64_t kBytes = 100'000;
 constexpr uint64_t kSecond = 512 << 10;
 
 class EarlyCrossingTest : public RuntimeTest {

@@ -27,6 +27,12 @@ class FakeDriver final : public GpuDriver {
   static constexpr uint64_t kDeviceBase = uint64_t{1} << 40;
   static StreamHandle stream(uintptr_t number) { return reinterpret_cast<StreamHandle>(number); }
   static ContextHandle program() { return reinterpret_cast<ContextHandle>(uintptr_t{77}); }
+  static ContextHandle another() { return reinterpret_cast<ContextHandle>(uintptr_t{78}); }
+  // Streams are program()'s but for these.
+  void put_into_another(StreamHandle s) {
+    const std::lock_guard lock(mutex_);
+    of_another_.insert(s);
+  }
 
   std::vector<uint8_t> device = std::vector<uint8_t>(1 << 20);
   bool memory_operations = true;
@@ -78,11 +84,9 @@ class FakeDriver final : public GpuDriver {
   void hold_copies_of(uint64_t address) {
     const std::lock_guard lock(mutex_);
     held_ = address;
-  }
-  void let_go() {
-    hold_copies_of(0);
     released_.notify_all();
   }
+  void let_go() { hold_copies_of(0); }
   size_t waiting() {
     const std::lock_guard lock(mutex_);
     return waiting_;
@@ -167,8 +171,9 @@ class FakeDriver final : public GpuDriver {
     ++questions_;
     return address >= known_.address && address < known_.end();
   }
-  Code context_of(StreamHandle, ContextHandle& out) override {
-    out = program();
+  Code context_of(StreamHandle s, ContextHandle& out) override {
+    const std::lock_guard lock(mutex_);
+    out = of_another_.contains(s) ? another() : program();
     return kSuccess;
   }
   Code device_of(ContextHandle, int& out) override {
@@ -238,6 +243,7 @@ class FakeDriver final : public GpuDriver {
 
   std::mutex mutex_;
   std::map<StreamHandle, std::deque<std::function<bool()>>> streams_;
+  std::set<StreamHandle> of_another_;
   std::map<EventHandle, StreamHandle> pending_events_;
   std::map<uint64_t, uint32_t> words_;
   static constexpr uint64_t kOwnBase = 1 << 20;

@@ -241,11 +241,73 @@ TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
   driver_.lanes_fail = true;
   driver_.next_copy = 214;
   EXPECT_EQ(in(0, 100), Route::carried);
-  for (int i = 0; i < 20000 && !driver_.done(stream_); ++i) {
+  const Instant until = SteadyClock().now() + std::chrono::minutes(5);
+  while (!driver_.done(stream_) && SteadyClock().now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   EXPECT_TRUE(driver_.done(stream_)) << "the program would wait for ever";
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+}
+
+// Its context failed while the driver had no other. When it has one, copies are carried again.
+TEST_F(RuntimeTest, AThreadThatBrokeIsMendedWhenThereIsRoomAgain) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  driver_.contexts_max = driver_.contexts();
+  driver_.break_context(1, 214);
+  EXPECT_EQ(in(200, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  ++driver_.contexts_max;
+  runtime_->forget_context(FakeDriver::program());
+  runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                {0, FakeDriver::program()});
+  runtime_->host_memory().add({address(host_), sizeof host_},
+                              {false, false, 0, FakeDriver::program()});
+  const Instant until = SteadyClock().now() + std::chrono::minutes(5);
+  Route route = Route::passed;
+  while (route != Route::carried && SteadyClock().now() < until) route = in(400, 100);
+  EXPECT_EQ(route, Route::carried);
+}
+
+// One of them finds a context again while all are given up: it goes, and nothing is put on it.
+TEST_F(RuntimeTest, AThreadThatIsMendedWhileAllAreGivenUpGetsNothingMore) {
+  const StreamHandle other = FakeDriver::stream(8192);
+  driver_.put_into_another(other);
+  const auto ask = [&](uint64_t at) {
+    return runtime_->copy(
+        {Direction::to_device, FakeDriver::kDeviceBase + at, host_ + at, 64, other, ++id_});
+  };
+  EXPECT_EQ(in(0, 100), Route::carried);
+  EXPECT_EQ(out(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  driver_.obstruct(other);
+  EXPECT_EQ(ask(1000), Route::carried);
+  driver_.contexts_max = driver_.contexts();
+  driver_.break_context(1, 214);
+  EXPECT_EQ(in(200, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  std::thread gives([&] { runtime_->give_up_contexts(); });
+  const StreamHandle third = FakeDriver::stream(12288);
+  driver_.put_into_another(third);
+  const auto leaving = [&] {  // nothing is carried any more, in the other direction either
+    return runtime_->copy({Direction::to_host, FakeDriver::kDeviceBase, host_, 64, third, ++id_}) !=
+           Route::carried;
+  };
+  const Instant until = SteadyClock().now() + std::chrono::minutes(5);
+  while (!leaving() && SteadyClock().now() < until) driver_.await(third);
+  ++driver_.contexts_max;  // the program has ended one meanwhile
+  driver_.lift();
+  gives.join();
+  driver_.await(other);
+  ask(2000);
+  driver_.await(other);
+  EXPECT_TRUE(driver_.done(other));
 }
 
 // What a copy sets when it is done must not be another stream's by then.

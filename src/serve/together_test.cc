@@ -157,6 +157,23 @@ TEST_F(TogetherTest, ASourceThatIsGoneFailsItsOwnCopyOnly) {
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), kIllegalAddress);
 }
 
+// A copy may cross early behind them if none of them writes what it reads, not only the last.
+TEST_F(TogetherTest, NothingIsReadBeforeAnyOfThemHasWrittenIt) {
+  std::memset(host_, 7, 1000);
+  driver_.hold_copies_of(FakeDriver::kDeviceBase);
+  ASSERT_EQ(in(0, 100), Route::carried);
+  while (driver_.waiting() == 0) std::this_thread::yield();
+  for (uint64_t at = 100; at < 400; at += 100) ASSERT_EQ(in(at, 100), Route::carried);
+  driver_.hold_copies_of(FakeDriver::kDeviceBase + 100);
+  while (driver_.copies_but_probes() == 0 || driver_.waiting() == 0) std::this_thread::yield();
+  ASSERT_EQ(copy(Direction::to_host, 200, host_ + 2000, 100), Route::carried);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // who would go early has the time
+  driver_.let_go();
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  EXPECT_EQ(host_[2050], 7);
+}
+
 // Random copies of two streams that share no memory, against the same ones done at once.
 TEST_F(TogetherTest, RandomCopiesEndUpWhereTheyShould) {
   const bool right = rc::check([this] {

@@ -255,13 +255,19 @@ bool Crosser::end_crossing() {
   for (const CopyId copy : crossing.copies) {  // of several, each takes effect after the one before
     if (!landed) break;
     const CallId call = shared_.known[copy].copy.call;
-    if (crossing.early || copy != crossing.copies.front()) world_.oracle.starts(call);
+    const bool inward = CopyThreads::direction_of(id_) == Direction::to_device;
+    const bool now = inward || shared_.copies.side_of(copy) == HostSide::in_place;
+    if (crossing.early || (now && is_behind_another(copy))) world_.oracle.starts(call);
     const bool is_there = !crossing.early || CopyThreads::direction_of(id_) == Direction::to_host;
     if (is_there) world_.oracle.completes(call);
   }
   ended = 0;
   if (code_ != 0) replace_context();
   return true;
+}
+
+bool Crosser::is_behind_another(CopyId copy) const {
+  return copy != crossing_->copies.front() && !failed();
 }
 
 bool Crosser::failed() const {

@@ -63,7 +63,8 @@ class Crosser {
   void sent();     // the driver has a message of it
   bool crossed();  // the driver's call has returned. True: what it had is over
 
-  void delivered_early();  // to the device
+  void delivered_early();                     // to the device
+  bool is_behind_another(CopyId copy) const;  // of those that travel together, in a sound context
 
   // Then these are to be done.
   std::vector<Ending> endings;

@@ -89,7 +89,10 @@ class Writer {
     }
     control_ = {.range = {address + 1_GiB, 64_KiB},
                 .device = address + 1_GiB,
-                .memory = MemoryKind::pageable};
+                .memory = random_.chance(0.4) ? MemoryKind::pinned : MemoryKind::pageable};
+    if (control_.memory == MemoryKind::pinned) {
+      add(workload::AllocateHost{control_.range, control_.memory});
+    }
     new_loop();
   }
 
@@ -235,15 +238,22 @@ class Writer {
     add(workload::CaptureStream{on, false});
   }
 
+  // Small ones, both ways. From and to pinned memory on one stream alone, where each may read what
+  // one before it writes.
   void control_copy() {
+    const bool pinned = control_.memory == MemoryKind::pinned;
     const uint64_t bytes = random_.between(1, 8192);
     const uint64_t offset = random_.below(control_.range.bytes - bytes);
     const Range range{control_.range.address + offset, bytes};
-    if (random_.chance(0.3)) add(workload::WriteHost{range});
+    if (random_.chance(pinned ? 0.05 : 0.3)) {
+      if (pinned) synchronise_all();
+      add(workload::WriteHost{range});
+    }
     const CallKind call = random_.chance(mix_.sync_copy) ? CallKind::sync : CallKind::async;
     const bool out = random_.chance(0.2);
-    add(workload::Copy{stream(), out ? Direction::to_host : Direction::to_device, range,
-                       control_.device + offset, MemoryKind::pageable, call});
+    add(workload::Copy{pinned ? streams_.front() : stream(),
+                       out ? Direction::to_host : Direction::to_device, range,
+                       control_.device + offset, control_.memory, call});
   }
 
   void wait_across() {

@@ -283,6 +283,7 @@ void Runtime::delivered(Crosser& crosser, CopyId copy) {
   const ProgramCopy& asked = carrying_.known[copy].copy;
   if (asked.direction == Direction::to_device) return crosser.delivered_early();
   const bool verified = copies_.failure_of(copies_.call_of(copy).context) == 0;
+  if (crosser.is_behind_another(copy)) world_.oracle.starts(asked.call);
   write(asked.host);
   world_.memory.write(asked.host);
   world_.oracle.carried_to_host(asked.call, asked.host,

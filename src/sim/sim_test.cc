@@ -298,7 +298,7 @@ const std::map<std::string_view, std::set<std::string>> kNoticedAs = {
     {"gate-order", {"order", "sync"}},
     {"snapshot", {"stale"}},
     {"read-at-turn", {"stale"}},
-    {"verify-before-use", {"verify-before-use"}},
+    {"verify-before-use", {"verify-before-use", "order"}},    // what is not there is not done
     {"run-behind-forgery", {"run-behind-forgery", "order"}},  // what is forged is never done
     {"fail-first", {"run-behind-forgery"}},
     {"deliver-after-failure", {"deliver-after-failure", "order"}},

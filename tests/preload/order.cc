@@ -6,10 +6,12 @@
 // the stream: a kernel that runs already and polls, a stream that waits for the word, a host that
 // looks at pinned memory. Prints "ok".
 //
+// What is copied back is what was copied in before it, also if that travelled with others.
+//
 // And a stream that is kept waiting, with however many copies behind each other, keeps no other one
 // waiting: the host lets it go when the other's copy is done.
 //
-//   order kernel|stream|host|beside
+//   order kernel|stream|host|back|beside
 
 #include <cuda.h>
 #include <sched.h>
@@ -90,6 +92,24 @@ void to_host(Device& device, uint32_t round) {
   OK(cuStreamSynchronize(device.stream));
 }
 
+// All are asked for before the first may go.
+void back(Device& device) {
+  constexpr size_t kPart = 4096;
+  constexpr size_t kParts = 6;
+  auto* const sent = static_cast<uint8_t*>(device.host);
+  uint8_t* const got = sent + kBytes / 2;
+  for (uint32_t round = 1; round <= 100; ++round) {
+    std::memset(sent, static_cast<int>(round), kParts * kPart);
+    OK(cuMemsetD8Async(device.memory, 0, kParts * kPart, device.stream));
+    for (size_t i = 0; i < kParts; ++i) {
+      OK(cuMemcpyHtoDAsync(device.memory + i * kPart, sent + i * kPart, kPart, device.stream));
+    }
+    OK(cuMemcpyDtoHAsync(got, device.memory + 2 * kPart, kPart, device.stream));
+    OK(cuStreamSynchronize(device.stream));
+    if (got[kPart / 2] != round) fail("what was there before came back", got[kPart / 2]);
+  }
+}
+
 void beside(Device& device) {
   constexpr size_t kDeep = 400;  // more than anybody looks at in one go
   constexpr size_t kPart = 1000;
@@ -123,7 +143,9 @@ int main(int count, char** words) {
   Device device;
   CUfunction kernel = make_kernel("look", look, 3);
   if (who == "beside") beside(device);
-  for (uint32_t round = 1; round <= kRounds && who != "beside"; ++round) {
+  if (who == "back") back(device);
+  const bool flagged = who != "beside" && who != "back";
+  for (uint32_t round = 1; round <= kRounds && flagged; ++round) {
     who == "host" ? to_host(device, round) : to_device(device, kernel, round, who == "kernel");
   }
   std::puts("ok");

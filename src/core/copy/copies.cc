@@ -208,7 +208,7 @@ const Crossing* Copies::take(CopyThreadId id, Instant now) {
   const bool by_turns = thread.ahead != nullptr && !thread.ahead->stopped();
   if (by_turns && !turns_.tell_turns(thread, now)) return turns_.take(thread, now);
   const Crossing* first = take_first(thread);
-  return first != nullptr || CopyThreads::is_bulk(id) ? first : take_early(thread);
+  return first != nullptr || CopyThreads::is_bulk(id) ? first : take_early(id);
 }
 
 // Of a context that has failed nothing is handed over: its gates open, and that is all.
@@ -243,20 +243,26 @@ bool Copies::worth_another_thread(const CopyCall& call) const {
 }
 
 // Behind copies that other threads have in the driver now. Those on bulk threads cross by turns,
-// and others may come between: nobody waits for them here. What will travel with others behind it
-// waits for its turn: alone it would save them nothing, and pay a toll of its own.
-const Crossing* Copies::take_early(CopyThread& thread) {
-  const auto crossing = [&](const Carried& copy, CopyId id) {
-    const Crossing& theirs = threads_[copy.thread].crossing;
-    return !CopyThreads::is_bulk(copy.thread) && !theirs.dropped &&
-           std::find(theirs.copies.begin(), theirs.copies.end(), id) != theirs.copies.end();
+// and others may come between: nobody waits for them here, nor for what is longer than what may
+// cross early itself. What will travel with others behind it waits for its turn: alone it would
+// save them nothing, and pay a toll of its own.
+const Crossing* Copies::take_early(CopyThreadId thread_id) {
+  if (!threads_.may_wait(thread_id, [&](CopyThreadId id) { return !may_land(id); })) return nullptr;
+  CopyThread& thread = threads_[thread_id];
+  const auto crossing_of = [&](CopyThreadId other, CopyId id) -> const Crossing* {
+    const Crossing& theirs = threads_[other].crossing;
+    const bool under_way =
+        !CopyThreads::is_bulk(other) && !theirs.dropped && theirs.bytes <= options_.early_bytes_max;
+    const bool has_it =
+        std::find(theirs.copies.begin(), theirs.copies.end(), id) != theirs.copies.end();
+    return under_way && has_it ? &theirs : nullptr;
   };
   for (size_t i = 0; i < thread.queue.size(); ++i) {
     const CopyId id = thread.queue[i];
     const Carried& copy = under_way_[id];
     if (copy.call.host.bytes > options_.early_bytes_max) continue;
     if (failures_.failed(copy.call.context)) continue;  // dropped, when its turn has come
-    if (!under_way_.may_cross_early(copy, crossing)) continue;
+    if (!under_way_.may_cross_early(copy, crossing_of)) continue;
     if (options_.costs && has_company(under_way_, thread, i, *options_.costs)) continue;
     thread.crossing = {.copies = CopyList(id),
                        .bytes = copy.call.host.bytes,
@@ -273,7 +279,9 @@ bool Copies::may_land(CopyThreadId id) const {
 }
 
 const Crossing* Copies::take_late(CopyThreadId id) {
-  Crossing& crossing = threads_[id].crossing;
+  CopyThread& thread = threads_[id];
+  thread.crosses_early = false;
+  Crossing& crossing = thread.crossing;
   crossing.early = crossing.between = false;
   crossing.dropped = failures_.failed(under_way_[crossing.copies.front()].call.context) &&
                      options_.rules.deliver_after_failure;

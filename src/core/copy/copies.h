@@ -63,12 +63,16 @@ class Copies {
   Copies& operator=(const Copies&) = delete;
 
   // --- the program's calls
-  // A thread that should be there for this copy and is not. Open it, tell, and ask again.
+  // A thread that should be there for this copy and is not. Open it, tell, and ask again. One that
+  // is there is broken, and may find room for another context now.
   std::optional<CopyThreadId> missing_thread(const CopyCall& call) const;
   // A bulk thread comes with what seals ahead for it, which outlives the copies.
   void handle_thread(CopyThreadId thread, bool opened, Speculation* ahead = nullptr) {
     threads_.handle_opened(thread, opened, ahead);
   }
+  // Its context has failed, and there was no room for another; or it has one again.
+  void handle_broken(CopyThreadId thread) { threads_.handle_broken(thread); }
+  void handle_mended(CopyThreadId thread) { threads_.handle_mended(thread); }
   // Copies of one stream among which there is no order. `plan` is filled anew.
   void handle_copies(std::span<const CopyCall> calls, CallPlan& plan, Instant now);
   // Its steps are done. Until then nothing of it goes.
@@ -80,9 +84,10 @@ class Copies {
   void handle_capture(bool begins) { captures_ += begins ? 1 : -1; }
   void handle_stream_gone(StreamKey stream) { streams_.forget(stream); }
   void handle_context_gone(ContextKey context);
-  // No thread gets anything more: they go, and may be had again when the program has given a
-  // context back.
-  void handle_threads_gone() { threads_.handle_gone(); }
+  // No thread that is there gets anything more. Each goes when it has nothing to do, and may be had
+  // again when the program has given a context back; or it stays after all.
+  void handle_leaving() { threads_.handle_leaving(); }
+  void handle_left(CopyThreadId thread, bool gone) { threads_.handle_left(thread, gone); }
   void handle_freed(const Range& range) {  // may go when !busy(range)
     threads_.each_ahead([&](Speculation& ahead) { ahead.handle_freed(range); });
   }
@@ -116,7 +121,7 @@ class Copies {
   // What it took early: has all landed that was asked for before? handle_crossed() when it has, or
   // at once if it went wrong.
   bool may_land(CopyThreadId thread) const;
-  // It could not go early. After may_land(): it goes now.
+  // It could not go early, and nothing will on this thread. After may_land(): it goes now.
   const Crossing* take_late(CopyThreadId thread);
   void handle_crossed(CopyThreadId thread, ErrorCode code, std::vector<Ending>& out);
   // Delivering takes its time, and the context may have failed meanwhile. Nothing: that was all.
@@ -154,7 +159,7 @@ class Copies {
   void withdraw(CopyId id, Instant now);
   const Crossing* take_dropped(CopyThread& thread);
   const Crossing* take_first(CopyThread& thread);
-  const Crossing* take_early(CopyThread& thread);
+  const Crossing* take_early(CopyThreadId thread);
   bool worth_another_thread(const CopyCall& call) const;
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
   void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);

@@ -477,6 +477,7 @@ RC_GTEST_PROP(Copies, EveryGateOpensAndNoneTooEarly, ()) {
         if (call_of[other] == call_of[id]) continue;  // those of one call have no order
         const CopyId before = other;
         RC_ASSERT(taken->early);
+        RC_ASSERT(!reads_what(open.at(id), copies.side_of(id), call));
         RC_ASSERT(std::any_of(crossing.begin(), crossing.end(), [&](const auto& one) {
           return std::count(one.second.begin(), one.second.end(), before) > 0;
         }));

@@ -77,16 +77,17 @@ class CopyTable {
       return !contains(other) || std::find(with.begin(), with.end(), other) != with.end();
     });
   }
-  // The same, but for copies that have not landed yet: all of them are `crossing`, and write
-  // nothing that this one reads.
-  template <typename IsCrossing>
-  bool may_cross_early(const Carried& copy, const IsCrossing& crossing) const {
+  // The same, but for copies that have not landed yet: all of them are in crossings that one may
+  // wait for, and none in there writes what this one reads. (Of each thread's `behind` names the
+  // last copy alone: it crosses only if those before it have ended, or cross with it.)
+  // `crossing_of`: nothing for a copy whose crossing is not to be waited for.
+  template <typename CrossingOf>
+  bool may_cross_early(const Carried& copy, const CrossingOf& crossing_of) const {
     if (!copy.put || (rules_.order && !streams_.reached(copy.after))) return false;
     return std::all_of(copy.behind.begin(), copy.behind.end(), [&](CopyId other) {
       if (!contains(other)) return true;
-      const Carried& before = (*this)[other];
-      return crossing(before, other) &&
-             !(rules_.early_read && reads_what(copy.call, copy.side, before.call));
+      const Crossing* const before = crossing_of((*this)[other].thread, other);
+      return before != nullptr && !(rules_.early_read && reads_from(copy, *before));
     });
   }
   // What those of a thread's queue wait for in their streams: of each stream the first, which is
@@ -119,6 +120,11 @@ class CopyTable {
   }
 
  private:
+  bool reads_from(const Carried& copy, const Crossing& before) const {
+    return std::any_of(before.copies.begin(), before.copies.end(), [&](CopyId one) {
+      return reads_what(copy.call, copy.side, (*this)[one].call);
+    });
+  }
   static bool touches(const Carried& copy, const Range& host_or_device) {
     const bool reaches_host = copy.side != HostSide::snapshot;
     return host_or_device.overlaps(copy.call.device_range()) ||

@@ -57,11 +57,13 @@ constexpr uint32_t kFirstBulkThread = 2 * kThreadsPerDirection;
 constexpr uint32_t kThreadsPerDevice = kFirstBulkThread + kBulkThreads;
 
 struct CopyThread {
-  enum class State : uint8_t { absent, open, refused };
+  enum class State : uint8_t { absent, open, refused, broken };  // there, without a good context
   State state = State::absent;
   std::vector<CopyId> queue;     // not over, in the order they were asked for
   size_t told_to = 0;            // so far in the queue it was told what to look at
   Crossing crossing;             // what the driver has of them now
+  bool crosses_early = true;     // until there is no memory for it
+  bool leaving = false;          // with its context, which the program may need
   Speculation* ahead = nullptr;  // bulk: what seals ahead for it
 
   bool open() const { return state == State::open; }
@@ -115,19 +117,45 @@ class CopyThreads {
   }
 
   void handle_opened(CopyThreadId id, bool opened, Speculation* ahead) {
-    (*this)[id].ahead = ahead;
-    (*this)[id].state = opened ? CopyThread::State::open : CopyThread::State::refused;
-    if (opened) return;
-    // No room for one is no room for any, until the program has given a context back.
-    for (CopyThread& thread : threads_) {
-      if (thread.state == CopyThread::State::absent) thread.state = CopyThread::State::refused;
-    }
-    room_ = false;
+    CopyThread& thread = (*this)[id];
+    thread.ahead = ahead;
+    thread.crosses_early = true;
+    thread.state = opened ? CopyThread::State::open : CopyThread::State::refused;
+    if (!opened) handle_no_room();
+  }
+  void handle_broken(CopyThreadId id) {
+    threads_[id].state = CopyThread::State::broken;
+    handle_no_room();
+  }
+  void handle_mended(CopyThreadId id) {
+    const bool leaving = threads_[id].leaving;
+    threads_[id].state = leaving ? CopyThread::State::refused : CopyThread::State::open;
+    threads_[id].crosses_early = true;
   }
   void handle_room() {
     room_ = true;
     for (CopyThread& thread : threads_) {
-      if (thread.state == CopyThread::State::refused) thread.state = CopyThread::State::absent;
+      const bool refused = thread.state == CopyThread::State::refused && !thread.leaving;
+      if (refused) thread.state = CopyThread::State::absent;
+    }
+  }
+  // All that are there are to go, and get nothing more. Each has gone then, or stays after all.
+  void handle_leaving() {
+    handle_no_room();
+    for (CopyThread& thread : threads_) {
+      thread.leaving = thread.open() || thread.state == CopyThread::State::broken;
+      if (thread.open()) thread.state = CopyThread::State::refused;
+    }
+  }
+  bool is_leaving(CopyThreadId id) const { return threads_[id].leaving; }
+  void handle_left(CopyThreadId id, bool gone) {
+    CopyThread& thread = threads_[id];
+    thread.leaving = false;
+    if (gone) {
+      thread.ahead = nullptr;
+      thread.state = room_ ? CopyThread::State::absent : CopyThread::State::refused;
+    } else if (thread.state == CopyThread::State::refused) {
+      thread.state = CopyThread::State::open;
     }
   }
 
@@ -145,9 +173,19 @@ class CopyThreads {
     const auto turn = static_cast<uint32_t>((mixed >> 32) % limits_.bulk);
     return call.device * kThreadsPerDevice + kFirstBulkThread + turn;
   }
-  void handle_gone() {
-    room_ = false;
-    for (CopyThread& thread : threads_) thread.state = CopyThread::State::refused;
+  // May it cross early and wait to land? Another thread of its direction has to be left, or to be
+  // had, for the copies of other streams. `waits`: of one with an early crossing, does it still?
+  template <typename Waits>
+  bool may_wait(CopyThreadId id, const Waits& waits) const {
+    if (!threads_[id].crosses_early) return false;
+    const CopyThreadId first = id - place_of(id) % kThreadsPerDirection;
+    bool left = false;
+    for (CopyThreadId other = first; other < first + limits_.per_direction; ++other) {
+      if (other == id) continue;
+      if (threads_[other].crossing.early && waits(other)) return false;
+      left = left || threads_[other].state != CopyThread::State::refused;
+    }
+    return left;
   }
 
   // The thread that would be best for a copy and has to be opened first.
@@ -185,8 +223,18 @@ class CopyThreads {
     if (!room_) fresh.state = CopyThread::State::refused;
     threads_.resize(size_t{id / kThreadsPerDevice + 1} * kThreadsPerDevice, fresh);
   }
+  // One that is broken is there, and may find room now.
   bool absent(CopyThreadId id) const {
-    return id < threads_.size() ? threads_[id].state == CopyThread::State::absent : room_;
+    if (id >= threads_.size()) return room_;
+    const bool broken = threads_[id].state == CopyThread::State::broken;
+    return threads_[id].state == CopyThread::State::absent || (broken && room_);
+  }
+  // For one is no room for any, until the program has given a context back.
+  void handle_no_room() {
+    room_ = false;
+    for (CopyThread& thread : threads_) {
+      if (thread.state == CopyThread::State::absent) thread.state = CopyThread::State::refused;
+    }
   }
   CopyThreadId first_of(const CopyCall& call) const {
     const uint32_t side = call.direction == Direction::to_device ? 0 : kThreadsPerDirection;

@@ -61,6 +61,60 @@ TEST(EarlyCopies, NothingCrossesEarlyThatReadsWhatIsStillToBeWritten) {
   EXPECT_TRUE(second_goes(first, second)) << "it was read in the call";
 }
 
+// Of those that travel together any may write it, not only the last.
+TEST(EarlyCopies, NorWhatAnyOfACrossingIsStillToWrite) {
+  CopiesOptions options = early();
+  options.costs = CrossingCosts{};
+  const auto goes = [&](const auto& first, const auto& second, CopyThreadId there) {
+    Told told(options);
+    for (uint64_t at = 0; at < 4; ++at) told.ask(first(7, at, 4096));
+    const CopyThreadId thread = first(7, 0, 4096).direction == Direction::to_device ? kIn : kOut;
+    told.ask(second(7, 2, 4096));
+    told.copies.handle_reached(1);
+    EXPECT_EQ(told.take(thread), "carry 1");
+    told.end(thread);
+    EXPECT_EQ(told.take(thread + 1), "carry 2 3 4");
+    EXPECT_EQ(told.take(there), "") << "it reads what 3 writes";
+    told.end(thread + 1);
+    EXPECT_EQ(told.take(there), "carry 5");
+  };
+  goes(copy_in, copy_out, kOut);
+  goes(copy_out, copy_in, kIn);
+}
+
+// Whoever waits to land serves nobody: another thread is left for other streams.
+TEST(EarlyCopies, OfADirectionOneThreadNeverWaitsToLand) {
+  Told told(early());
+  told.ask(copy_in(7, 0));
+  told.ask(copy_out(7, 1));
+  told.ask(copy_out(7, 2));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.take(kOut), "early 2");
+  EXPECT_EQ(told.take(kOut + 1), "");
+  told.end(kIn);
+  EXPECT_EQ(told.take(kOut + 1), "early 3") << "the other one does not wait any more";
+}
+
+TEST(EarlyCopies, NorDoesOneThatIsAlone) {
+  Told told(early());
+  told.ask(copy_in(7, 0));
+  told.ask(copy_out(7, 1));
+  told.copies.handle_thread(kOut + 1, false);
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.take(kOut), "");
+}
+
+TEST(EarlyCopies, WhatTakesLongIsNotWaitedFor) {
+  Told told(early());
+  told.ask(copy_in(7, 0, 64_KiB + 1));
+  told.ask(copy_out(7, 100));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kIn), "carry 1");
+  EXPECT_EQ(told.take(kOut), "");
+}
+
 TEST(EarlyCopies, WhatIsTooLargeForThatWaitsForItsTurn) {
   Told told(early());
   told.ask(copy_in(7, 0));
@@ -107,6 +161,10 @@ TEST(EarlyCopies, WhatCannotCrossEarlyGoesWhenItsTurnHasCome) {
   told.end(kIn);
   EXPECT_FALSE(told.copies.take_late(kSecondIn)->early);
   EXPECT_EQ(told.end(kSecondIn), (Lines{"open 1=1"}));
+  told.ask(copy_in(7, 2));
+  told.ask(copy_in(7, 3));
+  EXPECT_EQ(told.take(kIn), "carry 3");
+  EXPECT_EQ(told.take(kSecondIn), "") << "it would wait for nothing";
 }
 
 TEST(EarlyCopies, BehindAForgedOneNothingLands) {
