@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 
@@ -17,6 +19,7 @@ namespace sealane::serve {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kOwnSignalWait_s = 2;  // for what is told; the thread that waits may hold its lock
 
 // Set before the first handler, never changed.
 struct {
@@ -24,30 +27,53 @@ struct {
   int ends[2] = {-1, -1};  // of the pipe that wakes the thread
 } told;
 
+// Everything was told, and a signal was sent again. The first one decides: whatever comes later
+// has nothing left to wait for.
+std::atomic<bool> sent_again{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a handler takes no locks");
+
 bool is_default(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
          now.sa_handler == SIG_DFL;
 }
 
-void handle_signal(int signal);
+void handle_signal(int signal, siginfo_t* info, void*);
 
 // Pending until whoever blocks it lets it through, if this is the handler.
 void die_of(int signal) {
   struct sigaction now {};
-  const bool ours = ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
-                    now.sa_handler == &handle_signal;
+  const bool ours = ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+                    now.sa_sigaction == &handle_signal;
   struct sigaction system {};
   system.sa_handler = SIG_DFL;
   if (ours) ::sigaction(signal, &system, nullptr);
   ::kill(::getpid(), signal);
 }
 
-void handle_signal(int signal) {
-  const int number = errno;
+// False: not in time. Calls only what a handler may.
+bool wait_until_sent_again() {
+  constexpr timespec kPause{0, 1'000'000};
+  timespec begin{};
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    ::nanosleep(&kPause, nullptr);
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t waited_s = now.tv_sec - begin.tv_sec - (now.tv_nsec < begin.tv_nsec ? 1 : 0);
+    if (waited_s >= kOwnSignalWait_s) break;
+  } while (!sent_again);
+  return sent_again;
+}
+
+void handle_signal(int signal, siginfo_t* info, void*) {
+  const int error = errno;
   const auto byte = static_cast<unsigned char>(signal);
-  if (::getpid() != told.process || ::write(told.ends[1], &byte, 1) != 1) die_of(signal);
-  errno = number;
+  const bool is_ours = ::getpid() == told.process;
+  const bool waits = is_ours && info->si_pid == told.process;
+  const bool is_told = is_ours && ::write(told.ends[1], &byte, 1) == 1;
+  if (!is_told || (waits && !wait_until_sent_again())) die_of(signal);
+  errno = error;
 }
 
 void tell_when_woken(void*) {
@@ -58,6 +84,7 @@ void tell_when_woken(void*) {
     if (got != 1) return;
     tell_everything();
     die_of(signal);
+    sent_again = true;
   }
 }
 
@@ -70,8 +97,8 @@ void watch_for_last_signals() {
   for (const int signal : kSignals) {
     if (!is_default(signal)) continue;
     struct sigaction ours {};
-    ours.sa_handler = &handle_signal;
-    ours.sa_flags = SA_RESTART;
+    ours.sa_sigaction = &handle_signal;
+    ours.sa_flags = SA_RESTART | SA_SIGINFO;
     sigemptyset(&ours.sa_mask);
     ::sigaction(signal, &ours, nullptr);
   }

@@ -7,7 +7,8 @@
 //
 // The handler does nothing but wake a thread of ours, for the thread it interrupts may hold any
 // lock; that thread tells, puts the system's own handling back and sends the signal again, so the
-// program dies of it as it would have. Children of a fork die at once.
+// program dies of it as it would have. Whoever sends it to himself (raise) does not expect to go
+// on: there the handler waits for the thread, two seconds at most. Children of a fork die at once.
 //
 // Concurrency: the functions from any thread.
 #pragma once

@@ -8,6 +8,8 @@
 //   c  closes every descriptor but the first three  e  ends
 //   p  poses as a runtime: a page of its own, and an answer meant for a terminal
 //   d  the same with an answer of lists in lists    u  the same with bytes that are no text
+//   t  raise(SIGTERM)                               k  kill() itself with it
+// and ends with 3 if it is there after the last two.
 
 #include <cuda.h>
 #include <fcntl.h>
@@ -123,6 +125,12 @@ int main(int argc, char** argv) {
       case 'u':
         pose_for_terminals("\xff\xc3");
         break;
+      case 't':
+        raise(SIGTERM);
+        _exit(3);
+      case 'k':
+        kill(getpid(), SIGTERM);
+        _exit(3);
       case 'd':
         pose_with_lists();
         break;

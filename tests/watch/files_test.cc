@@ -405,6 +405,20 @@ TEST(Files, AreWrittenWhenASignalEndsTheProgram) {
   }
 }
 
+// Whoever sends himself a signal that ends programs does not expect to go on.
+TEST(Files, AreWrittenWhenTheProgramEndsItselfByASignal) {
+  for (const std::string letter : {"t", "k"}) {
+    for (int attempt = 0; attempt < 3; ++attempt) {  // both ways may have been a race
+      const Scratch scratch;
+      const ProgramResult run = sealane(
+          {"run", "--emulate", "--stats", scratch.file("s")},
+          {"--", "sh", "-c", "printf 's" + letter + "' | '" SEALANE_ATTACHABLE "'; echo $?"});
+      EXPECT_EQ(run.out, "s143\n") << letter << run.err;
+      EXPECT_EQ(read_json(scratch.file("s"))["to_host"]["copies"], 1) << letter << run.err;
+    }
+  }
+}
+
 TEST(Observe, LeavesItsPageWhenASignalEndsTheProgram) {
   const Scratch scratch;
   const std::string script = example("layer_swap") +
