@@ -3,6 +3,8 @@
 
 #include "evp_context.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -152,11 +154,12 @@ void EvpContext::after_unseen_key(bool new_message) {
   state_.key_set_elsewhere(new_message, facts(false).sealing);
 }
 
-// libcrypto would compare with the tag it made last, as far as it is not given another.
+// libcrypto would compare with the tag it made last, as far as it is not given another. For one
+// that is lost it gets nobody's: an end with a wrong tag spoils a message, one without does not.
 void EvpContext::hand_over_tag() {
   Tag tag = state_.tag();
-  const size_t bytes = state_.tag_bytes();
-  bool taken = bytes != 0;
+  bool taken = !state_.tag_is_lost() || getrandom(tag.data(), tag.size(), 0) == kTagBytes;
+  const size_t bytes = state_.tag_bytes() != 0 ? state_.tag_bytes() : kTagBytes;
   for (const size_t size : {kTagBytes, bytes}) {
     taken = taken && libcrypto_.ctrl(context_, kSetTag, static_cast<int>(size), tag.data()) > 0;
   }
@@ -472,7 +475,7 @@ int EvpContext::get_parameters(Parameter* list) {
 
 int EvpContext::tag_length() const {
   const bool made = state_.tag_is_ours() && state_.tag_bytes() != 0;
-  return made ? static_cast<int>(kTagBytes) : libcrypto_.tag_length(context_);
+  return made ? static_cast<int>(state_.tag_bytes()) : libcrypto_.tag_length(context_);
 }
 
 std::shared_ptr<EvpContext> EvpContext::copied() {

@@ -73,23 +73,24 @@ Answer GcmState::data(bool able) {
 Answer GcmState::final() const {
   if (phase_ == Phase::over) return Answer::refused;
   if (phase_ != Phase::ours) return Answer::libcrypto;
-  return sealing_ || tag_bytes_ != 0 ? Answer::ours : Answer::refused;
+  return sealing_ || tag_bytes_ != 0 || tag_is_lost_ ? Answer::ours : Answer::refused;
 }
 
 void GcmState::sealed(const Tag& tag, bool libcrypto_too) {
   tag_ = tag;
   tag_bytes_ = kTagBytes;
   tag_is_ours_ = !libcrypto_too;
+  tag_is_lost_ = false;
   phase_ = Phase::over;
 }
 
 bool GcmState::is_genuine(const Tag& made) const {
-  return tag_bytes_ != 0 &&
+  return tag_bytes_ != 0 && !tag_is_lost_ &&
          constant_time_equal(Bytes(tag_).first(tag_bytes_), Bytes(made).first(tag_bytes_));
 }
 
 void GcmState::finished_by_libcrypto(bool accepted) {
-  if (accepted && sealing_) tag_is_ours_ = false;
+  if (accepted && sealing_) tag_is_ours_ = tag_is_lost_ = false;
   phase_ = Phase::theirs;
 }
 
@@ -99,7 +100,7 @@ void GcmState::tag_given(std::span<const uint8_t> tag, bool accepted) {
   std::copy(tag.begin(), tag.end(), tag_.begin());
   if (!accepted) return;
   tag_bytes_ = tag.size();
-  tag_is_ours_ = false;
+  tag_is_ours_ = tag_is_lost_ = false;
 }
 
 void GcmState::iv_length_set(size_t bytes) {
@@ -140,14 +141,13 @@ void GcmState::leave() {
 // Its additional data lies where the tag was.
 void GcmState::tls_record() {
   not_understood();
-  if (tag_is_ours_) tag_bytes_ = 0;
+  tag_overwritten();
 }
 
 // The IV is burnt. With another libcrypto would go on, and make a tag that we do not know.
 void GcmState::go_no_further() {
   phase_ = Phase::theirs;
-  tag_is_ours_ = true;
-  tag_bytes_ = 0;
+  tag_is_ours_ = tag_is_lost_ = true;
 }
 
 GcmState GcmState::copied() const {

@@ -91,14 +91,16 @@ class GcmState {
 
   // The tag that is compared with, or that was made. `size` as it was given.
   void tag_given(std::span<const uint8_t> tag, bool accepted);
-  void tag_overwritten() { tag_bytes_ = tag_is_ours_ ? 0 : tag_bytes_; }  // with what, is not known
-  void tag_made(const Tag& tag) { tag_ = tag, tag_bytes_ = kTagBytes; }   // by libcrypto
+  void tag_made(const Tag& tag) { tag_ = tag, tag_bytes_ = kTagBytes; }  // by libcrypto
+  // With what, or with the tag of what, is not known. If libcrypto has it, it knows.
+  void tag_overwritten() { tag_is_lost_ = tag_is_ours_; }
   size_t tag_bytes() const { return tag_bytes_; }
+  bool tag_is_lost() const { return tag_is_lost_; }  // it was ours: nothing is genuine by it
   const Tag& tag() const { return tag_; }
   bool tag_is_ours() const { return tag_is_ours_; }  // libcrypto has another, or none
-  void tag_handed_over() { tag_is_ours_ = false; }
+  void tag_handed_over() { tag_is_ours_ = tag_is_lost_; }
   bool gives_tag(size_t bytes) const {
-    return sealing_ && tag_bytes_ != 0 && bytes >= 1 && bytes <= kTagBytes;
+    return sealing_ && tag_bytes_ != 0 && !tag_is_lost_ && bytes >= 1 && bytes <= kTagBytes;
   }
 
   void iv_length_set(size_t bytes);  // what it is now
@@ -124,6 +126,7 @@ class GcmState {
   bool sealing_ = false;
   bool additional_understood_ = true;
   bool tag_is_ours_ = false;
+  bool tag_is_lost_ = false;
   Phase phase_ = Phase::none;
   size_t iv_bytes_ = 0;
   size_t tag_bytes_ = 0;
