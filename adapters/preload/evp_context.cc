@@ -273,12 +273,14 @@ int EvpContext::additional(Codes codes, const Byte* in, size_t bytes, const Forw
   return result;
 }
 
-// What libcrypto refuses. If it does not, somebody set an IV without our seeing it. If it has no
-// other, and has followed, one of us is wrong.
+// What libcrypto refuses. If it does not, somebody set an IV without our seeing it: another one, or
+// the same, and it took additional data again. If neither, and it has followed, one of us is wrong.
 int EvpContext::refuse(Codes codes, const Byte* in, Byte* out, const Forward& forward) {
+  const bool wrong = both_ && has_iv(libcrypto_, context_, *state_.iv()) &&
+                     (broken(Mutant::unasked) || !takes_additional(libcrypto_, context_));
   const int result = forward(in, out);
   if (!codes.accepted(result)) return result;
-  both_&& has_iv(libcrypto_, context_, *state_.iv()) ? distrust() : state_.libcrypto_goes_on();
+  wrong ? distrust() : state_.libcrypto_goes_on();
   burnt_ = told_ = false;
   return result;
 }
