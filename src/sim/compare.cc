@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/json_writer.h"
 #include "sim/sim.h"
 
 namespace sealane::sim {
@@ -66,7 +67,8 @@ std::string json_of(const Foreseen& foreseen) {
 template <typename Row, typename Format>
 std::string rows_json(std::string_view platform, std::string_view name, std::span<const Row> rows,
                       Format&& format) {
-  std::string text = fmt::format(R"({{"simulated":true,"platform":"{}","{}":[)", platform, name);
+  std::string text = fmt::format(R"({{"simulated":true,"platform":{},"{}":[)",
+                                 JsonWriter().element(platform).text(), name);
   for (const Row& row : rows) {
     if (&row != rows.data()) text += ',';
     text += fmt::format(R"({{"pattern":"{}","lockstep":{})", workload::to_string(row.pattern),

@@ -105,5 +105,11 @@ TEST(Compare, JsonNamesEveryStep) {
             R"("speculate_ms":0.000,"sealane_ms":0.000,"off_ms":0.000}]})");
 }
 
+TEST(Compare, JsonEscapesThePlatformsName) {
+  const std::string start = R"({"simulated":true,"platform":"a\"b\\c\n",)";
+  EXPECT_EQ(to_json("a\"b\\c\n", std::span<const StepRow>()), start + R"("steps":[]})");
+  EXPECT_EQ(to_json("a\"b\\c\n", std::span<const HitRow>()), start + R"("hits":[]})");
+}
+
 }  // namespace
 }  // namespace sealane::sim
