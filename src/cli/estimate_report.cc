@@ -289,10 +289,10 @@ std::string seal_rate_text(const Platform& platform, const estimate::DdpOptions&
           ? fmt::format("{} core{} per machine", options.workers, options.workers == 1 ? "" : "s")
           : fmt::format("a {} per GPU", to_string(options.sealer));
   const bool given = options.seal_gb_per_s > 0;
-  return wrapped(
-      fmt::format("sealane seals by {} at {:.4g} GB/s each ({})", who,
-                  given ? options.seal_gb_per_s : rate.gb_per_s, given ? "given" : rate.source),
-      2);
+  return wrapped(fmt::format("sealane seals by {} at {:.4g} GB/s each ({})", who,
+                             given ? options.seal_gb_per_s : rate.gb_per_s,
+                             given ? "given" : visible(rate.source)),
+                 2);
 }
 
 std::string mebibytes(uint64_t bytes) {
@@ -418,7 +418,8 @@ std::string list_text() {
   std::string text = "Platforms (--platform)\n";
   for (const std::string& name : platform_names()) {
     const auto platform = find_platform(name);
-    text += entry(name, visible(platform ? platform->description : platform.error().message));
+    text +=
+        entry(visible(name), visible(platform ? platform->description : platform.error().message));
   }
   text += entry(kLocal, std::string(kLocalWords));
   text += "\nWorkloads (--workload)\n";

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/byte_count.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/sim_seeds.h"
@@ -128,7 +129,7 @@ std::string describe(const sim::Violation& violation) {
       static_cast<double>(violation.at.time_since_epoch().count()) / 1e6, violation.what);
   if (!violation.history.empty()) text += "What led to it:\n";
   for (const std::string& event : violation.history) text += fmt::format("  {}\n", event);
-  return text + fmt::format("Replay: {}\n\n", violation.replay);
+  return text + fmt::format("Replay: {}\n\n", visible(violation.replay));
 }
 
 std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outcome) {
@@ -139,11 +140,11 @@ std::string describe(const sim::SimOptions& options, const sim::SimOutcome& outc
     text += fmt::format("  {:<22}{}\n", name, value);
   };
   const std::string what = options.recorded != nullptr
-                               ? options.recorded_name
+                               ? visible(options.recorded_name)
                                : fmt::format("mode {}", sim::to_string(options.mode));
   text += fmt::format("SIMULATED: {} {} of {}, policy {}, platform {}\n", outcome.seeds,
                       outcome.seeds == 1 ? "seed" : "seeds", what, options.policy,
-                      options.platform_name);
+                      visible(options.platform_name));
   if (!options.break_rule.empty()) row("rule turned off", options.break_rule);
   row("operations", fmt::format("{}", outcome.ops));
   row("events", fmt::format("{}", counters.events));

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/figures.h"
+#include "base/text.h"
 #include "platform/reader.h"
 #include "report/output.h"
 #include "report/table.h"
@@ -112,7 +113,7 @@ struct Named {
 };
 
 std::string headed(std::string_view title, const std::string& platform, const std::string& table) {
-  return wrapped(fmt::format(fmt::runtime(title), platform), 0) + "\n" + table;
+  return wrapped(fmt::format(fmt::runtime(title), visible(platform)), 0) + "\n" + table;
 }
 
 // So that all fit into a line.
@@ -133,7 +134,8 @@ std::string predictors_table(const std::vector<Named>& rows) {
   }
   report::Table table(std::move(columns));
   for (const Named& row : rows) {
-    std::vector<std::string> cells{row.name, percent(row.hits.tournament), percent(row.hits.paper)};
+    std::vector<std::string> cells{visible(row.name), percent(row.hits.tournament),
+                                   percent(row.hits.paper)};
     for (const sim::PredictorRate& one : row.hits.contestants) {
       cells.push_back(fmt::format("{:.0f}", 100 * one.rate));
     }
@@ -197,7 +199,7 @@ Status show_trace_hits(const std::vector<std::string>& traces, const std::string
         {std::filesystem::path(path).stem().string(), sim::measure_hits(*program, *machine)});
   }
   report::Table table = hits_table("trace");
-  for (const Named& row : rows) add_hits(table, row.name, row.hits.ours, row.hits.pipellm);
+  for (const Named& row : rows) add_hits(table, visible(row.name), row.hits.ours, row.hits.pipellm);
   const std::string text = headed(kTracesTitle, platform, table.text()) + "\n" +
                            headed(kAloneTitle, platform, predictors_table(rows));
   nlohmann::json all = {

@@ -23,7 +23,7 @@ std::string output_path(std::string_view pattern) {
 void complain(const std::string& path, int error_number) {
   char text[128];
   const char* reason = strerror_r(error_number, text, sizeof text);  // GNU's
-  say(concat("sealane: cannot write ", path, ": ", reason, "\n"));
+  say(concat("sealane: cannot write ", visible(path), ": ", reason, "\n"));
 }
 
 bool write_whole(const std::string& path, std::string_view text) {

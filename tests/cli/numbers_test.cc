@@ -193,5 +193,52 @@ TEST(Text, OfACheckupReachesTheTerminalWithoutItsControlCharacters) {
   std::filesystem::remove(log);
 }
 
+// Nor do a platform's file and the names of files.
+TEST(Text, OfAPlatformReachesTheTerminalWithoutItsControlCharacters) {
+  namespace fs = std::filesystem;
+  const std::string evil = "e\x1b[2J\xc2\x9b\x31m";
+  const fs::path directory = testing::TempDir() + "/numbers_test.d." + std::to_string(getpid());
+  fs::create_directories(directory / "gone");
+  std::ifstream known(SEALANE_SOURCE_DIR "/platforms/h100-tdx.toml");
+  std::ofstream platform(directory / (evil + ".toml"));
+  for (std::string line; std::getline(known, line);) {  // every source ends in them
+    const size_t end = line.rfind("\"]");
+    platform << (end == std::string::npos ? line : line.insert(end, "\\u001b[2J\\u009b1m")) << "\n";
+  }
+  platform.close();
+  const std::string trace = (directory / (evil + ".trace")).string();
+  std::ofstream(trace) << "sealane-trace 1\ncreate context c1 t1\n"
+                          "create stream s1 c1 nonblocking t1\n"
+                          "copy h2d s1 0x1000 0x7f00 65536 pinned async t1\n";
+  const std::string gone = (directory / "gone").string();
+  const auto run_into = [&](const char* flag) {  // a directory that is gone when it is written
+    return std::vector<std::string>{"run", "--emulate",
+                                    flag,  gone + "/" + evil,
+                                    "--",  "sh",
+                                    "-c",  "rmdir \"$0\"; \"$1\" roundtrip; mkdir \"$0\"",
+                                    gone,  SEALANE_EMU_PROBE};
+  };
+  ProgramOptions options;
+  options.environment = {"SEALANE_PLATFORMS=" + directory.string()};
+  for (std::vector<std::string> words : std::vector<std::vector<std::string>>{
+           {"estimate", "--list"},
+           {"estimate", "--workload", "ddp", "--draws", "0", "--platform", evil},
+           {"sim", "--seed", "1", "--ops", "10", "--platform", evil},
+           {"sim", "--seed", "0", "--platform", evil, trace},
+           {"sim", "--hits", "--platform", evil, trace},
+           {"sim", "--steps", "--platform", evil},
+           run_into("--stats"),
+           run_into("--truth")}) {
+    words.insert(words.begin(), SEALANE_PROGRAM);
+    const ProgramResult result = run_program(words, options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string said = result.out + result.err;
+    EXPECT_NE(said.find("e?[2J"), std::string::npos) << said;
+    EXPECT_EQ(said.find('\x1b'), std::string::npos) << words[1] << words[2];
+    EXPECT_EQ(said.find("\xc2\x9b"), std::string::npos) << words[1] << words[2];
+  }
+  fs::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace sealane::test

@@ -150,7 +150,7 @@ void write_counters() {
   const int error = write_output(current->stats, counters_json());
   if (error != 0) {
     std::fprintf(stderr, "sealane emulated GPU: cannot write SEALANE_EMU_STATS=%s: %s\n",
-                 current->stats.c_str(), std::strerror(error));
+                 visible(current->stats).c_str(), std::strerror(error));
   }
 }
 
