@@ -148,7 +148,11 @@ Option Command::bytes(const std::string& flag, uint64_t& to, uint64_t most,
 }
 
 Option Command::flag(const std::string& flag, bool& to, const std::string& help) const {
-  return declared(*app_->add_flag(flag, to, help));
+  // Else --observe=-1, or =off, would be the flag not given. Without a word it reads "true".
+  const auto check = [](const std::string& word) -> std::string {
+    return word == "true" ? "" : fmt::format("takes no value, but is given '{}'", word);
+  };
+  return declared(*app_->add_flag(flag, to, help)->check(check));
 }
 
 Option Command::flag(const std::string& flag, std::string& to, const std::string& usual,
