@@ -73,6 +73,7 @@ bool GateWords::take(GateWord& out) {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
     uint64_t memory = 0;
+    free_.reserve(lent_ + kWords);  // for all that were made: give() must not need memory
     if (driver_.allocate(context_, kWords * kWordBytes, memory) != kSuccess) return false;
     for (uint64_t i = 0; i < kWords; ++i) {
       free_.push_back({memory + i * kWordBytes, 0, context_.context});
@@ -87,7 +88,7 @@ bool GateWords::take(GateWord& out) {
 void GateWords::give(const GateWord& word) {
   const std::lock_guard lock(mutex_);
   if (word.context == context_.context) {
-    free_.push_back(word);  // there is room for all that were made
+    free_.push_back(word);
     --lent_;
     return;
   }
