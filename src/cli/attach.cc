@@ -59,7 +59,8 @@ std::string text_of(const AttachFlags& flags, const std::string& presence, const
 }
 
 Status attach(const AttachFlags& flags) {
-  SEALANE_TRY(report::check_outputs({{"--json", flags.json_path}}, {}));
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json_path}},
+                                    {fmt::format("/proc/{}/exe", flags.pid)}));
   SEALANE_LET(auto process, Attached::find(static_cast<pid_t>(flags.pid)));
   std::string presence = process.presence();
   if (presence.starts_with("sealane: ")) presence.erase(0, 9);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "cli/checkup.h"
 #include "cli/command.h"
 #include "cli/nccl_checkup.h"
+#include "cli/program_file.h"
 #include "cli/read_file.h"
 #include "core/budget.h"
 #include "os/gpu_probe.h"
@@ -333,7 +335,11 @@ Status run_nccl_doctor(const Flags& flags) {
 }
 
 Status run_doctor(const Flags& flags) {
-  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, {flags.log}));
+  std::vector<std::string> inputs = {flags.log};
+  if (const char* plugin = std::getenv("NCCL_NET_PLUGIN"); flags.nccl && plugin != nullptr) {
+    std::ranges::move(places_of_library(nccl_plugin_file(plugin)), std::back_inserter(inputs));
+  }
+  SEALANE_TRY(report::check_outputs({{"--json", flags.json}}, inputs));
   return flags.nccl ? run_nccl_doctor(flags) : run_machine_doctor(flags);
 }
 

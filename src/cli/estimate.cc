@@ -40,7 +40,10 @@ std::vector<std::string> inputs_of(const EstimateFlags& flags) {
     if (!workload::is_nsys(path)) continue;
     for (std::string& file : workload::nsys_files(path)) inputs.push_back(std::move(file));
   }
-  inputs.push_back(platform_file(flags.platform));
+  inputs.push_back(file_of_choice(flags.platform));
+  if (flags.list) {
+    for (const std::string& name : platform_names()) inputs.push_back(platform_file(name));
+  }
   return inputs;
 }
 

@@ -137,6 +137,10 @@ Result<Platform> choose_platform(const std::string& name) {
   return find_platform(name);
 }
 
+std::string file_of_choice(const std::string& name) {
+  return platform_file(name == "local" ? kLocalGpuFrom : name);
+}
+
 Status only_flags(const EstimateFlags& flags, std::string_view workload, std::string_view read) {
   const std::vector<std::string> known = split(read, ' ');
   for (const auto& [name, option] : flags.particular) {

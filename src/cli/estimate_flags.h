@@ -54,9 +54,12 @@ bool is_platform_file(const std::string& name);  // rather than the name of one 
 Result<Platform> choose_platform(const std::string& name);
 
 // The platform `local`: this machine's cores, memory and its bandwidth, the rates of every engine
-// that runs here and of copies, measured now, with the GPU and link of h100-tdx, which nobody can
+// that runs here and of copies, measured now, with the GPU and link of a platform, which nobody can
 // measure here (local_platform.cc).
+constexpr const char* kLocalGpuFrom = "h100-tdx";
 Result<Platform> measure_local_platform();
+
+std::string file_of_choice(const std::string& name);  // what choose_platform(name) reads
 
 // A usage error if a flag was given that is not among `read` (names, separated by spaces).
 Status only_flags(const EstimateFlags& flags, std::string_view workload, std::string_view read);

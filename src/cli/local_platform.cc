@@ -26,7 +26,6 @@
 namespace sealane::cli {
 namespace {
 
-constexpr const char* kGpuFrom = "h100-tdx";
 constexpr uint64_t kRecordBytes = 64 << 10;
 constexpr Duration kBudget{2'000'000'000};
 
@@ -118,16 +117,16 @@ Result<double> measure_memory(unsigned cores) {
 }  // namespace
 
 Result<Platform> measure_local_platform() {
-  SEALANE_LET(auto platform, find_platform(kGpuFrom));
+  SEALANE_LET(auto platform, find_platform(kLocalGpuFrom));
   SEALANE_LET(auto measured, measure());
 
   Platform local = std::move(platform);
   for (Parameter& parameter : local.parameters) {
-    parameter.source = fmt::format("{}; as on {}", parameter.source, kGpuFrom);
+    parameter.source = fmt::format("{}; as on {}", parameter.source, kLocalGpuFrom);
   }
   local.name = "local";
   local.description =
-      fmt::format("this machine's cores and rates, the GPU and link of {}", kGpuFrom);
+      fmt::format("this machine's cores and rates, the GPU and link of {}", kLocalGpuFrom);
   const std::string source = "measured on this machine, " + utc_now("%F");
   const bench::EngineResult& fast = measured.engines.front();
   const bench::EngineResult& stock = measured.engines.back();

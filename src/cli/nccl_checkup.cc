@@ -113,9 +113,13 @@ void keep_warning(int level, unsigned long, const char*, int, const char* format
 
 }  // namespace
 
-Result<std::string> start_nccl_plugin(const std::string& name) {
+std::string nccl_plugin_file(const std::string& name) {
   const bool is_path = name.find(".so") != std::string::npos;
-  const std::string file = is_path ? name : "libnccl-net-" + name + ".so";
+  return is_path ? name : "libnccl-net-" + name + ".so";
+}
+
+Result<std::string> start_nccl_plugin(const std::string& name) {
+  const std::string file = nccl_plugin_file(name);
   SEALANE_LET(auto plugin, nccl::PluginTable::load(file));
   last_warning.clear();
   void* context = nullptr;

@@ -31,6 +31,9 @@ Checkup check_nccl(const std::function<std::optional<std::string>(const std::str
                    const std::function<Result<std::string>(const std::string&)>& start,
                    const std::optional<std::string>& log);
 
+// "libnccl-net-sealane.so", which the loader looks for, of "sealane"; or a path as it is.
+std::string nccl_plugin_file(const std::string& name);
+
 // As NCCL would, in this process.
 Result<std::string> start_nccl_plugin(const std::string& name);
 

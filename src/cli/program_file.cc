@@ -13,12 +13,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/words.h"
@@ -27,6 +29,7 @@ namespace sealane::cli {
 namespace {
 
 constexpr int kInterpretersMax = 4;
+constexpr size_t kScriptLineMax = 4096;  // more than the kernel reads
 
 bool runs(const std::string& path) {
   std::error_code ignored;
@@ -73,19 +76,22 @@ bool has_loader(std::ifstream& file, const Elf64_Ehdr& header) {
   return false;
 }
 
-std::string interpreter_of(std::ifstream& file) {
-  file.clear();
-  file.seekg(0);
-  std::string line;
-  std::getline(file, line);
-  std::istringstream words(line.substr(2));
+// Of a script: its interpreter, and, where that is env(1), the one it finds. Else nothing.
+std::vector<std::string> named_by_script(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, kScriptLineMax> start{};
+  file.read(start.data(), start.size());
+  const std::string_view line(start.data(), static_cast<size_t>(file.gcount()));
+  if (!line.starts_with("#!")) return {};
+  std::istringstream words(std::string(line.substr(2, line.find('\n') - 2)));
   std::string interpreter;
-  words >> interpreter;
-  if (interpreter != "/usr/bin/env") return interpreter;
   std::string named;
-  words >> named;
+  words >> interpreter >> named;
+  if (interpreter.empty()) return {};
+  if (interpreter != "/usr/bin/env") return {interpreter};
   const auto found = find_program(named);
-  return found ? *found : interpreter;
+  if (!found) return {interpreter};
+  return {interpreter, *found};
 }
 
 }  // namespace
@@ -104,23 +110,39 @@ Result<std::string> find_program(const std::string& program) {
   return io_error(fmt::format("cannot run {}: it is not in PATH", program));
 }
 
-std::string why_not_preloadable(const std::string& path) {
-  std::string at = path;
-  for (int depth = 0; depth < kInterpretersMax; ++depth) {
-    if (changes_user(at)) return "it runs as another user than you (set-user-ID or set-group-ID)";
-    if (gains_capabilities(at)) return "its file gives it capabilities (setcap)";
-    std::ifstream file(at, std::ios::binary);
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (std::memcmp(header.e_ident, "#!", 2) == 0) {
-      at = interpreter_of(file);
-      continue;
-    }
-    if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
-    if (header.e_ident[EI_CLASS] != ELFCLASS64) return "it is not a 64-bit program";
-    return has_loader(file, header) ? "" : "it is linked statically";
+std::vector<std::string> interpreters_of(const std::string& path) {
+  std::vector<std::string> all;
+  std::vector<std::string> named = named_by_script(path);
+  for (int depth = 0; depth < kInterpretersMax && !named.empty(); ++depth) {
+    all.insert(all.end(), named.begin(), named.end());
+    named = named_by_script(all.back());
   }
-  return {};
+  return all;
+}
+
+std::vector<std::string> places_of_library(const std::string& name) {
+  if (name.find('/') != std::string::npos) return {name};
+  std::vector<std::string> places;
+  const char* path = std::getenv("LD_LIBRARY_PATH");
+  for (const std::string& directory : split(path == nullptr ? "" : path, ':')) {
+    places.push_back((directory.empty() ? "." : directory) + "/" + name);
+  }
+  return places;
+}
+
+std::string why_not_preloadable(const std::string& path) {
+  std::vector<std::string> all = interpreters_of(path);
+  all.insert(all.begin(), path);
+  for (const std::string& one : all) {
+    if (changes_user(one)) return "it runs as another user than you (set-user-ID or set-group-ID)";
+    if (gains_capabilities(one)) return "its file gives it capabilities (setcap)";
+  }
+  std::ifstream file(all.back(), std::ios::binary);
+  Elf64_Ehdr header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return "it is not a 64-bit program";
+  return has_loader(file, header) ? "" : "it is linked statically";
 }
 
 }  // namespace sealane::cli

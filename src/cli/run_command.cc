@@ -20,11 +20,9 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/words.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
 #include "cli/run_environment.h"
-#include "platform/reader.h"
 #include "report/output.h"
 #include "report/terminal.h"
 #include "watch/output.h"
@@ -72,17 +70,6 @@ Status print(const std::string& form, const Environment& environment) {
   return text ? report::write_file("-", *text) : text.error();
 }
 
-// What the program, or whoever looks at its arguments, may read: every word of its command line
-// that is a file, the kernels and the platform.
-std::vector<std::string> inputs_of(const Start& start, const std::string& program) {
-  std::vector<std::string> inputs = {program};
-  inputs.insert(inputs.end(), start.command.begin() + 1, start.command.end());
-  for (std::string& file : split(start.options.kernels, ':')) inputs.push_back(std::move(file));
-  inputs.push_back(platform_file(start.options.platform));
-  std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
-  return inputs;
-}
-
 // A file of an earlier run must not be taken for this one's; nothing else is taken away.
 Status clear_outputs(const Start& start, const std::string& program) {
   const RunOptions& options = start.options;
@@ -101,7 +88,7 @@ Status clear_outputs(const Start& start, const std::string& program) {
   for (const auto& [flag, path] : named) {
     outputs.push_back({flag, path.empty() ? "" : serve::output_path(path)});
   }
-  SEALANE_TRY(report::check_outputs(outputs, inputs_of(start, program)));
+  SEALANE_TRY(report::check_outputs(outputs, files_read_by(options, program, start.command)));
   for (const report::NamedFile& one : named) {
     if (!one.path.empty() && one.path.find("%p") == std::string::npos) remove_output(one.path);
   }

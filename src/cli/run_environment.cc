@@ -5,13 +5,16 @@
 
 #include <fmt/core.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "base/try.h"
 #include "base/words.h"
+#include "cli/program_file.h"
 #include "platform/reader.h"
 
 namespace sealane::cli {
@@ -23,6 +26,10 @@ Result<std::string> emulator_directory() {
 }
 
 constexpr const char* kPreload = "libsealane-preload.so";
+
+Result<std::string> preload_directory() {
+  return directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"});
+}
 
 // The loader's lists have no quoting.
 Status add_library_path(Environment& out, const std::string& directory) {
@@ -106,8 +113,7 @@ Status add_preloads(const RunOptions& options, Environment& out) {
   std::string list;
   const auto add = [&](const std::string& name) { list += (list.empty() ? "" : ":") + name; };
   if (options.preloads()) {
-    SEALANE_LET(const auto directory,
-                directory_of("the runtime", kPreload, {"lib/sealane", SEALANE_LIBDIR "/sealane"}));
+    SEALANE_LET(const auto directory, preload_directory());
     SEALANE_LET(const auto name, preload_name(out, directory, kPreload));
     add(name);
   }
@@ -214,7 +220,53 @@ Status add_emulator(const RunOptions& options, Environment& out) {
   return {};
 }
 
+std::vector<std::string> inherited_preloads() {
+  const char* before = std::getenv("LD_PRELOAD");
+  std::string list = before == nullptr ? "" : before;
+  std::replace(list.begin(), list.end(), ' ', ':');  // the loader cuts at both
+  std::vector<std::string> files;
+  for (const std::string& name : split(list, ':')) {
+    std::ranges::move(places_of_library(name), std::back_inserter(files));
+  }
+  return files;
+}
+
+// Everything of ours that may be loaded into a program.
+std::vector<std::string> own_libraries() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const auto& directory : {preload_directory(), emulator_directory()}) {
+    if (!directory) continue;  // not installed
+    std::error_code failed;
+    fs::recursive_directory_iterator at(*directory, failed);
+    for (; !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
+      files.push_back(at->path().string());
+    }
+  }
+  return files;
+}
+
 }  // namespace
+
+std::vector<std::string> files_read_by(const RunOptions& options, const std::string& program,
+                                       const std::vector<std::string>& command) {
+  std::vector<std::string> files = {program, "/dev/stdin", platform_file(options.platform)};
+  const auto add = [&](const std::vector<std::string>& more) {
+    files.insert(files.end(), more.begin(), more.end());
+  };
+  add(interpreters_of(program));
+  for (size_t i = 1; i < command.size(); ++i) {
+    files.push_back(command[i]);
+    if (const size_t at = command[i].find('='); at != std::string::npos) {
+      files.push_back(command[i].substr(at + 1));
+    }
+  }
+  add(split(options.kernels, ':'));
+  add(inherited_preloads());
+  add(own_libraries());
+  std::erase_if(files, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  return files;
+}
 
 Result<std::string> directory_of(const char* what, const char* file,
                                  std::initializer_list<const char*> places) {

@@ -20,6 +20,12 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 Result<Environment> environment_for(const RunOptions& options);
 void enter(const Environment& environment);  // for whatever this process runs next
 
+// What such a program, the loader or whoever looks at its arguments may read, of files that are
+// there: the program and its interpreters, every word of its command line and what follows '=' in
+// one, stdin, kernels, the platform, and what is loaded into it.
+std::vector<std::string> files_read_by(const RunOptions& options, const std::string& program,
+                                       const std::vector<std::string>& command);
+
 std::string shell_quoted(const std::string& text);  // one word to a shell
 
 // "build/examples" or "/usr/lib/sealane/examples": what lies beside this program. `places` are

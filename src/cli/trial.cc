@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/words.h"
 #include "bench/scratch.h"
 #include "cli/command.h"
 #include "cli/program_file.h"
@@ -327,18 +327,15 @@ Status Trial::conclude() {
   }
   SEALANE_TRY(report::write_json(directory_ + "/trial.json", all));
   progress_.show("");
-  const std::string places = fmt::format(
-      "\nThe page: {0}/report.html. Everything that was run: {0}/runs\n", flags_.directory);
+  const std::string places =
+      fmt::format("\nThe page: {0}/report.html. Everything that was run: {0}/runs\n",
+                  visible(flags_.directory));
   return report::write_results(text + places, flags_.json_path, all);
 }
 
-// What is read, by the program or by us: every word of its command line that is a file, kernels,
-// the platform; and what is compared, whether it is there yet or not.
+// And what is compared, whether it is there yet or not.
 std::vector<std::string> inputs_of(const TrialFlags& flags, const std::string& program) {
-  std::vector<std::string> inputs = {program, flags.options.platform};
-  inputs.insert(inputs.end(), flags.command.begin() + 1, flags.command.end());
-  for (std::string& file : split(flags.options.kernels, ':')) inputs.push_back(std::move(file));
-  std::erase_if(inputs, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  std::vector<std::string> inputs = files_read_by(flags.options, program, flags.command);
   inputs.insert(inputs.end(), flags.files.begin(), flags.files.end());
   return inputs;
 }

@@ -30,6 +30,14 @@ std::string sha256(const std::string& content) {
   return hash.text();
 }
 
+// The folder is its sender's: a link in it would have us write wherever he likes.
+Status check_ordinary(const std::string& path) {
+  std::error_code failed;
+  const fs::file_status status = fs::symlink_status(path, failed);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return {};
+  return usage_error(path + " is no ordinary file: it is to be written, so take it away");
+}
+
 // What was foretold before stands.
 Status commit(const std::string& path, const std::string& predictions) {
   std::error_code failed;
@@ -70,6 +78,8 @@ Status validate_blind(const BlindFlags& flags) {
   SEALANE_LET(const auto blind, estimate::read_blind(flags.directory));
   SEALANE_TRY(report::check_outputs(
       {{"predictions", committed}, {"verdict", verdict}, {"--json", flags.json}}, blind.inputs));
+  SEALANE_TRY(check_ordinary(committed));
+  SEALANE_TRY(check_ordinary(verdict));
   SEALANE_LET(const auto foretold, predict(blind, flags.draws));
   const std::string predictions = estimate::foretold_csv(foretold);
   SEALANE_TRY(commit(committed, predictions));

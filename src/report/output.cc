@@ -6,8 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "base/output_file.h"
 #include "base/try.h"
@@ -49,6 +53,29 @@ bool are_one(const std::string& a, const std::string& b) {
   return (descriptor >= 0 && descriptor == output_descriptor(b)) || is_same_file(a, b);
 }
 
+// What whoever runs a command has, whatever the command reads: us, and the secrets of his group.
+std::vector<std::string> always_read() {
+  std::vector<std::string> files = {"/proc/self/exe"};
+  for (const char* name :
+       {"SEALANE_KEY_FILE", "SEALANE_CERT_FILE", "SEALANE_CERT_KEY_FILE", "SEALANE_CA_FILE"}) {
+    if (const char* file = std::getenv(name)) files.emplace_back(file);
+  }
+  return files;
+}
+
+// A file that has been given to this process as stdout or stderr would be replaced, and what is
+// said there lost with the one that is gone. By the descriptor's own name it is written through.
+Status check_not_where_text_goes(const NamedFile& output) {
+  if (output.path == "-" || output_descriptor(output.path) >= 0) return {};
+  for (const auto& [name, what] :
+       {std::pair("/dev/stdout", "standard output"), {"/dev/stderr", "standard error"}}) {
+    if (!is_same_file(output.path, name)) continue;
+    return usage_error(output.flag + ": " + output.path + " is where " + what + " goes: write " +
+                       name + ", or name another file");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status write_file(const std::string& path, const std::string& content) {
@@ -77,7 +104,8 @@ Status write_both(const std::string& text, const std::string& path, const std::s
   return path.empty() ? Status{} : write_file(path, content);
 }
 
-Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs) {
+Status check_outputs(std::vector<NamedFile> outputs, std::vector<std::string> inputs) {
+  std::ranges::move(always_read(), std::back_inserter(inputs));
   std::erase_if(outputs, [](const NamedFile& one) { return one.path.empty(); });
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, path] = outputs[i];
@@ -90,6 +118,7 @@ Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::stri
       return usage_error(outputs[j].flag + " and " + flag + " cannot both be written to " +
                          (path == "-" ? "stdout" : path));
     }
+    SEALANE_TRY(check_not_where_text_goes(outputs[i]));
     SEALANE_TRY(check_writable(path));
   }
   return {};

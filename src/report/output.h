@@ -32,9 +32,10 @@ struct NamedFile {
   std::string path;
 };
 
-// The same for all outputs of a command at once: none of them is an input, no two are one. Those
-// without a name will not be written, inputs without one are not read. Every command calls this one
-// and says what it reads, so that none can forget to: {} is an answer, too.
-Status check_outputs(std::vector<NamedFile> outputs, const std::vector<std::string>& inputs);
+// The same for all outputs of a command at once: none of them is an input, or the file stdout or
+// stderr goes to, and no two are one. Those without a name will not be written, inputs without one
+// are not read. Every command calls this one and says what it reads, so that none can forget to: {}
+// is an answer, too. This program and the keys its environment names are inputs of every command.
+Status check_outputs(std::vector<NamedFile> outputs, std::vector<std::string> inputs);
 
 }  // namespace sealane::report

@@ -132,5 +132,23 @@ TEST_F(BlindTest, PredictionsThatAreThereAreNeverReplaced) {
   EXPECT_FALSE(std::filesystem::exists(file("verdict.txt")));
 }
 
+// The folder is its sender's, and so is where its links lead.
+TEST_F(BlindTest, NothingIsWrittenThroughALinkInTheFolder) {
+  write("measured.csv", kMeasured);
+  for (const char* name : {"predictions.csv", "verdict.txt"}) {
+    for (const bool there : {false, true}) {
+      if (there) write("victim", "precious");
+      std::filesystem::create_symlink("victim", file(name));
+      const ProgramResult result = run();
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_NE(result.err.find("is no ordinary file"), std::string::npos) << result.err;
+      EXPECT_EQ(read("victim"), there ? "precious" : "");
+      EXPECT_EQ(std::filesystem::exists(file("victim")), there);
+      std::filesystem::remove(file(name));
+      std::filesystem::remove(file("victim"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sealane::test

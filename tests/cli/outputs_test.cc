@@ -240,10 +240,14 @@ class Readings : public Outputs, public testing::WithParamInterface<Reading> {
   Readings() {
     const fs::path source = SEALANE_SOURCE_DIR;
     fs::copy_file(source / "platforms/h100-tdx.toml", file("p.toml"));
+    fs::copy_file(source / "platforms/h100-tdx.toml", file("h100-tdx.toml"));
     fs::copy_file(SEALANE_EMU_PROBE, file("prog"));
+    fs::copy_file("/bin/sh", file("shell"));
+    write(file("script"), "#!" + file("shell") + "\ntrue\n");
+    fs::permissions(file("script"), fs::perms(0755));
     fs::create_directories(file("vd/nsys"));
     fs::create_directories(file("blind"));
-    for (const char* name : {"plug.so", "log", "kernels.so", "blind/measured.csv"}) {
+    for (const char* name : {"plug.so", "log", "kernels.so", "blind/measured.csv", "weights"}) {
       write(file(name), "read, not written\n");
     }
     for (const char* mode : {"off", "on"}) {
@@ -292,6 +296,19 @@ const Reading kReadings[] = {
      "prog",
      {"run", "--emulate", "--", "@prog", "roundtrip"},
      {"SEALANE_STATS=@prog"}},
+    {"run_option_of_the_program",
+     "weights",
+     {"run", "--stats", "@weights", "--", "true", "--model=@weights"}},
+    {"run_interpreter", "shell", {"run", "--stats", "@shell", "--", "@script"}},
+    {"run_preload",
+     "plug.so",
+     {"run", "--stats", "@plug.so", "--", "true"},
+     {"LD_PRELOAD=@plug.so"}},
+    {"trial_platform",
+     "p.toml",
+     {"trial", "--emulate", "--platform", "p", "--json", "@p.toml", "-o", "@trial", "--", "true"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"trial_interpreter", "shell", {"trial", "-o", "@trial", "--json", "@shell", "--", "@script"}},
     {"record",
      "p.toml",
      {"record", "--emulate", "--platform", "@p.toml", "-o", "@p.toml", "--", "true"}},
@@ -313,8 +330,16 @@ const Reading kReadings[] = {
     {"bench_engines",
      "p.toml",
      {"bench", "engines", "--python", "/bin/sh", "--platform", "@p.toml", "--json", "@p.toml"}},
+    {"bench_allreduce", "log", {"bench", "allreduce", "--json", "@log"}, {"SEALANE_KEY_FILE=@log"}},
+    {"certificate", "log", {"doctor", "--json", "@log"}, {"SEALANE_CERT_FILE=@log"}},
+    {"certificate_key", "log", {"doctor", "--json", "@log"}, {"SEALANE_CERT_KEY_FILE=@log"}},
+    {"authorities", "log", {"doctor", "--json", "@log"}, {"SEALANE_CA_FILE=@log"}},
     {"bench_nccl", "plug.so", {"bench", "nccl", "--plugin", "@plug.so", "--json", "@plug.so"}},
     {"doctor", "log", {"doctor", "--nccl", "--log", "@log", "--json", "@log"}},
+    {"doctor_plugin",
+     "plug.so",
+     {"doctor", "--nccl", "--json", "@plug.so"},
+     {"NCCL_NET_PLUGIN=@plug.so"}},
     {"validate",
      "vd/nsys/a-on_cuda_gpu_trace.csv",
      {"validate", "--data", "@vd", "--json", "@vd/nsys/a-on_cuda_gpu_trace.csv"}},
@@ -332,6 +357,14 @@ const Reading kReadings[] = {
     {"estimate_by_name",
      "p.toml",
      {"estimate", "--workload", "decode", "--platform", "p", "--json", "@p.toml"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"estimate_list",
+     "p.toml",
+     {"estimate", "--list", "--json", "@p.toml"},
+     {"SEALANE_PLATFORMS=@"}},
+    {"estimate_local",
+     "h100-tdx.toml",
+     {"estimate", "--workload", "decode", "--platform", "local", "--json", "@h100-tdx.toml"},
      {"SEALANE_PLATFORMS=@"}},
     {"estimate_save",
      "p.toml",
@@ -358,6 +391,72 @@ TEST_P(Readings, OfACommandAreNotItsOutputs) {
 
 INSTANTIATE_TEST_SUITE_P(All, Readings, testing::ValuesIn(kReadings),
                          [](const auto& one) { return std::string(one.param.name); });
+
+TEST_F(Outputs, OfAProgramAreNotItsStandardInput) {
+  write(file("in"), "to be read\n");
+  for (const char* words :
+       {"run --stats \"$1\" -- cat", "trial -o \"$1.trial\" --json \"$1\" -- cat"}) {
+    const ProgramResult result = run_program(
+        {"sh", "-c", "\"$0\" " + std::string(words) + " < \"$1\"", SEALANE_PROGRAM, file("in")});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(contents(file("in")), "to be read\n");
+  }
+}
+
+TEST_F(Outputs, OfAttachAreNotTheProgramItAsks) {
+  fs::copy_file("/bin/sh", file("shell"));
+  const uintmax_t size = fs::file_size(file("shell"));
+  const ProgramResult result =
+      run_program({file("shell"), "-c", "\"$0\" attach $$ --json \"$1\"; exit $?", SEALANE_PROGRAM,
+                   file("shell")});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("would overwrite"), std::string::npos) << result.err;
+  EXPECT_EQ(fs::file_size(file("shell")), size);
+}
+
+// The file would be replaced, and what was said there lost with the one before.
+TEST_F(Outputs, AreNotTheFileThatStdoutOrStderrGoesTo) {
+  for (const char* words :
+       {"run --stats \"$1\" -- echo RAN", "record -o \"$1\" -- echo RAN", "doctor --json \"$1\"",
+        "estimate --workload decode --draws 0 --json \"$1\"", "sim --seed 1 --json \"$1\"",
+        "bench seal --json \"$1\""}) {
+    for (const char* where : {" > \"$1\"", " >> \"$1\"", " 2> \"$1\""}) {
+      const ProgramResult result = run_program(
+          {"sh", "-c", "\"$0\" " + std::string(words) + where, SEALANE_PROGRAM, file("same")});
+      EXPECT_EQ(result.exit_code, 2) << words << where;
+      const std::string said = result.err + contents(file("same"));
+      EXPECT_NE(said.find(" is where standard "), std::string::npos) << said;
+      EXPECT_EQ(said.find("RAN"), std::string::npos) << said;
+      fs::remove(file("same"));
+    }
+  }
+}
+
+// In a copy: what would be overwritten is not what all other tests use.
+TEST_F(Outputs, AreNothingOfOurOwn) {
+  const fs::path prefix = fs::path(SEALANE_PROGRAM).parent_path().parent_path();
+  const Words parts = {"bin/sealane", "lib/sealane/libsealane-preload.so", "lib/emu/libcuda.so.1"};
+  for (const std::string& part : parts) {
+    fs::create_directories(fs::path(file(part)).parent_path());
+    fs::copy_file(prefix / part, file(part));
+  }
+  for (const std::string& part : parts) {
+    const uintmax_t size = fs::file_size(file(part));
+    for (const Words& words :
+         std::vector<Words>{{"run", "--stats", file(part), "--", "true"},
+                            {"trial", "-o", file("trial"), "--json", file(part), "--", "true"}}) {
+      Words all = {file("bin/sealane")};
+      all.insert(all.end(), words.begin(), words.end());
+      const ProgramResult result = run_program(all);
+      EXPECT_EQ(result.exit_code, 2) << result.err;
+      EXPECT_NE(result.err.find("would overwrite"), std::string::npos) << result.err;
+      EXPECT_EQ(fs::file_size(file(part)), size);
+    }
+  }
+  const ProgramResult doctor =
+      run_program({file("bin/sealane"), "doctor", "--json", file("bin/sealane")});
+  EXPECT_EQ(doctor.exit_code, 2) << doctor.err;
+}
 
 TEST_F(Outputs, TwoOfOneCommandAreNotBothStdout) {
   write(file("run.json"),
