@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -147,9 +148,10 @@ std::string with_room(const std::string& path, size_t ending) {
   return path.substr(0, std::min(path.size(), begin + NAME_MAX - ending));
 }
 
+constexpr size_t kEnding = 17;  // of a name beside another: a dot and 16 digits
+
 // A name beside `path` that nobody had before. -1 and errno if there is none to be had.
 int make_beside(const std::string& path, std::string& name) {
-  constexpr size_t kEnding = 17;
   if (path.size() - (path.rfind('/') + 1) > NAME_MAX) {
     errno = ENAMETOOLONG;
     return -1;
@@ -189,6 +191,56 @@ int open_through(const Place& place) {
       ::open(place.path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
   if (file >= 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
+}
+
+bool is_same(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// What `file` is called now, wherever it was moved to; "" if it cannot be told, or is called
+// nothing any more.
+std::string name_of(int file) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t length =
+      ::readlink(concat("/proc/self/fd/", file).c_str(), text.data(), text.size());
+  std::string name(text.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  struct stat named {};
+  struct stat own {};
+  const bool found = ::lstat(name.c_str(), &named) == 0 && ::fstat(file, &own) == 0;
+  return found && is_same(named, own) ? name : "";
+}
+
+// Of a stream that has ended nobody holds the lock.
+void remove_unless_written(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  ::close(file);
+}
+
+// Gives the file at `beside` the name `path`. Another stream's that is still written goes where it
+// was, from where that stream takes it back. An errno.
+int take_name(const std::string& beside, const std::string& path) {
+  if (::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    remove_unless_written(beside);
+    return 0;
+  }
+  return ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;  // nothing there to exchange
+}
+
+// A file of its own in the place of what is there. -1 and errno.
+int make_own(const Place& place) {
+  std::string beside;
+  const int file = make_beside(place.path, beside);
+  if (file < 0) return -1;
+  if (place.exists) ::fchmod(file, place.status.st_mode & 0777);  // what is private stays so
+  ::flock(file, LOCK_EX);
+  const int error = take_name(beside, place.path);
+  if (error == 0) return file;
+  ::unlink(beside.c_str());
+  ::close(file);
+  errno = error;
+  return -1;
 }
 
 }  // namespace
@@ -263,18 +315,34 @@ OutputStream::~OutputStream() {
 int OutputStream::open(const std::string& path) {
   const Place place = find_place(path);
   if (place.error != 0) return place.error;
-  descriptor_ =
-      place.is_ordinary()
-          ? ::open(place.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
-          : open_through(place);
+  descriptor_ = place.is_ordinary() ? make_own(place) : open_through(place);
+  path_ = place.is_ordinary() && descriptor_ >= 0 ? name_of(descriptor_) : "";
+  if (descriptor_ < 0 && place.is_ordinary() && place.exists) {
+    // A file that can be written, but not replaced: nothing can be made beside it, or it is
+    // mounted.
+    descriptor_ = ::open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+  }
   if (descriptor_ < 0) return errno;
   // A descriptor of the program's own may be a file that has something in it already.
   can_seek_ = place.is_ordinary();
   return 0;
 }
 
+void OutputStream::keep_name() const {
+  struct stat there {};
+  struct stat own {};
+  if (path_.empty() || ::lstat(path_.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return;
+  if (::fstat(descriptor_, &own) != 0 || is_same(there, own)) return;
+  // Only another stream leaves it there; whoever renames or removes it himself has his reasons.
+  const std::string name = name_of(descriptor_);
+  const std::string beside = with_room(path_, kEnding) + ".";
+  if (name.size() != beside.size() + kEnding - 1 || !name.starts_with(beside)) return;
+  (void)take_name(name, path_);  // what is written is kept in either case
+}
+
 int OutputStream::write_at(std::string_view text, uint64_t offset) {
   if (!can_seek_) return write_descriptor(descriptor_, text);
+  keep_name();
   while (!text.empty()) {
     const ssize_t done =
         ::pwrite(descriptor_, text.data(), text.size(), static_cast<off_t>(offset));

@@ -45,8 +45,10 @@ int output_descriptor(const std::string& path);
 // One piece to a descriptor, whatever it is; an unread pipe is EPIPE.
 [[nodiscard]] int write_descriptor(int descriptor, std::string_view text);
 
-// An output that grows. An ordinary file is written in place; what cannot be sought in (a pipe, a
-// terminal) gets everything once, in order.
+// An output that grows. What cannot be sought in (a pipe, a terminal) gets everything once, in
+// order. An ordinary file is replaced by one of the stream's own, so streams with one name, mostly
+// of several processes, never mix: the name is that of the one who wrote last. While others write,
+// their files are beside it, with a dot and 16 digits more, where those stay that are killed.
 class OutputStream {
  public:
   OutputStream() = default;
@@ -60,7 +62,10 @@ class OutputStream {
   [[nodiscard]] int write_at(std::string_view text, uint64_t offset);
 
  private:
+  void keep_name() const;
+
   int descriptor_ = -1;
+  std::string path_;  // whole, of an ordinary file; otherwise empty
   bool can_seek_ = true;
 };
 

@@ -148,5 +148,38 @@ TEST_F(OutputFile, ThatGrowsIsWrittenInPlaceOrOnceInOrder) {
   close(reader);
 }
 
+TEST_F(OutputFile, OfTwoStreamsIsTheOneWrittenLast) {
+  std::ofstream(file("a")) << "of an earlier run";
+  ASSERT_EQ(chmod(file("a").c_str(), 0600), 0);
+  OutputStream one;
+  ASSERT_EQ(one.open(file("a")), 0);
+  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(fs::status(file("a")).permissions(), fs::perms(0600));
+  EXPECT_EQ(one.write_at("one and", 0), 0);
+  {
+    OutputStream other;
+    ASSERT_EQ(other.open(file("a")), 0);
+    EXPECT_EQ(other.write_at("other", 0), 0);
+    EXPECT_EQ(contents(file("a")), "other");
+    EXPECT_EQ(one.write_at(" more", 7), 0);
+    EXPECT_EQ(contents(file("a")), "one and more");
+    EXPECT_EQ(other.write_at(".", 5), 0);
+    EXPECT_EQ(contents(file("a")), "other.");
+  }
+  EXPECT_EQ(one.write_at("!", 12), 0);
+  EXPECT_EQ(contents(file("a")), "one and more!");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(OutputFile, ThatItsOwnerMovedAwayIsNotBroughtBack) {
+  OutputStream stream;
+  ASSERT_EQ(stream.open(file("a")), 0);
+  fs::rename(file("a"), file("a.1"));
+  std::ofstream(file("a")) << "somebody's";
+  EXPECT_EQ(stream.write_at("text", 0), 0);
+  EXPECT_EQ(contents(file("a.1")), "text");
+  EXPECT_EQ(contents(file("a")), "somebody's");
+}
+
 }  // namespace
 }  // namespace sealane

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -375,6 +376,32 @@ TEST(Files, CanBeOnePerProcess) {
     ++files;
   }
   EXPECT_EQ(files, 2);
+}
+
+// Both have written when the one that began later ends first; nothing of it is left.
+TEST(Files, OfTwoProcessesAtOnceAreThoseOfTheOneThatEndsLast) {
+  const Scratch scratch;
+  const std::string script =
+      "cd \"$0\" && mkfifo a b || exit 1\n"
+      "step() { yes s | head -n $1 | tr -d '\\n'; }\n"
+      "await() { i=0; while [ $(wc -c < $1) -lt $2 ] && [ $i -lt 6000 ]; do sleep 0.05; "
+      "i=$((i+1)); done; ls traces | wc -l; }\n"
+      "'" SEALANE_ATTACHABLE
+      "' < a > a.out & first=$!\n"
+      "exec 3> a; step 3000 >&3; await a.out 3000\n"
+      "'" SEALANE_ATTACHABLE
+      "' < b > b.out & second=$!\n"
+      "exec 4> b; step 2000 >&4; await b.out 2000\n"
+      "printf e >&4; wait $second; printf e >&3; wait $first; ls traces";
+  std::filesystem::create_directory(scratch.file("traces"));
+  const ProgramResult run = sealane({"run", "--emulate", "--trace", scratch.file("traces/t")},
+                                    {"--", "sh", "-c", script, scratch.file("")});
+  EXPECT_EQ(run.out, "1\n2\nt\n") << run.err;
+  const json trace = read_json(scratch.file("traces/t"));
+  ASSERT_FALSE(trace.is_discarded()) << run.err;
+  EXPECT_EQ(std::count_if(trace["traceEvents"].begin(), trace["traceEvents"].end(),
+                          [](const json& event) { return event.value("cat", "") == "copy"; }),
+            6000);
 }
 
 // The program is ended while it works, by whatever a terminal or a service manager sends.
