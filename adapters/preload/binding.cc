@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -33,8 +34,8 @@ constexpr size_t kMaxReferences = 256;
 constexpr size_t kMaxPath = 4096;
 constinit DriverObject objects[kMaxObjects];
 constinit std::atomic<size_t> object_count{0};
-constinit std::atomic<unsigned long long> seen_loads{
-    std::numeric_limits<unsigned long long>::max()};
+constexpr unsigned long long kNothingSeen = std::numeric_limits<unsigned long long>::max();
+constinit std::atomic<unsigned long long> seen_loads{kNothingSeen};
 
 // Who writes the above, or slots.
 constinit pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +46,25 @@ class Writing {
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
 };
+
+// Who walks the dynamic linker's list has a lock of its that a fork leaves locked in the child. So
+// nobody begins to while somebody forks, who waits for those that have begun: a second at most, for
+// code that we do not know may have the lock too.
+constinit std::atomic<int> walking{0};
+constinit std::atomic<int> forking{0};
+constexpr int kPatience = 10000;
+constexpr unsigned kPauseUs = 100;
+
+// False: somebody forks.
+template <typename See>
+bool walk_objects(See* see, void* data) {
+  walking.fetch_add(1);
+  const bool allowed = forking.load() == 0;
+  if (allowed) dl_iterate_phdr(see, data);
+  walking.fetch_sub(1);
+  return allowed;
+}
+
 DriverObject* find(uintptr_t at) {
   const size_t count = object_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) {
@@ -66,31 +86,50 @@ struct Room {
   Found found;
   Reference references[kMaxReferences];
   Change changes[kMaxReferences];
+  uintptr_t passed[kMaxObjects];  // where objects are that were tried in vain
+  size_t passed_count = 0;
+  bool any_gone = false;
+
+  void pass(uintptr_t begin) { passed[passed_count++] = begin; }
+  bool has_passed(uintptr_t begin) const {
+    return std::find(passed, passed + passed_count, begin) != passed + passed_count;
+  }
 
   // Null: there is no memory.
   static std::unique_ptr<Room> take() { return std::unique_ptr<Room>(new (std::nothrow) Room); }
 };
 
-// An object of the driver that is not in the list yet, after `skip` others. Paths are copied: the
-// object may be gone when it is looked at. Without room it is only said whether there is one.
+// An object of the driver that is not in the list yet. Paths are copied: the object may be gone
+// when it is looked at. Without room it is only said whether there is one. What is not relocated
+// yet belongs to the dynamic linker; on this thread too, if code that it runs meanwhile asks.
 struct Search {
-  size_t skip;
   Room* room;
   bool any = false;
+  bool nothing_new = false;
+  bool any_later = false;
   unsigned long long loads = 0;
+  LoadedObject program{};  // the first one
 
   static int see(dl_phdr_info* info, size_t, void* data) {
     auto& self = *static_cast<Search*>(data);
     self.loads = info->dlpi_adds;
-    if (info->dlpi_adds == seen_loads.load()) return 1;  // nothing new
-    if (!names_driver(info->dlpi_name) || std::strlen(info->dlpi_name) >= kMaxPath) return 0;
-    const LoadedObject object = describe(*info);
-    if (find(object.begin) != nullptr || self.skip-- > 0) return 0;
-    self.any = true;
-    if (self.room == nullptr) return 1;
-    self.room->found.object = object;
-    std::strcpy(self.room->found.path, info->dlpi_name);
-    return 1;
+    self.nothing_new = self.loads == seen_loads.load();
+    if (self.program.end == 0) self.program = describe(*info);
+    return self.nothing_new || self.finds(*info) ? 1 : 0;
+  }
+
+ private:
+  bool finds(const dl_phdr_info& info) {
+    if (!names_driver(info.dlpi_name) || std::strlen(info.dlpi_name) >= kMaxPath) return false;
+    const LoadedObject object = describe(info);
+    if (find(object.begin) != nullptr) return false;
+    if (room != nullptr && room->has_passed(object.begin)) return false;
+    if (!is_relocated(object, program)) return any_later = true, false;
+    any = true;
+    if (room == nullptr) return true;
+    room->found.object = object;
+    std::strcpy(room->found.path, info.dlpi_name);
+    return true;
   }
 };
 
@@ -105,9 +144,15 @@ void keep_library_loaded(const void* function) {
 
 // --- where an object's slots lead
 
+// Those that begin a message come last: who calls while the slots are written has the rest of it
+// where it began.
 struct References {
   References(const LoadedObject& object, Room& room)
-      : list(room.references), count(find_references(object, room.references)) {}
+      : list(room.references), count(find_references(object, room.references)) {
+    std::partition(room.references, room.references + count, [](const Reference& one) {
+      return std::strstr(evp_hooks()[one.hook].name, "Init") == nullptr;
+    });
+  }
   std::span<const Reference> all() const { return {list, count}; }
   const Reference* list;
   size_t count;
@@ -150,51 +195,135 @@ bool is_still_named(const Reference& reference) {
          std::strcmp(info.dli_sname, evp_hooks()[reference.hook].name) == 0;
 }
 
-enum class Kind : uint8_t { whole, part, none };
+// --- whose libcrypto is behind them
 
-// Is the library that this function is of a whole libcrypto? It stays loaded then. (None: we cannot
-// have it. Of the program itself an address may lead on to a library.)
-Kind find_by_function(Libcrypto& table, const void* function) {
+// Empty: nobody knows.
+LoadedObject object_of(const void* code) {
   Dl_info info{};
-  if (dladdr(function, &info) == 0) return Kind::none;
-  void* const library = real_dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return Kind::none;
-  if (find_libcrypto(table, library)) return Kind::whole;
-  dlclose(library);
-  return Kind::part;
+  link_map* map = nullptr;
+  if (dladdr1(code, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
+  const auto* const header = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
+  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
+  dl_phdr_info about{};
+  about.dlpi_addr = map->l_addr;
+  about.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(info.dli_fbase) +
+                                                        header->e_phoff);
+  about.dlpi_phnum = header->e_phnum;
+  return describe(about);
 }
 
-// Others that stand in front of a libcrypto have a few names only; but who is linked to nothing but
-// a part has contexts that are no whole one's.
+template <typename Holds>
+bool all_of(const Libcrypto& table, Holds&& holds) {
+  constexpr size_t kFunctions = sizeof table / sizeof(void*);
+  for (size_t i = 0; i < kFunctions; ++i) {
+    const void* const function = member(table, i);
+    if (function != nullptr && !holds(function)) return false;
+  }
+  return true;
+}
+
+// All of it is one object's: a scope may have some functions from here and some from there.
+bool find_one_libcrypto(Libcrypto& table, void* scope) {
+  if (!find_libcrypto(table, scope)) return false;
+  const LoadedObject object = object_of(reinterpret_cast<const void*>(table.cipher_of));
+  return all_of(table, [&](const void* function) {
+    return object.holds(reinterpret_cast<uintptr_t>(function));
+  });
+}
+
+enum class Kind : uint8_t {
+  whole,
+  part,    // of somebody who makes contexts of his own
+  few,     // names, of one who stands in front of a libcrypto
+  nowhere  // known: the program has no more than the jump on to a library
+};
+
+bool is_jump_on(const void* function) {
+  Dl_info info{};
+  ElfW(Sym)* symbol = nullptr;
+  void** const at = reinterpret_cast<void**>(&symbol);
+  return dladdr1(function, &info, at, RTLD_DL_SYMENT) != 0 && symbol != nullptr &&
+         symbol->st_shndx == SHN_UNDEF;
+}
+
+// Of the object that this function is in, and not of those that it needs. It stays loaded if it is
+// a whole libcrypto.
+Kind find_by_function(Libcrypto& table, const void* function) {
+  if (is_jump_on(function)) return Kind::nowhere;
+  Dl_info info{};
+  link_map* map = nullptr;
+  void** const at = reinterpret_cast<void**>(&map);
+  if (dladdr1(function, &info, at, RTLD_DL_LINKMAP) == 0) return Kind::part;
+  const char* const file = *map->l_name == '\0' ? nullptr : map->l_name;  // of the program: none
+  void* const library = real_dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return Kind::part;  // in a namespace of its own
+  const LoadedObject object = object_of(function);
+  const auto holds = [&](const void* code) {
+    return object.holds(reinterpret_cast<uintptr_t>(code));
+  };
+  if (find_one_libcrypto(table, library) && holds(reinterpret_cast<const void*>(table.cipher_of))) {
+    return Kind::whole;
+  }
+  const bool makes = holds(real_dlsym(library, "EVP_CIPHER_CTX_new"));
+  dlclose(library);
+  return makes ? Kind::part : Kind::few;
+}
+
+// Others that stand in front of a libcrypto have a few names only; but who is linked to a part, or
+// to two, has contexts that are not those of one whole.
 Kind find_by_slots(Libcrypto& table, const LoadedObject& object, const References& references) {
-  Kind found = Kind::none;
+  Kind found = Kind::nowhere;
   for (const Reference& reference : references.all()) {
-    if (where(object, reference) != Leads::to_libcrypto) continue;
-    const Kind kind = find_by_function(table, read_slot(reference));
-    if (kind == Kind::whole) return kind;
-    if (kind == Kind::part) found = kind;
+    if (where(object, reference) != Leads::to_libcrypto || !is_still_named(reference)) continue;
+    const void* const function = read_slot(reference);
+    const bool known = found == Kind::whole;
+    if (known && member(table, reference.hook) == function) continue;
+    Libcrypto other;
+    const Kind kind = find_by_function(other, function);
+    if (kind == Kind::part) return kind;
+    if (kind == Kind::few && !known) found = kind;
+    if (kind != Kind::whole) continue;
+    if (known && std::memcmp(&table, &other, sizeof table) != 0) return Kind::part;
+    table = other;
+    found = kind;
   }
   return found;
+}
+
+// Slots that are open go to the first who has the name: with or without its version.
+bool is_first_in(const Libcrypto& table, void* scope) {
+  const auto hooks = evp_hooks();
+  const auto is_first = [&](const char* name, const void* function) {
+    const void* const first = real_dlsym(scope, name);
+    return first == nullptr || function == nullptr || first == function;
+  };
+  for (size_t i = 0; i < hooks.size(); ++i) {
+    if (!is_first(hooks[i].name, member(table, i))) return false;
+  }
+  return is_first("EVP_CIPHER_CTX_new", reinterpret_cast<const void*>(table.make));
 }
 
 bool find_by_scope(Libcrypto& table, void* own, Scope how) {
   if (how == Scope::unknown) {
     Libcrypto other;
-    const bool everybodys = find_libcrypto(table, RTLD_DEFAULT);
-    if (!find_libcrypto(everybodys ? other : table, own)) return everybodys;
-    return !everybodys || std::memcmp(&table, &other, sizeof table) == 0;
+    const bool everybodys = find_one_libcrypto(table, RTLD_DEFAULT);
+    const bool owns = find_one_libcrypto(everybodys ? other : table, own);
+    if (!everybodys && !owns) return false;
+    if (everybodys && owns && std::memcmp(&table, &other, sizeof table) != 0) return false;
+    return is_first_in(table, RTLD_DEFAULT) && is_first_in(table, own);
   }
-  const bool own_first = how == Scope::own_first;
-  return find_libcrypto(table, own_first ? own : RTLD_DEFAULT) ||
-         find_libcrypto(table, own_first ? RTLD_DEFAULT : own);
+  void* const first = how == Scope::own_first ? own : RTLD_DEFAULT;
+  void* const second = how == Scope::own_first ? RTLD_DEFAULT : own;
+  return (find_one_libcrypto(table, first) || find_one_libcrypto(table, second)) &&
+         is_first_in(table, first);
 }
 
 // What the object calls without us.
 bool find_table(Libcrypto& table, const LoadedObject& object, void* handle,
                 const References& references, Scope how) {
   const Kind kind = find_by_slots(table, object, references);
-  if (kind == Kind::part) return false;
-  if (kind == Kind::none) {
+  if (kind == Kind::part || kind == Kind::few) return false;
+  if (kind == Kind::nowhere) {
     if (!find_by_scope(table, handle, how)) return false;
     keep_library_loaded(reinterpret_cast<const void*>(table.cipher_of));
   }
@@ -228,29 +357,41 @@ void bind_slots(const LoadedObject& object, const References& references, const 
   write_slots(object, references.all(), {changes, references.count});
 }
 
-void unbind_slots(const LoadedObject& object, Room& room) {
+// Did it have any of ours?
+bool unbind_slots(const LoadedObject& object, Room& room) {
   const References references(object, room);
   Change* const changes = room.changes;
+  bool any = false;
   for (size_t i = 0; i < references.count; ++i) {
     const Reference& one = references.list[i];
     void* const now = read_slot(one);
     const size_t libcrypto = behind(one.hook, now);
     const bool ours = libcrypto < kMaxLibcryptos;
     changes[i] = {now, ours ? member(libcryptos[libcrypto], one.hook) : now};
+    any = any || ours;
   }
   write_slots(object, references.all(), {changes, references.count});
+  return any;
 }
 
 // --- events
 
-// The object was seen, so it is mapped; once the dynamic linker has given a handle to it, it is
-// relocated too, whichever thread is loading it. False: it is gone.
-bool add(Room& room, Scope how) {
-  const Found& found = room.found;
+// Null: it is gone, or another one is at its path.
+void* keep_loaded(const Found& found) {
   void* const handle = keep_loaded(found.path);
   link_map* map = nullptr;
-  if (handle == nullptr || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return false;
-  if (map->l_addr != found.object.base) return false;  // another one at its path
+  const bool same = handle != nullptr && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 &&
+                    map->l_addr == found.object.base;
+  return same ? handle : nullptr;
+}
+
+void add(Room& room, Scope how) {
+  const Found& found = room.found;
+  void* const handle = keep_loaded(found);
+  if (handle == nullptr) {
+    room.any_gone = true;
+    return room.pass(found.object.begin);
+  }
   const References references(found.object, room);
   Libcrypto table;
   const bool known =
@@ -258,14 +399,13 @@ bool add(Room& room, Scope how) {
 
   const Writing alone;
   const size_t at = object_count.load();
-  if (find(found.object.begin) != nullptr) return true;  // another thread was faster
-  if (at == kMaxObjects) return false;
+  if (find(found.object.begin) != nullptr) return;  // another thread was faster
+  if (at == kMaxObjects) return room.pass(found.object.begin);
   objects[at].object = found.object;
   objects[at].handle = handle;
   objects[at].open = references.count > 0 && !known;
   if (known && is_binding()) bind_slots(found.object, references, table, room.changes);
   object_count.store(at + 1, std::memory_order_release);
-  return true;
 }
 
 // There may be a libcrypto for it by now.
@@ -284,26 +424,45 @@ bool any_open() {
                      [](const DriverObject& one) { return one.open.load(); });
 }
 
-// All that was loaded up to now, whoever loads more meanwhile. False: there is no memory for it.
-bool bind_what_is_new(Scope how, unsigned long long& loads) {
+// All that was loaded up to now, whoever loads more meanwhile. What could not be seen or had now is
+// looked for again the next time, as all is if there is no memory.
+void bind_what_is_new(Scope how, int patience) {
   std::unique_ptr<Room> room;
-  for (size_t gone = 0;;) {
-    Search search{.skip = gone, .room = room.get()};
-    dl_iterate_phdr(&Search::see, &search);
-    loads = search.loads;
-    if (loads == seen_loads.load()) return true;
+  for (;;) {
+    Search search{.room = room.get()};
+    while (!walk_objects(&Search::see, &search)) {
+      if (patience-- == 0) return;
+      usleep(kPauseUs);
+    }
+    if (search.nothing_new) return;
     if (!room && (search.any || any_open())) {
       room = Room::take();
-      if (!room) return false;
+      if (!room) return;
       continue;
     }
-    if (!search.any) break;
-    gone += add(*room, how) ? 0 : 1;
+    const bool full = room && room->passed_count == kMaxObjects;
+    if (search.any && !full) {
+      add(*room, how);
+      continue;
+    }
+    for (size_t i = 0; room && i < object_count.load(); ++i) {
+      if (objects[i].open.load()) try_again(objects[i], *room);
+    }
+    if (!search.any_later && !(room && room->any_gone)) seen_loads.store(search.loads);
+    dlerror();  // what we did not find is nobody's error
+    return;
   }
-  for (size_t i = 0; room && i < object_count.load(); ++i) {
-    if (objects[i].open.load()) try_again(objects[i], *room);
-  }
-  return true;
+}
+
+// What the dynamic linker is asked may ask for memory, and the allocator ask us. (Of the storage
+// that is there without asking.)
+__attribute__((tls_model("initial-exec"))) constinit thread_local bool binding_now = false;
+
+void bind_driver(Scope how, int patience) {
+  if (!is_binding() || binding_now) return;
+  binding_now = true;
+  bind_what_is_new(how, patience);
+  binding_now = false;
 }
 
 // Our function in front of what dlsym found, if that is of a whole OpenSSL 3.
@@ -321,9 +480,16 @@ void* in_front_of(void* function, size_t hook) {
 // account unless it calls cuInit itself: a lock of that one's may be held for good, too.
 __attribute__((constructor)) void be_ready_to_fork() {
   evp_hooks();
-  pthread_atfork(nullptr, nullptr, [] {
+  const auto prepare = [] {
+    forking.fetch_add(1);
+    for (int i = 0; walking.load() != 0 && i < kPatience; ++i) usleep(kPauseUs);
+  };
+  const auto go_on = [] { forking.fetch_sub(1); };
+  pthread_atfork(prepare, go_on, [] {
     writing = PTHREAD_MUTEX_INITIALIZER;
     binding_on.store(false);
+    walking.store(0);
+    forking.store(0);
   });
 }
 
@@ -340,12 +506,9 @@ bool names_driver(const char* path) {
 
 bool in_driver(const void* code) { return find(code) != nullptr; }
 
-void bind_driver(Scope how) {
-  unsigned long long loads = 0;
-  if (!is_binding() || !bind_what_is_new(how, loads) || loads == seen_loads.load()) return;
-  seen_loads.store(loads);
-  dlerror();  // what we did not find is nobody's error
-}
+void bind_driver(Scope how) { bind_driver(how, kPatience); }
+
+void bind_driver_by_the_way() { bind_driver(Scope::unknown, 0); }
 
 void start_binding() {
   binding_on.store(true);
@@ -356,7 +519,10 @@ void stop_binding() {
   const auto room = Room::take();  // without, they pass on what they are asked
   const Writing alone;
   binding_on.store(false);
-  for (size_t i = 0; room && i < object_count.load(); ++i) unbind_slots(objects[i].object, *room);
+  for (size_t i = 0; room && i < object_count.load(); ++i) {
+    if (unbind_slots(objects[i].object, *room)) objects[i].open.store(true);
+  }
+  seen_loads.store(kNothingSeen);
 }
 
 void* hook_for_libcrypto(const char* name, void* real) {

@@ -11,8 +11,8 @@
 // loaded, and so does that libcrypto; nothing else does because of us, and no libcrypto is loaded.
 //
 // Events: the program calls cuInit; a dlopen has returned; somebody calls dlsym. Before the first
-// cuInit nothing is known, and nothing is asked. What a driver calls before it is bound is
-// libcrypto's own business.
+// cuInit, and after one that failed, nothing is known, and nothing is asked. What a driver calls
+// before it is bound is libcrypto's own business.
 //
 // Fails quietly: an object whose libcrypto is not complete, or that the system does not let us
 // write, keeps its own addresses; what it seals is not seen.
@@ -29,7 +29,7 @@ namespace sealane::preload {
 
 bool names_driver(const char* path);
 
-// From the first cuInit on, unless there is nothing to do in this process.
+// From the first cuInit on that does not fail, unless there is nothing to do in this process.
 extern std::atomic<bool> binding_on;
 inline bool is_binding() { return binding_on.load(std::memory_order_acquire); }
 
@@ -42,9 +42,10 @@ bool in_driver(const void* code);
 // and makes a difference they are left alone.
 enum class Scope : uint8_t { everybodys_first, own_first, unknown };
 
-void start_binding();         // and binds what is there
-void bind_driver(Scope how);  // what was loaded since
-void stop_binding();          // gives the slots their own addresses back
+void start_binding();           // and binds what is there
+void bind_driver(Scope how);    // what was loaded since
+void bind_driver_by_the_way();  // the same, unless it would have to wait for anybody
+void stop_binding();            // gives the slots their own addresses back; may start again
 
 // What dlsym answers code of the driver that would get `real`; nullptr: not ours.
 void* hook_for_libcrypto(const char* name, void* real);

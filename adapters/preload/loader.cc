@@ -9,10 +9,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "binding.h"
@@ -89,6 +91,41 @@ void* behind_hook(const char* name) {
   return find_real(slot);
 }
 
+// Asked for by RTLD_DEFAULT, or by the handle that dlopen gives for no file.
+bool is_everybodys(void* handle) {
+  static std::atomic<void*> program{nullptr};
+  if (handle == RTLD_DEFAULT) return true;
+  if (program.load() == nullptr) program.store(real_dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD));
+  return handle == program.load();
+}
+
+// The dynamic linker must not be asked to open anything by code that it calls itself: an allocator
+// above all, which may look for the next one behind it each time. Of that we see the names that it
+// asks for, a dlopen of ours on this thread, and a list that is being changed; what another thread
+// changes we wait for, as dlsym does.
+__attribute__((tls_model("initial-exec"))) constinit thread_local int opening = 0;
+
+bool is_allocators(const char* name) {
+  constexpr const char* kNames[] = {"malloc",         "calloc",        "realloc",  "free",
+                                    "posix_memalign", "aligned_alloc", "memalign", "reallocarray"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* one) { return std::strcmp(one, name) == 0; });
+}
+
+bool is_linker_within_change() {
+  static std::atomic<const r_debug*> shared{nullptr};
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    const r_debug* const now = shared.load();
+    if (now != nullptr &&
+        __atomic_load_n(&now->r_state, __ATOMIC_ACQUIRE) == r_debug::RT_CONSISTENT)
+      return false;
+    shared.store(static_cast<const r_debug*>(real_dlsym(RTLD_DEFAULT, "_r_debug")));
+    if (shared.load() == nullptr) return false;
+  }
+  return true;
+}
+
 // Where no driver is loaded nobody has its functions: not we either.
 void hide_without_driver(void** handle, const char* name) {
   const Slot slot = find_hook(name);
@@ -117,8 +154,22 @@ using namespace sealane::preload;
 extern "C" {
 // Read by the assembly in loader_x86_64.S, after the functions below have filled them.
 __attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlsym{nullptr};
-__attribute__((visibility("hidden"))) std::atomic<void*> sealane_real_dlopen{nullptr};
+__attribute__((visibility("hidden"))) std::atomic<void*> sealane_next_dlopen{nullptr};
 static_assert(sizeof(std::atomic<void*>) == sizeof(void*));
+
+namespace {
+
+auto as_dlopen(void* function) { return reinterpret_cast<void* (*)(const char*, int)>(function); }
+
+// The program's dlopen goes on to the next one behind us, which may be another preload's. (Those
+// have no version as a rule.)
+void find_next_dlopen() {
+  if (sealane_next_dlopen != nullptr) return;
+  void* const next = real_dlsym(RTLD_NEXT, "dlopen");
+  sealane_next_dlopen = next != nullptr ? next : versioned("dlopen");
+}
+
+}  // namespace
 
 // What dlsym answers in our place; nullptr: the real one answers, to its own caller, about the
 // handle as we leave it.
@@ -131,15 +182,17 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
   // Before the driver starts nothing of ours is looked at for other names: an allocator asks before
   // it can allocate, and a child of a fork while others were asking.
   const bool binding = is_binding() && !stands_aside();
-  if (binding) bind_driver(Scope::unknown);
+  if (binding && opening == 0 && !is_allocators(name) && !is_linker_within_change()) {
+    bind_driver_by_the_way();
+  }
   if (libcryptos && binding && *handle != RTLD_NEXT && in_driver(caller)) {
     return hook_for_libcrypto(name, real_dlsym(*handle, name));
   }
   if (!drivers) return nullptr;
   // Our exports are in the global scope, whether there is a driver or not.
-  const bool special = *handle == RTLD_NEXT || *handle == RTLD_DEFAULT;
+  const bool special = *handle == RTLD_NEXT || is_everybodys(*handle);
   if (special) hide_without_driver(handle, name);
-  if (stands_aside()) return *handle == RTLD_DEFAULT ? behind_hook(name) : nullptr;
+  if (stands_aside()) return is_everybodys(*handle) ? behind_hook(name) : nullptr;
   return special ? nullptr : hook_for_driver(*handle, name);
 }
 
@@ -147,14 +200,16 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
 // when somebody looks for something in it.
 __attribute__((visibility("hidden"))) bool sealane_opens(const char* file, int flags,
                                                          const void* caller) {
-  if (sealane_real_dlopen == nullptr) sealane_real_dlopen = versioned("dlopen");
+  find_next_dlopen();
   if (!is_binding() || file == nullptr || (flags & RTLD_NOLOAD) != 0 || stands_aside())
     return false;
   return caller_makes_no_difference(file, caller);
 }
 
 __attribute__((visibility("hidden"))) void* sealane_open_and_bind(const char* file, int flags) {
-  void* const opened = real_dlopen(file, flags);
+  ++opening;
+  void* const opened = as_dlopen(sealane_next_dlopen)(file, flags);
+  --opening;
   const bool deep = (flags & RTLD_DEEPBIND) != 0;
   if (opened != nullptr) bind_driver(deep ? Scope::own_first : Scope::everybodys_first);
   return opened;
@@ -169,8 +224,9 @@ void* real_dlsym(void* handle, const char* name) {
 }
 
 void* real_dlopen(const char* file, int flags) {
-  if (sealane_real_dlopen == nullptr) sealane_real_dlopen = versioned("dlopen");
-  return reinterpret_cast<void* (*)(const char*, int)>(sealane_real_dlopen.load())(file, flags);
+  static std::atomic<void*> linkers{nullptr};
+  if (linkers == nullptr) linkers = versioned("dlopen");
+  return as_dlopen(linkers)(file, flags);
 }
 
 }  // namespace sealane::preload

@@ -8,7 +8,7 @@
 namespace sealane::preload {
 
 void* real_dlsym(void* handle, const char* name);
-void* real_dlopen(const char* file, int flags);
+void* real_dlopen(const char* file, int flags);  // nobody else's who stands in for it
 
 // libcuda.so.1 if the process has it, else nullptr. Kept for good: a driver must not go away under
 // its hooks.

@@ -64,7 +64,7 @@ sealane_dlopen_old:
         .cfi_adjust_cfa_offset -8
         testb   %al, %al
         jne     1f
-        jmp     *sealane_real_dlopen(%rip)
+        jmp     *sealane_next_dlopen(%rip)
 1:      jmp     sealane_open_and_bind
         .cfi_endproc
         .size   sealane_dlopen, .-sealane_dlopen

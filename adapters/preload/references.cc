@@ -30,6 +30,15 @@ class Dynamic {
     walk(data_, data_bytes_, see);
   }
 
+  template <typename See>
+  bool all_relocations(See&& see) const {
+    return (!calls_are_rela_ || all(calls_, call_bytes_, see)) && all(data_, data_bytes_, see);
+  }
+
+  bool is_weak(size_t symbol) const {
+    return symbols_ == nullptr || ELF64_ST_BIND(symbols_[symbol].st_info) == STB_WEAK;
+  }
+
   const char* name(size_t symbol) const { return strings_ + symbols_[symbol].st_name; }
 
   // Of the symbol that is asked for; nullptr: without.
@@ -98,6 +107,14 @@ class Dynamic {
     for (size_t i = 0; table != nullptr && i < bytes / sizeof *table; ++i) see(table[i]);
   }
 
+  template <typename See>
+  static bool all(const ElfW(Rela) * table, size_t bytes, See&& see) {
+    for (size_t i = 0; table != nullptr && i < bytes / sizeof *table; ++i) {
+      if (!see(table[i])) return false;
+    }
+    return true;
+  }
+
   const LoadedObject& object_;
   const ElfW(Rela) * calls_ = nullptr;
   const ElfW(Rela) * data_ = nullptr;
@@ -160,6 +177,34 @@ LoadedObject describe(const dl_phdr_info& info) {
     }
   }
   return object;
+}
+
+bool is_relocated(const LoadedObject& object, const LoadedObject& program) {
+  if (object.dynamic == nullptr || object.base == 0) return true;
+  const auto has_its_base = [&](uintptr_t at) {
+    return at >= object.end - object.base || program.holds(at);
+  };
+  const Dynamic dynamic(object);
+  return dynamic.all_relocations([&](const ElfW(Rela) & relocation) {
+    const uintptr_t at = object.base + relocation.r_offset;
+    if (at < object.writable_begin || at >= object.writable_end || at % sizeof(void*) != 0) {
+      return true;
+    }
+    const auto now = reinterpret_cast<uintptr_t>(read_slot({reinterpret_cast<void**>(at), 0, {}}));
+    const bool weak = dynamic.is_weak(ELF64_R_SYM(relocation.r_info));
+    switch (ELF64_R_TYPE(relocation.r_info)) {
+      case R_X86_64_JUMP_SLOT:
+        return weak || has_its_base(now);
+      case R_X86_64_IRELATIVE:
+        return has_its_base(now);
+      case R_X86_64_GLOB_DAT:
+        return weak || now != 0;
+      case R_X86_64_64:  // nobody but the dynamic linker writes there
+        return weak || now != 0 || at < object.read_only_begin || at >= object.read_only_end;
+      default:
+        return true;
+    }
+  });
 }
 
 size_t find_references(const LoadedObject& object, std::span<Reference> found) {

@@ -5,7 +5,8 @@
 // slots, from its own dynamic section. Only references with OpenSSL 3's versions count: those
 // without are meant for somebody else's libcrypto (BoringSSL, AWS-LC, LibreSSL, a static copy).
 //
-// Knows ELF and nothing of the driver. The object must be relocated, and stay. What cannot be read
+// Knows ELF and nothing of the driver. The object must stay, and slots be written only when it is
+// relocated. What cannot be read
 // is no reference. Allocates nothing, asks nobody.
 #pragma once
 
@@ -44,6 +45,11 @@ struct Reference {
   size_t hook;  // in evp_hooks()
   SlotKind kind;
 };
+
+// Has the dynamic linker done with it? It has not while it looks for the object's addresses, which
+// may run code of a library's (IFUNC), and what is read-only later is not yet. A program can lie
+// where objects do not: at addresses as low as those in a file.
+bool is_relocated(const LoadedObject& object, const LoadedObject& program);
 
 // As many as there is room for.
 size_t find_references(const LoadedObject& object, std::span<Reference> found);

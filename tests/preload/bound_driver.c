@@ -29,6 +29,11 @@ __attribute__((constructor)) static void set(void) { variable = (void*)EVP_Encry
 #define UPDATE EVP_EncryptUpdate
 #endif
 
+#ifdef BOUND_TO_RESOLVER
+int bound_resolved(void);
+int (*volatile bound_pointer)(void) = bound_resolved;
+#endif
+
 /* A jump, where the compiler can: whoever called this is the caller then. */
 __attribute__((visibility("default"))) int bound_begin(EVP_CIPHER_CTX* context,
                                                        const EVP_CIPHER* cipher,
@@ -40,6 +45,9 @@ __attribute__((visibility("default"))) int bound_begin(EVP_CIPHER_CTX* context,
 __attribute__((visibility("default"))) int bound_seal(EVP_CIPHER_CTX* context, unsigned char* text,
                                                       int bytes, unsigned char* tag) {
   int count = 0;
+#ifdef BOUND_TO_RESOLVER
+  if (bound_resolved() != 1 || bound_pointer() != 1) return 0;
+#endif
   if (UPDATE(context, text, &count, text, bytes) != 1 || count != bytes) return 0;
   return EVP_EncryptFinal_ex(context, text + bytes, &count) == 1 && count == 0 &&
          EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag) == 1;

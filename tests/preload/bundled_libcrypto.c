@@ -5,6 +5,8 @@
  *   bundled_libcrypto tail-call PLUGIN      its functions jump to libcrypto's
  *   bundled_libcrypto later-global PLUGIN   another libcrypto is loaded for everybody afterwards
  *   bundled_libcrypto call PLUGIN           from its own code
+ *   bundled_libcrypto lazy-call PLUGIN      each address is looked for when it is called
+ *   bundled_libcrypto stood-in PLUGIN       somebody who stands in for dlopen is called
  *   bundled_libcrypto unload PLUGIN         is gone when it is closed, and its libcrypto too
  *   bundled_libcrypto own-openssl LIBCRYPTO is OpenSSL's at another place itself?
  * A third argument, `driver`, starts the driver before; a fourth is a library of the driver's that
@@ -72,8 +74,15 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "own-openssl") == 0) {
     return own_openssl_works(argv[2]) ? printf("ok\n"), 0 : fail("a second OpenSSL was not itself");
   }
+  if (strcmp(argv[1], "stood-in") == 0) {
+    const int* opened = dlsym(RTLD_DEFAULT, "beside_opened");
+    void* any = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (any == NULL || opened == NULL || *opened == 0) return fail("nobody stood in");
+    return printf("ok\n"), 0;
+  }
   const int before = bundled_objects();
-  void* plugin = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+  const int lazy = strcmp(argv[1], "lazy-call") == 0;
+  void* plugin = dlopen(argv[2], (lazy ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL);
   if (plugin == NULL) return fail(dlerror());
   int (*call)(void) = (int (*)(void))dlsym(plugin, "bundled_call");
   int (*tail_call)(void) = (int (*)(void))dlsym(plugin, "bundled_tail_call");

@@ -63,9 +63,10 @@ void fork_in_flight(bool exec) {
 }
 
 // A thread asks the dynamic linker for libcrypto's functions all the time. A child of that moment
-// can ask too, before the driver has started and after.
+// can ask too, and load a library, before the driver has started and after.
 void fork_and_ask(void* library, int times) {
   constexpr const char* kName = "EVP_EncryptInit_ex";
+  constexpr const char* kNew = "libanl.so.1";
   std::atomic<bool> enough{false};
   std::thread asks([&] {
     while (!enough) dlsym(library, kName);
@@ -76,7 +77,8 @@ void fork_and_ask(void* library, int times) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(300);
-      _exit(dlsym(library, kName) != nullptr ? 0 : 7);
+      if (dlopen(kNew, RTLD_LAZY | RTLD_NOLOAD) != nullptr) _exit(8);
+      _exit(dlsym(library, kName) != nullptr && dlopen(kNew, RTLD_LAZY) != nullptr ? 0 : 7);
     }
     int status = 0;
     waitpid(child, &status, 0);
