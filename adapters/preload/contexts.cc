@@ -19,7 +19,7 @@ SEALANE_HOOKED(cuInit)(unsigned flags) try {
   if (next == nullptr) return CUDA_ERROR_NO_DEVICE;
   driver_starts();
   const CUresult result = next(flags);
-  if (result == CUDA_SUCCESS) driver_is_up();
+  result == CUDA_SUCCESS ? driver_is_up() : driver_did_not_start();
   return result;
 }
 SEALANE_UNTHROWN(cuInit)

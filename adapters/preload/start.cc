@@ -32,6 +32,7 @@ namespace sealane::preload {
 namespace {
 
 std::atomic<bool> forked{false};
+std::atomic<int> starting{0};  // calls of cuInit that have not failed
 
 // The emulated driver paces our workers; a real one has none of this.
 void take_pace() {
@@ -115,7 +116,14 @@ __attribute__((destructor)) void tell_what_was_seen() { serve::tell_everything()
 bool disabled() { return serve::options().disabled || forked.load(std::memory_order_relaxed); }
 
 void driver_starts() {
+  starting.fetch_add(1);
   if (!stands_aside()) start_binding();
+}
+
+void driver_did_not_start() {
+  if (starting.fetch_sub(1) > 1 || stands_aside()) return;
+  stop_binding();
+  if (starting.load() > 0) start_binding();  // somebody has begun meanwhile
 }
 
 void driver_is_up() {

@@ -16,4 +16,7 @@ void driver_starts();
 // The program's cuInit succeeded. Decides once whether there is anything to do.
 void driver_is_up();
 
+// It failed. Until the next one there is nothing to do, unless another one has succeeded.
+void driver_did_not_start();
+
 }  // namespace sealane::preload

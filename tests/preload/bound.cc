@@ -5,8 +5,9 @@
 // references are and however it was loaded?
 //   bound WHEN LIBRARY ours|libcryptos
 // WHEN it is loaded: before cuInit (`before`), afterwards (`after`), with RTLD_DEEPBIND (`deep`),
-// by its bare name (`named`), by a thread with the least stack there is (`cramped`). The last
-// argument: is the runtime called, or has it nothing to do?
+// by its bare name (`named`), by a thread with the least stack there is (`cramped`), before a
+// cuInit that fails and one that does not (`refused`). The last argument: is the runtime called, or
+// has it nothing to do?
 //
 // Who is called the program sees from the stack, while libcrypto allocates memory in a call.
 
@@ -101,6 +102,16 @@ void* load_with_little_stack(const char* file) {
   return job.opened;
 }
 
+// The driver did not start: its libraries are nobody's but the program's, who can unload them.
+void check_refused(const char* opener) {
+  if (cuInit(99) == CUDA_SUCCESS) fail("cuInit took any flags");
+  void* const library = load(opener, RTLD_NOW);
+  find<void*(const char*, int)>(library, "bound_open");
+  dlclose(library);
+  if (dlopen(opener, RTLD_LAZY | RTLD_NOLOAD) != nullptr) fail("a library stays");
+  dlerror();
+}
+
 // GCM's test case 14.
 void check_sealing(bool ours) {
   if (begin == nullptr || seal == nullptr) fail("the library did not say where it is");
@@ -133,9 +144,10 @@ int main(int argc, char** argv) {
   const std::string when = argv[1];
   void* frames[1];
   backtrace(frames, 1);  // loads what it needs
-  if (when == "before") load(argv[2], RTLD_LAZY);
+  if (when == "before" || when == "refused") load(argv[2], RTLD_LAZY);
   const std::string opener = std::string(argv[2]).substr(0, std::strrchr(argv[2], '/') - argv[2]) +
                              "/libsealane-emu-bound-opener.so";
+  if (when == "refused") check_refused(opener.c_str());
   auto* const open = find<void*(const char*, int)>(load(opener.c_str(), RTLD_NOW), "bound_open");
   const OneDevice device(4096);
   if (when == "unasked") {
