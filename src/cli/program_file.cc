@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <endian.h>
 #include <fmt/core.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -13,12 +14,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -63,17 +66,32 @@ bool gains_capabilities(const std::string& path) {
          (bytes >= static_cast<ssize_t>(XATTR_CAPS_SZ_2) && found.data[1].permitted != 0);
 }
 
-// Of a file in this machine's own format; a program without a loader has no INTERP segment.
-bool has_loader(std::ifstream& file, const Elf64_Ehdr& header) {
+// The loader a file in this machine's own format asks for; nothing if it is linked statically.
+std::optional<std::string> loader_of(std::ifstream& file, const Elf64_Ehdr& header) {
   std::vector<Elf64_Phdr> segments(header.e_phnum);
   file.seekg(static_cast<std::streamoff>(header.e_phoff));
   file.read(reinterpret_cast<char*>(segments.data()),
             static_cast<std::streamsize>(segments.size() * sizeof(Elf64_Phdr)));
-  if (!file) return true;  // the kernel will say what is wrong with it
+  if (!file) return "";  // the kernel will say what is wrong with it
   for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type == PT_INTERP) return true;
+    if (segment.p_type != PT_INTERP) continue;
+    std::array<char, PATH_MAX> name{};
+    file.seekg(static_cast<std::streamoff>(segment.p_offset));
+    file.read(name.data(),
+              static_cast<std::streamsize>(std::min<uint64_t>(segment.p_filesz, name.size() - 1)));
+    return name.data();
   }
-  return false;
+  return std::nullopt;
+}
+
+// Is it the loader itself (ld.so PROGRAM)? That loads what any program asks for; told by our own.
+bool is_loader(const std::string& path) {
+  std::ifstream self("/proc/self/exe", std::ios::binary);
+  Elf64_Ehdr header{};
+  self.read(reinterpret_cast<char*>(&header), sizeof header);
+  const auto ours = loader_of(self, header);
+  std::error_code failed;
+  return ours && std::filesystem::equivalent(*ours, path, failed);
 }
 
 // Of a script: its interpreter, and, where that is env(1), the one it finds. Else nothing.
@@ -120,6 +138,16 @@ std::vector<std::string> interpreters_of(const std::string& path) {
   return all;
 }
 
+Status check_interpreters(const std::string& path) {
+  for (const std::string& one : interpreters_of(path)) {
+    if (runs(one)) continue;
+    const std::string what = fmt::format("cannot run {}: its interpreter {}", path, one);
+    if (access(one.c_str(), X_OK) != 0) return io_error(what, errno);
+    return io_error(what + " is a directory");
+  }
+  return {};
+}
+
 std::vector<std::string> places_of_library(const std::string& name) {
   if (name.find('/') != std::string::npos) return {name};
   std::vector<std::string> places;
@@ -142,7 +170,8 @@ std::string why_not_preloadable(const std::string& path) {
   file.read(reinterpret_cast<char*>(&header), sizeof header);
   if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
   if (header.e_ident[EI_CLASS] != ELFCLASS64) return "it is not a 64-bit program";
-  return has_loader(file, header) ? "" : "it is linked statically";
+  const bool loaded = loader_of(file, header).has_value() || is_loader(all.back());
+  return loaded ? "" : "it is linked statically";
 }
 
 }  // namespace sealane::cli

@@ -19,6 +19,9 @@ Result<std::string> find_program(const std::string& program);
 // env(1), also whom it finds. None for other programs.
 std::vector<std::string> interpreters_of(const std::string& path);
 
+// An io error for a script that names an interpreter that cannot be run.
+Status check_interpreters(const std::string& path);
+
 // Where the loader may find a library, as far as the name and the environment say.
 std::vector<std::string> places_of_library(const std::string& name);
 

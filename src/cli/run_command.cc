@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "base/output_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/command.h"
@@ -25,7 +26,6 @@
 #include "cli/run_environment.h"
 #include "report/output.h"
 #include "report/terminal.h"
-#include "watch/output.h"
 
 namespace sealane::cli {
 namespace {
@@ -86,7 +86,7 @@ Status clear_outputs(const Start& start, const std::string& program) {
   }
   std::vector<report::NamedFile> outputs;
   for (const auto& [flag, path] : named) {
-    outputs.push_back({flag, path.empty() ? "" : serve::output_path(path)});
+    outputs.push_back({flag, path.empty() ? "" : output_path(path)});
   }
   SEALANE_TRY(report::check_outputs(outputs, files_read_by(options, program, start.command)));
   for (const report::NamedFile& one : named) {
@@ -145,6 +145,7 @@ Status run(Start& start) {
                                    options.record.empty() ? "run [--emulate]" : "record -o FILE"));
   }
   SEALANE_LET(const auto program, find_program(start.command[0]));
+  SEALANE_TRY(check_interpreters(program));  // before anything is taken away
   SEALANE_TRY(clear_outputs(start, program));
   warn_disabled(options);
   warn_without_driver(options);

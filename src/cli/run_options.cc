@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -298,6 +299,11 @@ Status check(const RunOptions& options) {
   SEALANE_TRY(check_switches(options));
   if (const std::string flag = emulator_flag(options); !flag.empty() && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));
+  }
+  for (const std::string& file : split(options.kernels, ':')) {
+    // Other names the loader looks for when the program runs.
+    if (file.find('/') == std::string::npos || access(file.c_str(), R_OK) == 0) continue;
+    return usage_error(fmt::format("{} cannot be read, of the kernels (--kernels)", file));
   }
   if (!options.platform.empty() && !options.emulate && !options.watches()) {
     return usage_error(

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/output_file.h"
+#include "base/output_name.h"
 #include "base/text.h"
 #include "os/thread.h"
 #include "watch/output.h"

@@ -12,14 +12,6 @@
 
 namespace sealane::serve {
 
-std::string output_path(std::string_view pattern) {
-  std::string out(pattern);
-  if (const size_t at = out.find("%p"); at != std::string::npos) {
-    out.replace(at, 2, concat(::getpid()));
-  }
-  return out;
-}
-
 void complain(const std::string& path, int error_number) {
   char text[128];
   const char* reason = strerror_r(error_number, text, sizeof text);  // GNU's

@@ -16,9 +16,6 @@
 
 namespace sealane::serve {
 
-// "%p" in a file's name is the process's number, so that each process of a job has its own.
-std::string output_path(std::string_view pattern);
-
 // All of it or nothing; with the line on stderr if it cannot be.
 bool write_whole(const std::string& path, std::string_view text);
 void complain(const std::string& path, int error_number);  // that line

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/output_name.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "seal/split_gcm.h"

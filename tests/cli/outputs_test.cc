@@ -516,6 +516,25 @@ TEST_F(Outputs, OfAnotherUsersLinkInASharedDirectoryAreRefused) {
   }
 }
 
+TEST_P(ProgramOutputs, OfAScriptThatCannotRunStayAsTheyWere) {
+  write(file("earlier"), "earlier");
+  write(file("script"), "#!" + file("nobody") + "\n");
+  fs::permissions(file("script"), fs::perms(0755));
+  Words words = GetParam().words;
+  words.insert(words.end(), {file("earlier"), "--", file("script")});
+  const ProgramResult result = sealane(words);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find("its interpreter " + file("nobody")), std::string::npos) << result.err;
+  EXPECT_EQ(contents(file("earlier")), "earlier");
+}
+
+TEST_P(ProgramOutputs, HaveTheProcesssNumberInTheirNames) {
+  EXPECT_EQ(to(file("q%p.out")).exit_code, 0);
+  ASSERT_EQ(files(), 1u);
+  const std::string name = fs::directory_iterator(directory_)->path().stem().string();
+  EXPECT_EQ(name.find_first_not_of("0123456789", 1), std::string::npos) << name;
+}
+
 // Who takes the runtime out of a program still wants the program.
 TEST_P(ProgramOutputs, OfARuntimeThatIsSwitchedOffStayAsTheyWere) {
   if (std::string(GetParam().name) == "truth") return;  // the emulated GPU's own

@@ -235,6 +235,14 @@ TEST(Run, SaysThatAProgramCannotHaveTheRuntime) {
   std::filesystem::remove(source);
 }
 
+TEST(Run, TakesTheLoaderForNoStaticProgram) {
+  const char* loader = "/lib64/ld-linux-x86-64.so.2";
+  if (!std::filesystem::exists(loader)) GTEST_SKIP() << "another loader here";
+  const ProgramResult result = run_program({SEALANE_PROGRAM, "run", "--", loader, "/bin/true"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
 // Of a program whose file has capabilities, or another owner, the loader takes nothing from the
 // environment, unless root starts it or nothing is gained.
 TEST(Run, SaysThatAProgramThatGainsRightsCannotHaveTheRuntime) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/output_file.h"
+#include "base/output_name.h"
 #include "base/text.h"
 #include "emu/config/config.h"
 #include "emu/device/pace.h"
@@ -147,10 +148,11 @@ std::string counters_json() {
 void write_counters() {
   const Config* current = config();
   if (current == nullptr || current->stats.empty()) return;
-  const int error = write_output(current->stats, counters_json());
+  const std::string path = output_path(current->stats);
+  const int error = write_output(path, counters_json());
   if (error != 0) {
     std::fprintf(stderr, "sealane emulated GPU: cannot write SEALANE_EMU_STATS=%s: %s\n",
-                 visible(current->stats).c_str(), std::strerror(error));
+                 visible(path).c_str(), std::strerror(error));
   }
 }
 
