@@ -138,7 +138,8 @@ Status bench_copy(const Flags& flags) {
     if (!found) return io_error(found.error().message + "; name them with --examples-dir");
     examples = *found;
   }
-  std::vector<std::string> inputs = {platform_file(flags.platform)};
+  std::vector<std::string> inputs = own_libraries();
+  inputs.push_back(platform_file(flags.platform));
   for (const bench::CopyRow& row : *rows) {
     inputs.push_back(examples + "/" + row.what.example->program);
   }

@@ -118,7 +118,8 @@ Status check_flags(const Flags& flags) {
 Status check_files(const Flags& flags, const std::vector<const bench::CopyExample*>& engines,
                    const std::string& python) {
   std::vector<report::NamedFile> outputs = {{"--json", flags.json}};
-  std::vector<std::string> inputs = {platform_file(flags.platform), python};
+  std::vector<std::string> inputs = own_libraries();
+  inputs.insert(inputs.end(), {platform_file(flags.platform), python});
   for (const bench::CopyExample* engine : engines) {
     if (!flags.traces.empty()) outputs.push_back({"--traces", kept_trace(flags, *engine)});
     for (const std::string& word : engine->arguments) {

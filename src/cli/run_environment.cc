@@ -231,7 +231,8 @@ std::vector<std::string> inherited_preloads() {
   return files;
 }
 
-// Everything of ours that may be loaded into a program.
+}  // namespace
+
 std::vector<std::string> own_libraries() {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -245,8 +246,6 @@ std::vector<std::string> own_libraries() {
   }
   return files;
 }
-
-}  // namespace
 
 std::vector<std::string> files_read_by(const RunOptions& options, const std::string& program,
                                        const std::vector<std::string>& command) {

@@ -20,6 +20,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 Result<Environment> environment_for(const RunOptions& options);
 void enter(const Environment& environment);  // for whatever this process runs next
 
+// The runtime's and the emulated GPU's, whichever of them may be loaded into a program.
+std::vector<std::string> own_libraries();
+
 // What such a program, the loader or whoever looks at its arguments may read, of files that are
 // there: the program and its interpreters, every word of its command line and what follows '=' in
 // one, stdin, kernels, the platform, and what is loaded into it.

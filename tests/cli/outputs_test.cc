@@ -440,11 +440,16 @@ TEST_F(Outputs, AreNothingOfOurOwn) {
     fs::create_directories(fs::path(file(part)).parent_path());
     fs::copy_file(prefix / part, file(part));
   }
+  fs::create_directories(file("examples/engines"));
+  write(file("examples/engines/run.py"), "what bench engines looks for");
   for (const std::string& part : parts) {
     const uintmax_t size = fs::file_size(file(part));
     for (const Words& words :
          std::vector<Words>{{"run", "--stats", file(part), "--", "true"},
-                            {"trial", "-o", file("trial"), "--json", file(part), "--", "true"}}) {
+                            {"trial", "-o", file("trial"), "--json", file(part), "--", "true"},
+                            {"bench", "copy", "--examples", "layer_swap", "--rounds", "1",
+                             "--examples-dir", directory_.string(), "--json", file(part)},
+                            {"bench", "engines", "--python", "/bin/sh", "--json", file(part)}}) {
       Words all = {file("bin/sealane")};
       all.insert(all.end(), words.begin(), words.end());
       const ProgramResult result = run_program(all);
