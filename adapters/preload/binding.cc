@@ -25,7 +25,7 @@ namespace {
 struct DriverObject {
   LoadedObject object;
   void* handle = nullptr;
-  std::atomic<bool> open{false};  // it has references, and there was no libcrypto for them
+  std::atomic<bool> open{false};  // it has references, and they were not bound
 };
 
 // Objects are added and never taken out; beyond these are more than a driver has.
@@ -403,8 +403,9 @@ void add(Room& room, Scope how) {
   if (at == kMaxObjects) return room.pass(found.object.begin);
   objects[at].object = found.object;
   objects[at].handle = handle;
-  objects[at].open = references.count > 0 && !known;
-  if (known && is_binding()) bind_slots(found.object, references, table, room.changes);
+  const bool binds = known && is_binding();
+  objects[at].open = references.count > 0 && !binds;
+  if (binds) bind_slots(found.object, references, table, room.changes);
   object_count.store(at + 1, std::memory_order_release);
 }
 
@@ -511,7 +512,7 @@ void bind_driver(Scope how) { bind_driver(how, kPatience); }
 void bind_driver_by_the_way() { bind_driver(Scope::unknown, 0); }
 
 void start_binding() {
-  binding_on.store(true);
+  if (!binding_on.exchange(true)) seen_loads.store(kNothingSeen);
   bind_driver(Scope::unknown);
 }
 
@@ -522,7 +523,6 @@ void stop_binding() {
   for (size_t i = 0; room && i < object_count.load(); ++i) {
     if (unbind_slots(objects[i].object, *room)) objects[i].open.store(true);
   }
-  seen_loads.store(kNothingSeen);
 }
 
 void* hook_for_libcrypto(const char* name, void* real) {

@@ -17,9 +17,10 @@
 // Fails quietly: an object whose libcrypto is not complete, or that the system does not let us
 // write, keeps its own addresses; what it seals is not seen.
 //
-// Thread-safe. Questions (is_binding, in_driver) take no lock; no lock is held while
-// the dynamic linker is asked, which runs constructors under its own; and in the child of a fork
-// nothing is bound, and no lock taken, unless it calls cuInit itself.
+// Thread-safe. Questions (is_binding, in_driver) take no lock; no lock is held while the dynamic
+// linker is asked, which runs constructors under its own and asks an allocator that may ask us:
+// nobody comes in twice on one thread. Who forks waits for those who walk its list. In the child of
+// a fork nothing is bound, and no lock taken, unless it calls cuInit itself.
 #pragma once
 
 #include <atomic>
