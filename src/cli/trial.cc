@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/figures.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "bench/scratch.h"
@@ -45,6 +46,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr size_t kTextMax = 64 << 20;               // of a program's output that is compared
+constexpr int kDepthMax = 64;                       // of lists in lists
 constexpr const char* kVerifiedAnswers = "100000";  // by the engine's first run
 
 struct TrialFlags {
@@ -71,8 +73,21 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Discarded, if it is none.
-json read_json(const std::string& path) { return json::parse(read_text(path), nullptr, false); }
+// Discarded, if it is none, or so deep that whoever walks through it would come to no end of his
+// stack: statistics are written where the program could write something else.
+json read_json(const std::string& path) {
+  bool deep = false;
+  const auto bounded = [&](int depth, json::parse_event_t, json&) {
+    deep = deep || depth > kDepthMax;
+    return !deep;
+  };
+  json value = json::parse(read_text(path), bounded, false);
+  return deep ? json(json::value_t::discarded) : value;
+}
+
+std::string text_of(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 // What makes two trials the same: outcomes of one may be used by the other.
 json settings_of(const TrialFlags& flags, const Environment& plain) {
@@ -116,7 +131,7 @@ class Trial {
   Status judge(const TrialStep& step, const std::vector<WatchedFile>& files, TrialOutcome& outcome);
   void show(const TrialStep& step, double elapsed_s) const;
   json findings() const;
-  Status write_down() const { return report::write_json(directory_ + "/trial.json", findings()); }
+  Status write_down() const { return place_.write("trial.json", text_of(findings())); }
 
   const TrialFlags& flags_;
   Masks masks_;
@@ -312,20 +327,15 @@ Status Trial::conclude() {
     records.statistics.emplace_back(name, std::move(counters));
   }
   const auto members = trial_bundle(all, records, private_names(flags_));
-  const std::string bundle = directory_ + "/bundle.tar";
-  SEALANE_TRY(report::write_file(bundle, tar_of(members)));
+  SEALANE_TRY(place_.write("bundle.tar", tar_of(members)));
   all["bundle_file"] = flags_.directory + "/bundle.tar";
   for (const TarMember& one : members)
     all["bundle"].push_back({{"file", one.name}, {"what", one.what}});
   all = with_valid_text(all);  // names and differences may be any bytes; a page is UTF-8
   const std::string text = report::trial_text(all);
-  const std::pair<const char*, std::string> pages[] = {{"report.txt", text},
-                                                       {"report.html", report::trial_html(all)}};
-  for (const auto& [name, content] : pages) {
-    if (Status status = report::write_file(directory_ + "/" + name, content); !status)
-      return status;
-  }
-  SEALANE_TRY(report::write_json(directory_ + "/trial.json", all));
+  SEALANE_TRY(place_.write("report.txt", text));
+  SEALANE_TRY(place_.write("report.html", report::trial_html(all)));
+  SEALANE_TRY(place_.write("trial.json", text_of(all)));
   progress_.show("");
   const std::string places =
       fmt::format("\nThe page: {0}/report.html. Everything that was run: {0}/runs\n",
@@ -338,6 +348,30 @@ std::vector<std::string> inputs_of(const TrialFlags& flags, const std::string& p
   std::vector<std::string> inputs = files_read_by(flags.options, program, flags.command);
   inputs.insert(inputs.end(), flags.files.begin(), flags.files.end());
   return inputs;
+}
+
+// A pipe would be read for ever.
+Status check_compared(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    const fs::file_type type = fs::status(file, ignored).type();
+    if (type == fs::file_type::regular || type == fs::file_type::not_found) continue;
+    return usage_error(
+        fmt::format("--compare: {} is no ordinary file, so it cannot be compared", visible(file)));
+  }
+  return {};
+}
+
+// Which is made before --json is written, with all it is in.
+Status check_directory(const TrialFlags& flags) {
+  std::error_code ignored;
+  fs::path made = fs::absolute(flags.directory, ignored);
+  for (; made.has_relative_path(); made = made.parent_path()) {
+    if (flags.json_path.empty() || !is_same_file(flags.json_path, made.string())) continue;
+    return usage_error(fmt::format("--json: {} is the directory of the trial, or the one it is in",
+                                   visible(flags.json_path)));
+  }
+  return {};
 }
 
 Status check_flags(TrialFlags& flags) {
@@ -356,6 +390,8 @@ Status check_flags(TrialFlags& flags) {
     return usage_error(
         "SEALANE_DISABLE is set, so the runtime would do nothing in any run: unset it");
   }
+  SEALANE_TRY(check_compared(flags.files));
+  SEALANE_TRY(check_directory(flags));
   SEALANE_LET(const auto program, find_program(flags.command[0]));
   return report::check_outputs({{"--json", flags.json_path}}, inputs_of(flags, program));
 }

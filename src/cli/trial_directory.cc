@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/try.h"
 
 namespace sealane::cli {
@@ -21,6 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr int kAsDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr mode_t kOurs = 0700;  // what a program says is not for everybody
+constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+constexpr mode_t kPrivate = 0600;
 
 Error not_ours(const std::string& name) {
   return usage_error(fmt::format(
@@ -107,6 +111,23 @@ Result<TrialDirectory> TrialDirectory::open(const std::string& path, const std::
   return out;
 }
 
+Status TrialDirectory::write(const std::string& file, std::string_view content) const {
+  const std::string beside = file + ".new";
+  unlinkat(descriptor_.get(), beside.c_str(), 0);  // of a trial that was killed
+  int error = 0;
+  {
+    const Descriptor made(openat(descriptor_.get(), beside.c_str(), kNew, kPrivate));
+    error = made.ok() ? write_descriptor(made.get(), content) : errno;
+  }
+  if (error == 0 &&
+      renameat(descriptor_.get(), beside.c_str(), descriptor_.get(), file.c_str()) != 0) {
+    error = errno;
+  }
+  if (error == 0) return {};
+  unlinkat(descriptor_.get(), beside.c_str(), 0);
+  return io_error(fmt::format("cannot write {}/{}", path_, file), error);
+}
+
 Result<Descriptor> TrialDirectory::make_run(const std::string& run) const {
   mkdirat(descriptor_.get(), "runs", kOurs);
   const Descriptor runs(openat(descriptor_.get(), "runs", kAsDirectory | O_NOFOLLOW));
@@ -122,8 +143,7 @@ Result<Descriptor> TrialDirectory::make_run(const std::string& run) const {
 }
 
 Result<Descriptor> new_file(const Descriptor& directory, const char* name) {
-  Descriptor made(
-      openat(directory.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Descriptor made(openat(directory.get(), name, kNew, kPrivate));
   if (!made.ok()) return io_error(fmt::format("cannot write a run's {}", name), errno);
   return made;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -34,6 +35,9 @@ class TrialDirectory {
   static Result<TrialDirectory> resume(const std::string& name);
 
   const std::string& path() const { return path_; }  // whole
+
+  // A file in it, whole or as it was; a link by that name is replaced.
+  Status write(const std::string& file, std::string_view content) const;
 
   // runs/`run`, new and empty, whatever was there.
   Result<Descriptor> make_run(const std::string& run) const;

@@ -13,9 +13,14 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/bytes.h"
 #include "bench/scratch.h"
@@ -27,6 +32,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kCannotStart = 127;
+// Some cannot be ended, in the driver or by our user; the next run goes on beside them.
+constexpr std::chrono::seconds kEndWithin(10);
 
 [[noreturn]] void become(const TrialRun& run) {
   setpgid(0, 0);  // what it starts ends with it
@@ -45,18 +52,66 @@ constexpr int kCannotStart = 127;
   _exit(kCannotStart);
 }
 
-void end(pid_t child) {
-  kill(-child, SIGKILL);
-  kill(child, SIGKILL);  // it may not have come to its own group yet
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+pid_t number_in(std::string_view text) {
+  pid_t number = -1;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc() ? number : -1;
+}
+
+// "17 (a name) S 1 ...": its name may have anything in it.
+pid_t parent_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text, '\0');
+  const size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos || name_end + 4 > text.size()
+             ? -1
+             : number_in(std::string_view(text).substr(name_end + 4));
+}
+
+// Empty, too, where /proc is not that of our processes.
+std::vector<pid_t> children() {
+  std::vector<pid_t> all;
+  std::error_code error;
+  if (std::filesystem::read_symlink("/proc/self", error) != std::to_string(getpid())) return all;
+  std::filesystem::directory_iterator entry("/proc", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const pid_t process = number_in(entry->path().filename().string());
+    if (process > 0 && parent_of(entry->path()) == getpid()) all.push_back(process);
   }
+  return all;
+}
+
+// The program, if it is still there, and whatever it started: what lost its parent, in whatever
+// session, has become our child, so it is ours to end, generation after generation.
+void end_all(pid_t program) {
+  kill(-program, SIGKILL);
+  const auto give_up = Clock::now() + kEndWithin;
+  while (Clock::now() < give_up) {
+    pid_t ended = 0;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (ended < 0 && errno == ECHILD) return;
+    for (const pid_t one : children()) kill(one, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Puts away what else has ended meanwhile, as the system's first process would.
+bool has_ended(pid_t program, int& status) {
+  int how = 0;
+  for (pid_t ended = 0; (ended = waitpid(-1, &how, WNOHANG)) > 0;) {
+    if (ended != program) continue;
+    status = how;
+    return true;
+  }
+  return false;
 }
 
 // Which file it is, and when it was last written.
 std::string state_of(const std::string& path) {
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return "missing";
+  if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return "missing";
   return fmt::format("{} {} {}.{:09}", found.st_ino, found.st_size, found.st_mtim.tv_sec,
                      found.st_mtim.tv_nsec);
 }
@@ -66,17 +121,18 @@ std::string state_of(const std::string& path) {
 Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(double)>& tick) {
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t child = fork();
   if (child < 0) return io_error("cannot start " + run.command[0], errno);
   if (child == 0) become(run);
   int status = 0;
   auto pause = std::chrono::microseconds(500);
   while (true) {
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) break;
+    if (has_ended(child, status)) break;
     const bool stop = bench::interrupted();
     if (stop || elapsed() > run.limit_s) {
-      end(child);
+      kill(child, SIGKILL);  // it may not have come to its own group yet
+      end_all(child);
       if (stop) return io_error("interrupted");
       return TrialEnd{Ending::hung, 0, elapsed()};
     }
@@ -85,7 +141,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
   const double seconds = elapsed();
-  kill(-child, SIGKILL);  // what it left behind must not disturb the next run
+  end_all(child);  // what it left behind must not disturb the next run
   if (WIFSIGNALED(status)) return TrialEnd{Ending::crashed, WTERMSIG(status), seconds};
   const int code = WEXITSTATUS(status);
   return TrialEnd{code == 0 ? Ending::done : Ending::failed, code, seconds};

@@ -135,6 +135,29 @@ TEST(Trial, OfAProgramThatHangsEndsIt) {
   EXPECT_EQ(tried.runs().back(), "alone-1");
 }
 
+// What left its session, and what that started in one of its own.
+TEST(Trial, EndsWhatARunLeavesBehindInOtherSessions) {
+  const Scratch scratch;
+  const std::string numbers = scratch.file("numbers");
+  const std::string leave = "setsid sh -c 'echo $$ >> " + numbers +
+                            "; setsid sh -c \"echo \\$\\$ >> " + numbers +
+                            "; exec sleep 1000\" & wait' & i=0; until [ \"$(grep -c . " + numbers +
+                            ")\" = 2 ] || [ $i = 6000 ]; do sleep 0.05; i=$((i+1)); done; ";
+  for (const std::string end : {"kill -TERM $PPID; exec sleep 1000", "exit 3"}) {
+    std::filesystem::remove(numbers);
+    const Scratch one;
+    const Tried tried = try_on_emulated(one, {}, {"sh", "-c", leave + end});
+    EXPECT_EQ(tried.result.signal, end == "exit 3" ? 0 : SIGTERM) << tried.result.err;
+    std::ifstream file(numbers);
+    int left = 0;
+    for (pid_t process = 0; file >> process; ++left) {
+      EXPECT_EQ(kill(process, 0), -1) << process << " after " << end;
+      kill(process, SIGKILL);
+    }
+    EXPECT_EQ(left, 2);
+  }
+}
+
 TEST(Trial, OfAProgramThatCrashesByItselfBlamesNobodyElse) {
   const Scratch scratch;
   const Tried tried = try_on_emulated(scratch, {}, {script(scratch, "kill -SEGV $$")});
@@ -160,6 +183,35 @@ TEST(Trial, ComparesFilesTheProgramWrites) {
   EXPECT_NE(tried.found["headline"].get<std::string>().find("weights is another one"),
             std::string::npos)
       << tried.result.out;
+}
+
+TEST(Trial, ReadsNoPipeInThePlaceOfAFile) {
+  const Scratch scratch;
+  const std::string out = scratch.file("weights");
+  const std::string program =
+      script(scratch, "if [ -e " + out + " ]; then rm " + out + "; mkfifo " + out +
+                          "; else echo x > " + out + "; fi");
+  const std::vector<std::string> flags = {"--ignore-stdout", "--compare", out};
+  const Tried tried = try_on_emulated(scratch, flags, {program});
+  EXPECT_EQ(tried.verdict(), "not_reproducible") << tried.result.out << tried.result.err;
+  EXPECT_NE(tried.result.out.find("weights is missing"), std::string::npos) << tried.result.out;
+  ASSERT_TRUE(std::filesystem::is_fifo(out));
+  const Scratch other;
+  const Tried refused = try_on_emulated(other, flags, {program});
+  EXPECT_EQ(refused.result.exit_code, 2) << refused.result.out;
+  EXPECT_NE(refused.result.err.find("--compare"), std::string::npos) << refused.result.err;
+}
+
+TEST(Trial, TakesStatisticsThatAreListsInLists) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(
+      scratch, {},
+      {"sh", "-c",
+       "[ -z \"$SEALANE_STATS\" ] || { printf '{\"observed\":'; head -c 200000 /dev/zero | "
+       "tr '\\0' '['; head -c 200000 /dev/zero | tr '\\0' ']'; echo '}'; } > \"$SEALANE_STATS\""});
+  EXPECT_EQ(tried.verdict(), "gpu_unused") << tried.result.out << tried.result.err;
+  EXPECT_EQ(tried.result.signal, 0);
+  EXPECT_GE(std::filesystem::file_size(scratch.file("trial/runs/observe/stats.json")), 400000u);
 }
 
 // What was run is not run again: the first program is gone by then.
@@ -227,6 +279,18 @@ TEST(Trial, DoesNotWriteItsFindingsOverTheProgramOrWhatIsCompared) {
   EXPECT_EQ(contents(compared), "precious");
 }
 
+TEST(Trial, RefusesFindingsWhereItsDirectoryWillBe) {
+  const Scratch scratch;
+  const std::string directory = scratch.file("d");
+  for (const std::string in : {"", "/", "/in/it"}) {
+    const ProgramResult run =
+        sealane({"trial", "--emulate", "-o", directory + in, "--json", directory, "--"}, {"true"});
+    EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
+    EXPECT_NE(run.err.find("--json"), std::string::npos) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(directory));
+  }
+}
+
 TEST(Trial, RefusesADirectoryThatIsSomebodyElsesOrThatOthersWriteTo) {
   const Scratch scratch;
   const std::string directory = scratch.file("trial");
@@ -271,9 +335,24 @@ TEST(Trial, WritesThroughNoLink) {
     std::filesystem::remove(output);
     std::filesystem::create_symlink(scratch.file("precious"), output);
   }
+  for (const char* name : {"report.txt", "report.html", "bundle.tar", "bundle.tar.new"}) {
+    const std::string page = scratch.file(std::string("trial/") + name);
+    std::filesystem::remove(page);
+    std::filesystem::create_symlink(scratch.file("precious"), page);
+  }
+  const std::string state = scratch.file("trial/trial.json");
+  std::filesystem::rename(state, scratch.file("state"));
+  std::filesystem::create_symlink(scratch.file("state"), state);
+  const std::string state_before = contents(scratch.file("state"));
   const Tried resumed = try_on_emulated(scratch, {"--resume"}, kGood);
   EXPECT_EQ(resumed.verdict(), "fine") << resumed.result.out << resumed.result.err;
   EXPECT_EQ(contents(scratch.file("precious")), "kept");
+  EXPECT_EQ(contents(scratch.file("state")), state_before);
+  for (const char* name : {"report.txt", "report.html", "bundle.tar", "trial.json"}) {
+    const std::string page = scratch.file(std::string("trial/") + name);
+    EXPECT_EQ(std::filesystem::symlink_status(page).type(), std::filesystem::file_type::regular);
+  }
+  EXPECT_FALSE(std::filesystem::is_symlink(scratch.file("trial/bundle.tar.new")));
   struct stat found {};
   ASSERT_EQ(stat(scratch.file("trial").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0700u);
