@@ -318,9 +318,10 @@ int OutputStream::open(const std::string& path) {
   descriptor_ = place.is_ordinary() ? make_own(place) : open_through(place);
   path_ = place.is_ordinary() && descriptor_ >= 0 ? name_of(descriptor_) : "";
   if (descriptor_ < 0 && place.is_ordinary() && place.exists) {
-    // A file that can be written, but not replaced: nothing can be made beside it, or it is
-    // mounted.
-    descriptor_ = ::open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    // It can be written, but not replaced: nothing can be made beside it, or it is a mount. With
+    // O_CREAT the kernel applies its rule for files of others (protected_regular).
+    descriptor_ =
+        ::open(place.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   }
   if (descriptor_ < 0) return errno;
   // A descriptor of the program's own may be a file that has something in it already.
