@@ -338,11 +338,25 @@ void Copies::handle_delivered(CopyThreadId id, std::vector<Ending>& out, ErrorCo
   if (crossing.delivered) end_all(crossing, code, out);
 }
 
+// Whoever hears that the context has failed may look at any of the destinations: all are wiped
+// before.
 void Copies::end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
+  const bool failed =
+      code != 0 || failures_.failed(under_way_[crossing.copies.front()].call.context);
   for (const CopyId copy : crossing.copies) {
-    const bool failed = code != 0 || failures_.failed(under_way_[copy].call.context);
+    if (failed && was_written(crossing, copy, code)) out.push_back(Wipe{copy});
+  }
+  for (const CopyId copy : crossing.copies) {
     failed ? end_failed(copy, crossing, code, out) : end_landed(copy, out);
   }
+}
+
+bool Copies::was_written(const Crossing& crossing, CopyId id, ErrorCode code) const {
+  const Carried& copy = under_way_[id];
+  if (!options_.rules.wipe || (code == 0 && !options_.rules.deliver_after_failure)) return false;
+  const bool written = copy.call.direction == Direction::to_host && !crossing.dropped;
+  const bool direct = copy.side == HostSide::in_place && !crossing.early;
+  return written && (direct || crossing.delivered);
 }
 
 void Copies::end_landed(CopyId id, std::vector<Ending>& out) {
@@ -354,11 +368,7 @@ void Copies::end_landed(CopyId id, std::vector<Ending>& out) {
 void Copies::end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
   const Carried& copy = under_way_[id];
   if (code == 0 && !options_.rules.deliver_after_failure) return end_landed(id, out);
-  const bool written = copy.call.direction == Direction::to_host && !crossing.dropped;
   if (!options_.rules.run_behind_forgery) open_gate(id, out);
-  const bool direct = copy.side == HostSide::in_place && !crossing.early;
-  const bool seen = written && (direct || crossing.delivered);
-  if (seen && options_.rules.wipe) out.push_back(Wipe{id});
   const ContextKey context = copy.call.context;
   if (code != 0) failures_.fail(context, code);
   const bool driver_knows = failures_.final(context) || !options_.rules.fail_first;

@@ -163,6 +163,7 @@ class Copies {
   bool worth_another_thread(const CopyCall& call) const;
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
   void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
+  bool was_written(const Crossing& crossing, CopyId id, ErrorCode code) const;
   void end_failed(CopyId id, Crossing& crossing, ErrorCode code, std::vector<Ending>& out);
   void end_landed(CopyId id, std::vector<Ending>& out);
   void open_gate(CopyId id, std::vector<Ending>& out);

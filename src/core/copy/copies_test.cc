@@ -199,6 +199,19 @@ TEST(Copies, AForgedCopyFailsItsContextBeforeAnybodyGoesOn) {
   EXPECT_EQ(told.copies.failure_of(1), 0);
 }
 
+// Of those that travel together any may hold what did not verify when the failure is heard of.
+TEST(Copies, AllThatAForgedCrossingWroteIsWipedBeforeItsContextFails) {
+  CopiesOptions options;
+  options.costs = CrossingCosts{};
+  options.threads.per_direction = 1;
+  Told told(options);
+  told.ask(copy_out(7, 0));
+  told.ask(copy_out(7, 1));
+  told.copies.handle_reached(1);
+  EXPECT_EQ(told.take(kOut), "carry 1 2");
+  EXPECT_EQ(told.end(kOut, kForged), (Lines{"wipe 1", "wipe 2", "fail 1", "open 2=2"}));
+}
+
 TEST(Copies, WhatReachedTheHostWhileItsContextFailedIsWiped) {
   Told told;
   told.ask(copy_out(7, 0));
