@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,8 +54,12 @@ class Writing {
 // code that we do not know may have the lock too.
 constinit std::atomic<int> walking{0};
 constinit std::atomic<int> forking{0};
-constexpr int kPatience = 10000;
-constexpr unsigned kPauseUs = 100;
+// Few pauses: each is longer than asked for where there is much to do.
+constexpr int kPatience = 1000;
+constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
+
+// Not usleep: a thread must not be cancelled within a fork, which would not end then.
+void pause_a_little() { syscall(SYS_nanosleep, &kPause, nullptr); }
 
 // False: somebody forks.
 template <typename See>
@@ -290,12 +296,13 @@ Kind find_by_slots(Libcrypto& table, const LoadedObject& object, const Reference
   return found;
 }
 
-// Slots that are open go to the first who has the name: with or without its version.
+// Slots that are open go to the first who has the name: with or without its version. The program's
+// jump on to a library is none of those: calls go past it.
 bool is_first_in(const Libcrypto& table, void* scope) {
   const auto hooks = evp_hooks();
   const auto is_first = [&](const char* name, const void* function) {
     const void* const first = real_dlsym(scope, name);
-    return first == nullptr || function == nullptr || first == function;
+    return first == nullptr || function == nullptr || first == function || is_jump_on(first);
   };
   for (size_t i = 0; i < hooks.size(); ++i) {
     if (!is_first(hooks[i].name, member(table, i))) return false;
@@ -433,7 +440,7 @@ void bind_what_is_new(Scope how, int patience) {
     Search search{.room = room.get()};
     while (!walk_objects(&Search::see, &search)) {
       if (patience-- == 0) return;
-      usleep(kPauseUs);
+      pause_a_little();
     }
     if (search.nothing_new) return;
     if (!room && (search.any || any_open())) {
@@ -483,7 +490,7 @@ __attribute__((constructor)) void be_ready_to_fork() {
   evp_hooks();
   const auto prepare = [] {
     forking.fetch_add(1);
-    for (int i = 0; walking.load() != 0 && i < kPatience; ++i) usleep(kPauseUs);
+    for (int i = 0; walking.load() > 0 && i < kPatience; ++i) pause_a_little();
   };
   const auto go_on = [] { forking.fetch_sub(1); };
   pthread_atfork(prepare, go_on, [] {

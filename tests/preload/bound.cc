@@ -9,7 +9,8 @@
 // cuInit that fails and one that does not (`refused`). The last argument: is the runtime called, or
 // has it nothing to do?
 //
-// Who is called the program sees from the stack, while libcrypto allocates memory in a call.
+// Who is called the program sees from the stack, while libcrypto allocates memory in a call. Built
+// for a fixed address it has jumps on to libcrypto, which are the functions' addresses everywhere.
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -66,6 +67,23 @@ Function* find(void* library, const char* name) {
 
 Begin* begin = nullptr;
 Seal* seal = nullptr;
+
+#ifdef BOUND_AT_A_FIXED_ADDRESS
+// Addresses in instructions, which the dynamic linker cannot change.
+void check_jumps() {
+  void* const functions[] = {
+      reinterpret_cast<void*>(EVP_EncryptInit_ex), reinterpret_cast<void*>(EVP_EncryptUpdate),
+      reinterpret_cast<void*>(EVP_EncryptFinal_ex), reinterpret_cast<void*>(EVP_CIPHER_CTX_new)};
+  for (void* volatile function : functions) {
+    Dl_info where{};
+    if (dladdr(function, &where) == 0 || std::strstr(where.dli_fname, "fixed") == nullptr) {
+      fail("its address is libcrypto's");
+    }
+  }
+}
+#else
+void check_jumps() {}
+#endif
 
 void* load(const char* file, int flags) {
   void* const library = dlopen(file, RTLD_LOCAL | flags);
@@ -142,6 +160,7 @@ extern "C" __attribute__((visibility("default"))) void bound_is_here(Begin* its_
 int main(int argc, char** argv) {
   if (argc < 4) fail("usage: bound WHEN LIBRARY ours|libcryptos");
   const std::string when = argv[1];
+  check_jumps();
   void* frames[1];
   backtrace(frames, 1);  // loads what it needs
   if (when == "before" || when == "refused") load(argv[2], RTLD_LAZY);

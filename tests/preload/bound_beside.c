@@ -12,8 +12,10 @@ __attribute__((visibility("default"))) int beside_opened;
 __attribute__((visibility("default"))) void* dlopen(const char* file, int flags) {
   void* (*const next)(const char*, int) =
       (void* (*)(const char*, int))dlvsym(RTLD_NEXT, "dlopen", "GLIBC_2.34");
+  void* (*const older)(const char*, int) =
+      (void* (*)(const char*, int))dlvsym(RTLD_NEXT, "dlopen", "GLIBC_2.2.5");
   ++beside_opened;
-  void* volatile opened = next(file, flags);
+  void* volatile opened = (next != NULL ? next : older)(file, flags);
   return opened;
 }
 #else
