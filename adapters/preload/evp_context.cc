@@ -68,8 +68,8 @@ void tell_unanswered() {
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
   std::fprintf(stderr,
-               "sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13: it seals itself, "
-               "and copies gain by asynchrony alone\n");
+               "sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13 and 3.1.5: it "
+               "seals itself, and copies gain by asynchrony alone\n");
 }
 
 bool is_named_before(const Parameter* list, const Parameter& one) {

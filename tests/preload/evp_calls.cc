@@ -859,7 +859,10 @@ const std::map<std::string, Script>& stories() {
 
 // Then nothing differs, whichever rule is taken out.
 const char* why_unanswered() {
-  if (OpenSSL_version_num() < 0x300000d0) return "OpenSSL takes used IVs before 3.0.13";
+  const unsigned long version = OpenSSL_version_num();
+  if (version < 0x300000d0 || (version >= 0x30100000 && version < 0x30100050)) {
+    return "OpenSSL takes used IVs before 3.0.13 and 3.1.5";
+  }
   const bool fast = __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
   return fast ? nullptr : "no AES or no PCLMUL";
 }
