@@ -214,29 +214,47 @@ std::string name_of(int file) {
 void remove_unless_written(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  struct stat named {};
+  struct stat own {};
+  // It may have taken its name back before it ended: then another one is here.
+  const bool ended = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+                     ::fstat(file, &own) == 0 && is_same(named, own);
+  if (ended) ::unlink(path.c_str());
   ::close(file);
 }
 
 // Gives the file at `beside` the name `path`. Another stream's that is still written goes where it
 // was, from where that stream takes it back. An errno.
 int take_name(const std::string& beside, const std::string& path) {
-  if (::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    remove_unless_written(beside);
-    return 0;
+  const auto rename_by = [&](unsigned rule) {
+    return ::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, path.c_str(), rule) == 0;
+  };
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    if (rename_by(RENAME_EXCHANGE)) {
+      remove_unless_written(beside);
+      return 0;
+    }
+    if (errno != ENOENT) break;  // the file system cannot, or it is not ours to move
+    if (rename_by(RENAME_NOREPLACE)) return 0;
+    if (errno != EEXIST) break;  // else another stream came first
   }
-  return ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;  // nothing there to exchange
+  return ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;
 }
 
-// A file of its own in the place of what is there. -1 and errno.
-int make_own(const Place& place) {
+// A file of its own in the place of what is there. -1 and errno. `whole`: its name from the root,
+// asked for before another stream can move it; "" if it cannot be told.
+int make_own(const Place& place, std::string& whole) {
   std::string beside;
   const int file = make_beside(place.path, beside);
   if (file < 0) return -1;
   if (place.exists) ::fchmod(file, place.status.st_mode & 0777);  // what is private stays so
   ::flock(file, LOCK_EX);
+  const std::string made = name_of(file);
+  const std::string last = place.path.substr(place.path.rfind('/') + 1);
+  whole = made.empty() ? "" : made.substr(0, made.rfind('/') + 1) + last;
   const int error = take_name(beside, place.path);
   if (error == 0) return file;
+  whole.clear();
   ::unlink(beside.c_str());
   ::close(file);
   errno = error;
@@ -315,8 +333,8 @@ OutputStream::~OutputStream() {
 int OutputStream::open(const std::string& path) {
   const Place place = find_place(path);
   if (place.error != 0) return place.error;
-  descriptor_ = place.is_ordinary() ? make_own(place) : open_through(place);
-  path_ = place.is_ordinary() && descriptor_ >= 0 ? name_of(descriptor_) : "";
+  path_.clear();
+  descriptor_ = place.is_ordinary() ? make_own(place, path_) : open_through(place);
   if (descriptor_ < 0 && place.is_ordinary() && place.exists) {
     // It can be written, but not replaced: nothing can be made beside it, or it is a mount. With
     // O_CREAT the kernel applies its rule for files of others (protected_regular).
