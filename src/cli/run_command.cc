@@ -144,6 +144,7 @@ Status run(Start& start) {
     return usage_error(fmt::format("a program is needed: sealane {} -- PROGRAM [ARGUMENT...]",
                                    options.record.empty() ? "run [--emulate]" : "record -o FILE"));
   }
+  SEALANE_TRY(check_kernels(options));
   SEALANE_LET(const auto program, find_program(start.command[0]));
   SEALANE_TRY(check_interpreters(program));  // before anything is taken away
   SEALANE_TRY(clear_outputs(start, program));

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/output_file.h"
 #include "base/try.h"
 #include "base/words.h"
 #include "cli/program_file.h"
@@ -263,7 +264,11 @@ std::vector<std::string> files_read_by(const RunOptions& options, const std::str
   add(split(options.kernels, ':'));
   add(inherited_preloads());
   add(own_libraries());
-  std::erase_if(files, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  std::erase_if(files, [](const std::string& file) {  // where text goes is not read
+    const int descriptor = output_descriptor(file);
+    return access(file.c_str(), F_OK) != 0 || descriptor == STDOUT_FILENO ||
+           descriptor == STDERR_FILENO;
+  });
   return files;
 }
 

@@ -286,6 +286,16 @@ Status take_from_environment(RunOptions& options) {
   return options.preloads() && !options.disabled ? inherit_runtime(options) : Status();
 }
 
+// Where the program runs here, which --print-env does not say.
+Status check_kernels(const RunOptions& options) {
+  for (const std::string& file : split(options.kernels, ':')) {
+    // Other names the loader looks for when the program runs.
+    if (file.find('/') == std::string::npos || access(file.c_str(), R_OK) == 0) continue;
+    return usage_error(fmt::format("{} cannot be read, of the kernels (--kernels)", file));
+  }
+  return {};
+}
+
 Status check(const RunOptions& options) {
   if (options.observe && !options.enable.empty()) {
     return usage_error("--observe changes nothing: it cannot be combined with --enable");
@@ -299,11 +309,6 @@ Status check(const RunOptions& options) {
   SEALANE_TRY(check_switches(options));
   if (const std::string flag = emulator_flag(options); !flag.empty() && !options.emulate) {
     return usage_error(fmt::format("{} is of the emulated GPU: add --emulate", flag));
-  }
-  for (const std::string& file : split(options.kernels, ':')) {
-    // Other names the loader looks for when the program runs.
-    if (file.find('/') == std::string::npos || access(file.c_str(), R_OK) == 0) continue;
-    return usage_error(fmt::format("{} cannot be read, of the kernels (--kernels)", file));
   }
   if (!options.platform.empty() && !options.emulate && !options.watches()) {
     return usage_error(

@@ -111,5 +111,6 @@ void add_emulator_options(const Command& command, RunOptions& options);
 
 // A flag that would do nothing, or a word that nobody knows, is a usage error.
 Status check(const RunOptions& options);
+Status check_kernels(const RunOptions& options);  // before a program is run with them
 
 }  // namespace sealane::cli

@@ -385,6 +385,7 @@ Status check_flags(TrialFlags& flags) {
     return usage_error("--truth: every run would write it; use `sealane run`");
   }
   SEALANE_TRY(check(flags.options));
+  SEALANE_TRY(check_kernels(flags.options));
   if (const char* off = std::getenv("SEALANE_DISABLE");
       off != nullptr && *off != '\0' && std::string_view(off) != "0") {
     return usage_error(
