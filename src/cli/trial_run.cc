@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -83,8 +84,9 @@ std::vector<pid_t> children() {
 }
 
 // The program, if it is still there, and whatever it started: what lost its parent, in whatever
-// session, has become our child, so it is ours to end, generation after generation.
-void end_all(pid_t program) {
+// session, has become our child, so it is ours to end, generation after generation. `others`: what
+// was our child before the run, of whoever became us by exec. Not ours to end.
+void end_all(pid_t program, const std::vector<pid_t>& others) {
   kill(-program, SIGKILL);
   const auto give_up = Clock::now() + kEndWithin;
   while (Clock::now() < give_up) {
@@ -92,7 +94,12 @@ void end_all(pid_t program) {
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (ended < 0 && errno == ECHILD) return;
-    for (const pid_t one : children()) kill(one, SIGKILL);
+    std::vector<pid_t> ours = children();
+    std::erase_if(ours, [&](pid_t one) {
+      return std::find(others.begin(), others.end(), one) != others.end();
+    });
+    if (ours.empty() && !others.empty()) return;
+    for (const pid_t one : ours) kill(one, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -122,6 +129,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::vector<pid_t> others = children();
   const pid_t child = fork();
   if (child < 0) return io_error("cannot start " + run.command[0], errno);
   if (child == 0) become(run);
@@ -132,7 +140,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
     const bool stop = bench::interrupted();
     if (stop || elapsed() > run.limit_s) {
       kill(child, SIGKILL);  // it may not have come to its own group yet
-      end_all(child);
+      end_all(child, others);
       if (stop) return io_error("interrupted");
       return TrialEnd{Ending::hung, 0, elapsed()};
     }
@@ -141,7 +149,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
   const double seconds = elapsed();
-  end_all(child);  // what it left behind must not disturb the next run
+  end_all(child, others);  // what it left behind must not disturb the next run
   if (WIFSIGNALED(status)) return TrialEnd{Ending::crashed, WTERMSIG(status), seconds};
   const int code = WEXITSTATUS(status);
   return TrialEnd{code == 0 ? Ending::done : Ending::failed, code, seconds};
