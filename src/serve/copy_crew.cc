@@ -123,14 +123,17 @@ bool CopyCrew::give_up(ProgramStreams& streams) {
     const std::lock_guard lock(under_way_.mutex);
     for (CopyThreadId id = 0; id < threads_.size(); ++id) {
       if (!threads_[id] || !under_way_.copies.threads().is_leaving(id)) continue;  // opened since
-      const bool stays = staying.contains(threads_[id].get());
+      const bool stays = staying.contains(threads_[id].get()) || threads_[id]->mending();
       under_way_.copies.handle_left(id, !stays);
       if (!stays) gone.push_back(std::move(threads_[id]));
     }
   }
   streams.each([&](Stream& stream) {
     for (StreamGates& gates : stream.gates) {
-      if (!staying.contains(gates.thread())) gates.set_thread(nullptr);
+      const bool left = std::any_of(gone.begin(), gone.end(), [&](const auto& thread) {
+        return thread.get() == gates.thread();
+      });
+      if (left) gates.set_thread(nullptr);
     }
   });
   const bool any = !gone.empty();

@@ -217,22 +217,25 @@ Code CopyThread::carry(Lock& lock) {
     tell(*copies_.front(), 0, handed_.bytes, code, now(), now(), 1);
   }
   if (by_turns) ahead_->end(code == kSuccess);
-  if (code != kSuccess && begun && handed_.pads == 0) {
+  const bool failed = code != kSuccess && begun && handed_.pads == 0;
+  if (failed) {
     early_.discard(handed_.between ? handed_.bytes : 0);
     replace_context();
   }
   lock.lock();
-  if (broken_) under_way_.copies.handle_broken(id_);
+  if (failed && broken_) under_way_.copies.handle_broken(id_);
   return code;
 }
 
 // There was no room for another context. Nobody asks for copies here meanwhile: they would all fail
 // with the one there is.
 void CopyThread::mend_context(Lock& lock) {
-  may_mend_ = false;
+  may_mend_ = false;  // who asks meanwhile may know of room that was not there yet
+  mends_now_ = true;
   lock.unlock();
   replace_context();
   lock.lock();
+  mends_now_ = false;
   broken_ ? under_way_.copies.handle_broken(id_) : under_way_.copies.handle_mended(id_);
 }
 
@@ -364,7 +367,7 @@ void CopyThread::end(Lock& lock, Code code) {
   const Code delivered = perform_all(lock);
   copies.handle_delivered(id_, endings_, delivered);
   if (delivered != kSuccess) under_way_.any_failed.store(true);
-  if (broken_) copies.handle_broken(id_);
+  if (delivered != kSuccess && broken_) copies.handle_broken(id_);
   perform_all(lock);
   copies.handle_ended(id_, now());
   for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock

@@ -56,6 +56,8 @@ class CopyThread {
   void wake(std::span<const CopyId> copies);
   // There may be room for another context now, and its own has failed. Under UnderWay's mutex.
   void mend();
+  // It looks for a context, or will: not to be closed now. Under UnderWay's mutex.
+  bool mending() const { return mends_now_ || (may_mend_ && thread_ == Thread::ours); }
   // Gives the context back; the thread ends. Nothing may be under way or asked for afterwards.
   void close();
   LiveSpeculator* ahead() { return ahead_; }
@@ -126,7 +128,8 @@ class CopyThread {
   enum class Thread : uint8_t { none, ours, callers };
   Thread thread_ = Thread::none;
   bool closing_ = false;
-  bool may_mend_ = false;
+  bool may_mend_ = false;   // asked for
+  bool mends_now_ = false;  // without the mutex
   uint64_t wakes_ = 0;
   uint64_t wakes_seen_ = 0;  // when the copy thread last began to look for something that may go
 };

@@ -253,6 +253,40 @@ TEST(Copies, WithoutAThreadCopiesPass) {
   EXPECT_TRUE(told.copies.missing_thread(call)) << "until there is room again";
 }
 
+// Two callers may want their contexts at a time.
+TEST(Copies, ThreadsThatAreToGoGetNothingUntilTheyHaveGoneOrStay) {
+  Told told;
+  const auto carried = [&](const CopyCall& call) { return told.ask(call) != Lines{"passed"}; };
+  ASSERT_TRUE(carried(copy_in(7, 0)));
+  ASSERT_TRUE(carried(copy_out(8, 1)));
+  told.copies.handle_leaving();
+  told.copies.handle_leaving();
+  EXPECT_FALSE(carried(copy_in(7, 2)));
+  told.copies.handle_context_gone(3);
+  EXPECT_FALSE(told.copies.missing_thread(copy_in(7, 2))) << "it is there still";
+  EXPECT_TRUE(told.copies.threads().is_leaving(kIn));
+  told.copies.handle_left(kIn, true);
+  told.copies.handle_left(kOut, false);
+  EXPECT_TRUE(told.copies.missing_thread(copy_in(7, 2)));
+  EXPECT_TRUE(carried(copy_out(8, 3)));
+}
+
+TEST(Copies, AThreadThatBrokeGetsNothingUntilItIsMended) {
+  Told told;
+  const auto carried = [&](const CopyCall& call) { return told.ask(call) != Lines{"passed"}; };
+  ASSERT_TRUE(carried(copy_in(7, 0)));
+  told.copies.handle_broken(kIn);
+  EXPECT_FALSE(told.copies.missing_thread(copy_in(7, 1))) << "there is no room";
+  EXPECT_FALSE(carried(copy_in(7, 1)));
+  told.copies.handle_context_gone(3);
+  EXPECT_EQ(told.copies.missing_thread(copy_in(7, 1)), kIn);
+  told.copies.handle_leaving();
+  told.copies.handle_mended(kIn);
+  EXPECT_FALSE(carried(copy_in(7, 1))) << "it is to go";
+  told.copies.handle_left(kIn, false);
+  EXPECT_TRUE(carried(copy_in(7, 1)));
+}
+
 TEST(Copies, WhatCouldNotBePutIntoTheStreamIsPassed) {
   Told told;
   told.ask(copy_in(7, 0));

@@ -143,7 +143,8 @@ class CopyThreads {
   void handle_leaving() {
     handle_no_room();
     for (CopyThread& thread : threads_) {
-      thread.leaving = thread.open() || thread.state == CopyThread::State::broken;
+      const bool there = thread.open() || thread.state == CopyThread::State::broken;
+      thread.leaving = thread.leaving || there;  // somebody else may have asked for it, too
       if (thread.open()) thread.state = CopyThread::State::refused;
     }
   }
@@ -183,7 +184,7 @@ class CopyThreads {
     for (CopyThreadId other = first; other < first + limits_.per_direction; ++other) {
       if (other == id) continue;
       if (threads_[other].crossing.early && waits(other)) return false;
-      left = left || threads_[other].state != CopyThread::State::refused;
+      left = left || threads_[other].open() || absent(other);
     }
     return left;
   }

@@ -106,6 +106,18 @@ TEST(EarlyCopies, NorDoesOneThatIsAlone) {
   EXPECT_EQ(told.take(kOut), "");
 }
 
+TEST(EarlyCopies, NorDoesOneBesideWhichTheOtherIsBroken) {
+  Told told(early());
+  told.ask(copy_out(8, 9));
+  told.ask(copy_in(7, 0));
+  told.ask(copy_out(7, 1));
+  told.copies.handle_broken(kOut);
+  told.copies.handle_reached(1);
+  told.copies.handle_reached(2);
+  EXPECT_EQ(told.take(kIn), "carry 2");
+  EXPECT_EQ(told.take(kOut + 1), "");
+}
+
 TEST(EarlyCopies, WhatTakesLongIsNotWaitedFor) {
   Told told(early());
   told.ask(copy_in(7, 0, 64_KiB + 1));
