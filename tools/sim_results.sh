@@ -29,7 +29,10 @@ worst() {
     awk -v row="$row" -v policy="$1" -v seeds="$(($2 + 1))" -v ops="$3" -v platform="$4" -v mode="$5" '
       $1 == "violations" { violations = $2 }
       $1 == "time" { ratio = $4; sub(/.*\(/, ""); sub(/\).*/, ""); at = $0 }
-      END { printf row, policy, platform, mode, seeds, ops, violations, ratio, at }'
+      END {
+        if (violations == "") exit 1 # it did not come to its end
+        printf row, policy, platform, mode, seeds, ops, violations, ratio, at
+      }'
 }
 
 events='%-10s %-12s %7s %6s %12s %13s %11s %9s\n'
@@ -44,6 +47,7 @@ slice() {
       $1 == "events" { events = $2 }
       $1 == "violations" { violations = $2 }
       END {
+        if (operations == "") exit 1 # it did not come to its end
         "date +%s" | getline now
         print seeds, operations, events, violations, now - begin
       }' >"$file.part"
