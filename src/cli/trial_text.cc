@@ -95,9 +95,8 @@ constexpr Sentence kSentences[] = {
     {"sealane: confidential mode is off: nothing to speed up", "; watching only", Between::nothing},
     {"sealane: every part of the runtime is off", "", Between::nothing},
     {"sealane: every part of the runtime is off", "; watching only", Between::nothing},
-    {"sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13: it seals itself, and "
-     "copies "
-     "gain by asynchrony alone",
+    {"sealane: libcrypto takes used IVs, as OpenSSL does before 3.0.13 and 3.1.5: it seals itself, "
+     "and copies gain by asynchrony alone",
      "", Between::nothing},
     {"sealane: active: ", " worker", Between::theirs},
     {"sealane: active: ", " workers", Between::theirs},
