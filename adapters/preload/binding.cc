@@ -50,7 +50,7 @@ class Writing {
 };
 
 // Who walks the dynamic linker's list has a lock of its that a fork leaves locked in the child. So
-// nobody begins to while somebody forks, who waits for those that have begun: a second at most, for
+// nobody begins to while somebody forks, who waits for those that have begun: a second or so, for
 // code that we do not know may have the lock too.
 constinit std::atomic<int> walking{0};
 constinit std::atomic<int> forking{0};

@@ -26,13 +26,16 @@ SEALANE_UNTHROWN(cuInit)
 
 namespace {
 
-// There are few contexts in CC mode, and the program's come first.
+// There are few contexts in CC mode, and the program's come first. Another thread may have had ours
+// meanwhile, and left some of them.
 template <typename Create>
 CUresult create_context(Create&& create) {
-  const CUresult result = create();
   serve::Runtime* runtime = serve::Runtime::get();
+  const uint64_t given = runtime != nullptr ? runtime->contexts_given() : 0;
+  const CUresult result = create();
   if (result != CUDA_ERROR_OUT_OF_MEMORY || runtime == nullptr) return result;
-  return runtime->give_up_contexts() ? create() : result;
+  const bool any = runtime->give_up_contexts() || runtime->contexts_given() != given;
+  return any ? create() : result;
 }
 
 // How often the program has retained a device's primary context. A release that leaves it to others

@@ -28,10 +28,15 @@ const char* CopyCrew::open_missing(const CopyCall& call) {
     const std::lock_guard opening(opening_);
     const auto id = missing();
     if (!id) break;  // somebody else was quicker
+    uint64_t rooms = 0;
+    {
+      const std::lock_guard lock(under_way_.mutex);
+      rooms = under_way_.copies.threads().rooms();
+    }
     std::unique_ptr<CopyThread> made = open(*id, call, why);
     const std::lock_guard lock(under_way_.mutex);
     if (threads_.size() <= *id) threads_.resize(*id + 1);
-    under_way_.copies.handle_thread(*id, made != nullptr, made ? made->ahead() : nullptr);
+    under_way_.copies.handle_thread(*id, made != nullptr, made ? made->ahead() : nullptr, rooms);
     threads_[*id] = std::move(made);
   }
   return why;
@@ -107,8 +112,10 @@ CopyThread* CopyCrew::thread_at(CopyThreadId id) {
 
 // A copy thread may go when it has nothing to do and no stream of the program can still have to
 // look at one of its words. What holds a stream may be the caller's to end: nobody waits for that
-// longer than a moment, and what it concerns stays.
+// longer than a moment, and what it concerns stays. One at a time: who comes second finds out what
+// the first one has left.
 bool CopyCrew::give_up(ProgramStreams& streams) {
+  const std::lock_guard giving(giving_);
   {
     const std::lock_guard lock(under_way_.mutex);
     if (std::none_of(threads_.begin(), threads_.end(), [](const auto& each) { return !!each; })) {
@@ -118,32 +125,33 @@ bool CopyCrew::give_up(ProgramStreams& streams) {
   }
   { const std::unique_lock nobody_asks(entered_); }
   const std::set<const CopyThread*> staying = find_busy(streams);
-  std::vector<std::unique_ptr<CopyThread>> gone;
+  std::map<CopyThreadId, std::unique_ptr<CopyThread>> gone;
   {
     const std::lock_guard lock(under_way_.mutex);
     for (CopyThreadId id = 0; id < threads_.size(); ++id) {
       if (!threads_[id] || !under_way_.copies.threads().is_leaving(id)) continue;  // opened since
       const bool stays = staying.contains(threads_[id].get()) || threads_[id]->mending();
-      under_way_.copies.handle_left(id, !stays);
-      if (!stays) gone.push_back(std::move(threads_[id]));
+      if (stays) under_way_.copies.handle_left(id, false);
+      if (!stays) gone.emplace(id, std::move(threads_[id]));
     }
   }
   streams.each([&](Stream& stream) {
     for (StreamGates& gates : stream.gates) {
-      const bool left = std::any_of(gone.begin(), gone.end(), [&](const auto& thread) {
-        return thread.get() == gates.thread();
+      const bool left = std::any_of(gone.begin(), gone.end(), [&](const auto& one) {
+        return one.second.get() == gates.thread();
       });
       if (left) gates.set_thread(nullptr);
     }
   });
-  const bool any = !gone.empty();
-  for (auto& thread : gone) {
+  for (auto& [id, thread] : gone) {
     if (thread->ahead() != nullptr) thread->ahead()->stop();
     thread->close();
     const std::lock_guard lock(under_way_.mutex);
+    under_way_.copies.handle_left(id, true);  // from now on another one may be opened
     retired_.push_back(std::move(thread));
   }
-  return any;
+  if (!gone.empty()) given_.fetch_add(1);
+  return !gone.empty();
 }
 
 // Those that have something to do after a moment, and those for whose words a stream may wait.

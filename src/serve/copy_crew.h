@@ -5,10 +5,12 @@
 // and given up when the program wants their contexts. Which copy is whose is the machine's to say
 // (core/copy/copies.h).
 //
-// Thread-safe. Lock order: a stream's mutex, UnderWay's, a LiveSpeculator's. Fails by having no
+// Thread-safe. Lock order: a stream's mutex, UnderWay's, a LiveSpeculator's. (give_up() has a lock
+// of its own around all of them.) Fails by having no
 // thread: the driver has no context for one, or (open_missing() says it) ours are of no use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,8 +44,10 @@ class CopyCrew {
   CopyThread* thread_at(CopyThreadId id);
   // A call that puts copies into a stream holds this: no thread is given up meanwhile.
   [[nodiscard]] std::shared_lock<std::shared_mutex> enter() { return std::shared_lock(entered_); }
-  // Gives contexts back. True if there was something to give.
+  // Gives contexts back. True if there was something to give. given(): how often there was, for
+  // those who come while others do.
   bool give_up(ProgramStreams& streams);
+  uint64_t given() const { return given_.load(); }
 
   // --- for those who seal ahead
   void add_host_memory(const Range& range);  // may be guessed before any copy has touched it
@@ -68,6 +72,8 @@ class CopyCrew {
   const SpeculationChoice& speculation_;
 
   std::shared_mutex entered_;
+  std::mutex giving_;
+  std::atomic<uint64_t> given_{0};
   // These under UnderWay's mutex.
   std::vector<std::unique_ptr<CopyThread>> threads_;  // by id
   std::vector<std::unique_ptr<CopyThread>> retired_;  // closed; their threads may still be leaving

@@ -203,6 +203,7 @@ Code CopyThread::carry(Lock& lock) {
     return kSuccess;
   }
   const bool together = handed_.copies.size() > 1 && prepare_together(lock);
+  const uint64_t rooms = under_way_.copies.threads().rooms();
   lock.unlock();
   const bool begun = together || fetch_all();
   Code code = begun ? kSuccess : kIllegalAddress;
@@ -223,20 +224,27 @@ Code CopyThread::carry(Lock& lock) {
     replace_context();
   }
   lock.lock();
-  if (failed && broken_) under_way_.copies.handle_broken(id_);
+  if (failed) tell_context(rooms);
   return code;
 }
 
 // There was no room for another context. Nobody asks for copies here meanwhile: they would all fail
 // with the one there is.
 void CopyThread::mend_context(Lock& lock) {
-  may_mend_ = false;  // who asks meanwhile may know of room that was not there yet
-  mends_now_ = true;
-  lock.unlock();
-  replace_context();
-  lock.lock();
-  mends_now_ = false;
-  broken_ ? under_way_.copies.handle_broken(id_) : under_way_.copies.handle_mended(id_);
+  may_mend_ = false;
+  const uint64_t rooms = under_way_.copies.threads().rooms();
+  if (broken_) {  // else who asked did so while it found one
+    mends_now_ = true;
+    lock.unlock();
+    replace_context();
+    lock.lock();
+    mends_now_ = false;
+  }
+  tell_context(rooms);
+}
+
+void CopyThread::tell_context(uint64_t rooms) {
+  broken_ ? under_way_.copies.handle_broken(id_, rooms) : under_way_.copies.handle_mended(id_);
 }
 
 // Several at once, if there is memory to gather them in and all their sources are there. A source
@@ -364,10 +372,11 @@ void CopyThread::end(Lock& lock, Code code) {
   if (code != kSuccess) under_way_.any_failed.store(true);
   const bool lands = !endings_.empty() && std::holds_alternative<Deliver>(endings_.front());
   if (handed_.between && !lands) early_.discard(handed_.bytes);
+  const uint64_t rooms = copies.threads().rooms();
   const Code delivered = perform_all(lock);
   copies.handle_delivered(id_, endings_, delivered);
   if (delivered != kSuccess) under_way_.any_failed.store(true);
-  if (delivered != kSuccess && broken_) copies.handle_broken(id_);
+  if (delivered != kSuccess) tell_context(rooms);
   perform_all(lock);
   copies.handle_ended(id_, now());
   for (const CopyId copy : handed_.copies) {  // streams may end with them, without the lock

@@ -80,6 +80,7 @@ class CopyThread {
   // 2.
   Code carry(Lock& lock);
   void prepare_early(Lock& lock);
+  void tell_context(uint64_t rooms);
   void await_landing(Lock& lock);
   bool prepare_together(Lock& lock);
   bool fetch_all();

@@ -105,10 +105,27 @@ class FakeDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     return contexts_;
   }
+  uintptr_t contexts_made() {
+    const std::lock_guard lock(mutex_);
+    return contexts_made_;
+  }
+  // Who makes a context waits until they are not held any more; making() says how many do.
+  void hold_contexts(bool held) {
+    const std::lock_guard lock(mutex_);
+    contexts_held_ = held;
+    released_.notify_all();
+  }
+  size_t making() {
+    const std::lock_guard lock(mutex_);
+    return making_;
+  }
 
   // --- GpuDriver
   Code make_context(int, CopyContext& out) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    ++making_;
+    released_.wait(lock, [&] { return !contexts_held_; });
+    --making_;
     if (contexts_ == contexts_max) return 2;
     ++contexts_;
     out.context = reinterpret_cast<ContextHandle>(++contexts_made_);
@@ -261,6 +278,8 @@ class FakeDriver final : public GpuDriver {
   bool lifted_ = false;
   uint64_t held_ = 0;
   size_t waiting_ = 0;
+  bool contexts_held_ = false;
+  size_t making_ = 0;
   std::condition_variable released_;
 };
 

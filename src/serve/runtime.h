@@ -99,6 +99,7 @@ class Runtime {
   // Gives our contexts' places back: the program wants one. True if there was something to give.
   // They may be had again when the program has given one back.
   bool give_up_contexts() { return crew_.give_up(streams_); }
+  uint64_t contexts_given() const { return crew_.given(); }
 
   // What the program has.
   RangeMap<DeviceBlock>& device_memory() { return memory_.device(); }

@@ -272,6 +272,39 @@ TEST_F(RuntimeTest, AThreadThatBrokeIsMendedWhenThereIsRoomAgain) {
   EXPECT_EQ(route, Route::carried);
 }
 
+// Who asks for it while it looks for a context does not make it look for another one.
+TEST_F(RuntimeTest, AThreadThatIsMendedIsMendedOnce) {
+  const StreamHandle other = FakeDriver::stream(8192);
+  driver_.put_into_another(other);
+  const auto ask = [&] {
+    return runtime_->copy(
+        {Direction::to_device, FakeDriver::kDeviceBase + 1000, host_ + 1000, 64, other, ++id_});
+  };
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  driver_.contexts_max = driver_.contexts();
+  driver_.break_context(1, 214);
+  EXPECT_EQ(in(200, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  const uintptr_t made = driver_.contexts_made();
+  driver_.hold_contexts(true);
+  driver_.contexts_max += 2;
+  runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{99}));
+  const Instant until = SteadyClock().now() + std::chrono::minutes(5);
+  const auto in_time = [&] { return SteadyClock().now() < until; };
+  while (driver_.making() == 0 && in_time()) EXPECT_NE(ask(), Route::carried);
+  EXPECT_NE(ask(), Route::carried);
+  driver_.hold_contexts(false);
+  Route route = Route::passed;
+  while (route != Route::carried && in_time()) route = ask();
+  EXPECT_EQ(route, Route::carried);
+  driver_.await(other);
+  runtime_->drain(FakeDriver::another());
+  EXPECT_EQ(driver_.contexts_made(), made + 1);
+}
+
 // One of them finds a context again while all are given up: it goes, and nothing is put on it.
 TEST_F(RuntimeTest, AThreadThatIsMendedWhileAllAreGivenUpGetsNothingMore) {
   const StreamHandle other = FakeDriver::stream(8192);

@@ -338,8 +338,8 @@ void Copies::handle_delivered(CopyThreadId id, std::vector<Ending>& out, ErrorCo
   if (crossing.delivered) end_all(crossing, code, out);
 }
 
-// Whoever hears that the context has failed may look at any of the destinations: all are wiped
-// before.
+// Whoever hears from the driver that the context has failed, or is let through a gate, may look at
+// any of the destinations: all are wiped before.
 void Copies::end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out) {
   const bool failed =
       code != 0 || failures_.failed(under_way_[crossing.copies.front()].call.context);

@@ -68,10 +68,14 @@ class Copies {
   std::optional<CopyThreadId> missing_thread(const CopyCall& call) const;
   // A bulk thread comes with what seals ahead for it, which outlives the copies.
   void handle_thread(CopyThreadId thread, bool opened, Speculation* ahead = nullptr) {
-    threads_.handle_opened(thread, opened, ahead);
+    handle_thread(thread, opened, ahead, threads_.rooms());
+  }
+  // `rooms`: threads().rooms() from before a context was looked for.
+  void handle_thread(CopyThreadId thread, bool opened, Speculation* ahead, uint64_t rooms) {
+    threads_.handle_opened(thread, opened, ahead, rooms);
   }
   // Its context has failed, and there was no room for another; or it has one again.
-  void handle_broken(CopyThreadId thread) { threads_.handle_broken(thread); }
+  void handle_broken(CopyThreadId thread, uint64_t rooms) { threads_.handle_broken(thread, rooms); }
   void handle_mended(CopyThreadId thread) { threads_.handle_mended(thread); }
   // Copies of one stream among which there is no order. `plan` is filled anew.
   void handle_copies(std::span<const CopyCall> calls, CallPlan& plan, Instant now);

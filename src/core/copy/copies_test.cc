@@ -275,16 +275,33 @@ TEST(Copies, AThreadThatBrokeGetsNothingUntilItIsMended) {
   Told told;
   const auto carried = [&](const CopyCall& call) { return told.ask(call) != Lines{"passed"}; };
   ASSERT_TRUE(carried(copy_in(7, 0)));
-  told.copies.handle_broken(kIn);
+  told.copies.handle_broken(kIn, told.copies.threads().rooms());
   EXPECT_FALSE(told.copies.missing_thread(copy_in(7, 1))) << "there is no room";
   EXPECT_FALSE(carried(copy_in(7, 1)));
   told.copies.handle_context_gone(3);
   EXPECT_EQ(told.copies.missing_thread(copy_in(7, 1)), kIn);
   told.copies.handle_leaving();
+  told.copies.handle_context_gone(3);
+  EXPECT_FALSE(told.copies.missing_thread(copy_in(7, 1))) << "nothing is opened in its place yet";
   told.copies.handle_mended(kIn);
   EXPECT_FALSE(carried(copy_in(7, 1))) << "it is to go";
   told.copies.handle_left(kIn, false);
   EXPECT_TRUE(carried(copy_in(7, 1)));
+}
+
+TEST(Copies, RoomThatComesWhileNoneIsFoundIsLookedAtOnceMore) {
+  Told told;
+  const uint64_t before = told.copies.threads().rooms();
+  told.copies.handle_context_gone(3);
+  told.copies.handle_thread(kIn, false, nullptr, before);
+  EXPECT_EQ(told.copies.missing_thread(copy_in(7, 0)), kIn);
+  told.copies.handle_thread(kIn, true);
+  const uint64_t again = told.copies.threads().rooms();
+  told.copies.handle_context_gone(3);
+  told.copies.handle_broken(kIn, again);
+  EXPECT_EQ(told.copies.missing_thread(copy_in(7, 0)), kIn);
+  told.copies.handle_broken(kIn, told.copies.threads().rooms());
+  EXPECT_FALSE(told.copies.missing_thread(copy_in(7, 0)));
 }
 
 TEST(Copies, WhatCouldNotBePutIntoTheStreamIsPassed) {

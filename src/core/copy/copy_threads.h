@@ -116,16 +116,20 @@ class CopyThreads {
     }
   }
 
-  void handle_opened(CopyThreadId id, bool opened, Speculation* ahead) {
+  // How often there was room for another context again. Whoever looks for one asks this before:
+  // what came meanwhile he has not tried.
+  uint64_t rooms() const { return rooms_; }
+  void handle_opened(CopyThreadId id, bool opened, Speculation* ahead, uint64_t rooms) {
     CopyThread& thread = (*this)[id];
     thread.ahead = ahead;
     thread.crosses_early = true;
-    thread.state = opened ? CopyThread::State::open : CopyThread::State::refused;
-    if (!opened) handle_no_room();
+    if (!opened && rooms == rooms_) handle_no_room();
+    const auto without = room_ ? CopyThread::State::absent : CopyThread::State::refused;
+    thread.state = opened ? CopyThread::State::open : without;
   }
-  void handle_broken(CopyThreadId id) {
+  void handle_broken(CopyThreadId id, uint64_t rooms) {
     threads_[id].state = CopyThread::State::broken;
-    handle_no_room();
+    if (rooms == rooms_) handle_no_room();
   }
   void handle_mended(CopyThreadId id) {
     const bool leaving = threads_[id].leaving;
@@ -134,6 +138,7 @@ class CopyThreads {
   }
   void handle_room() {
     room_ = true;
+    ++rooms_;
     for (CopyThread& thread : threads_) {
       const bool refused = thread.state == CopyThread::State::refused && !thread.leaving;
       if (refused) thread.state = CopyThread::State::absent;
@@ -224,11 +229,12 @@ class CopyThreads {
     if (!room_) fresh.state = CopyThread::State::refused;
     threads_.resize(size_t{id / kThreadsPerDevice + 1} * kThreadsPerDevice, fresh);
   }
-  // One that is broken is there, and may find room now.
+  // One that is broken is there, and may find room now, unless it is to go.
   bool absent(CopyThreadId id) const {
     if (id >= threads_.size()) return room_;
-    const bool broken = threads_[id].state == CopyThread::State::broken;
-    return threads_[id].state == CopyThread::State::absent || (broken && room_);
+    const CopyThread& thread = threads_[id];
+    const bool broken = thread.state == CopyThread::State::broken && !thread.leaving;
+    return thread.state == CopyThread::State::absent || (broken && room_);
   }
   // For one is no room for any, until the program has given a context back.
   void handle_no_room() {
@@ -245,6 +251,7 @@ class CopyThreads {
   CopyThreadLimits limits_;
   std::vector<CopyThread> threads_;
   bool room_ = true;
+  uint64_t rooms_ = 0;
 };
 
 }  // namespace sealane

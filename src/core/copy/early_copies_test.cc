@@ -111,7 +111,7 @@ TEST(EarlyCopies, NorDoesOneBesideWhichTheOtherIsBroken) {
   told.ask(copy_out(8, 9));
   told.ask(copy_in(7, 0));
   told.ask(copy_out(7, 1));
-  told.copies.handle_broken(kOut);
+  told.copies.handle_broken(kOut, told.copies.threads().rooms());
   told.copies.handle_reached(1);
   told.copies.handle_reached(2);
   EXPECT_EQ(told.take(kIn), "carry 2");
