@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,18 +20,25 @@ namespace sealane::serve {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kOwnSignalWait_s = 2;  // for what is told; the thread that waits may hold its lock
+constexpr int kOwnSignalWait_s = 10;  // for what is told; the thread that waits may hold its lock
 
 // Set before the first handler, never changed.
 struct {
   pid_t process = 0;
   int ends[2] = {-1, -1};  // of the pipe that wakes the thread
+  struct stat pipe {};
 } told;
+
+// The signal that the system's own handling was put back for, to die of it.
+std::atomic<int> ending{0};
 
 // Everything was told, and a signal was sent again. The first one decides: whatever comes later
 // has nothing left to wait for.
 std::atomic<bool> sent_again{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a handler takes no locks");
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a handler takes no locks");
+
+void handle_signal(int signal, siginfo_t* info, void*);
 
 bool is_default(int signal) {
   struct sigaction now {};
@@ -38,17 +46,34 @@ bool is_default(int signal) {
          now.sa_handler == SIG_DFL;
 }
 
-void handle_signal(int signal, siginfo_t* info, void*);
+struct Installed {
+  bool ours = false;
+  bool informs = false;  // by a siginfo_t, which signal() does not put back with the handler
+};
+
+Installed installed(int signal) {
+  struct sigaction now {};
+  if (::sigaction(signal, nullptr, &now) != 0) return {};
+  return {now.sa_sigaction == &handle_signal, (now.sa_flags & SA_SIGINFO) != 0};
+}
 
 // Pending until whoever blocks it lets it through, if this is the handler.
 void die_of(int signal) {
-  struct sigaction now {};
-  const bool ours = ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-                    now.sa_sigaction == &handle_signal;
   struct sigaction system {};
   system.sa_handler = SIG_DFL;
-  if (ours) ::sigaction(signal, &system, nullptr);
+  if (installed(signal).ours) {
+    ending = signal;
+    ::sigaction(signal, &system, nullptr);
+  }
   ::kill(::getpid(), signal);
+}
+
+// False: the program closed it, and the number may be a file of its own. Calls only what a handler
+// may.
+bool is_pipe(int end) {
+  struct stat now {};
+  return ::fstat(end, &now) == 0 && now.st_dev == told.pipe.st_dev &&
+         now.st_ino == told.pipe.st_ino;
 }
 
 // False: not in time. Calls only what a handler may.
@@ -71,19 +96,32 @@ bool is_readable(const siginfo_t* info) {
   return ::access(reinterpret_cast<const char*>(info), F_OK) == 0 || errno != EFAULT;
 }
 
-void handle_signal(int signal, siginfo_t* info, void*) {
-  const int error = errno;
+// `info`: null where nobody knows who sent it.
+void tell_and_die(int signal, const siginfo_t* info) {
   const auto byte = static_cast<unsigned char>(signal);
   const bool is_ours = ::getpid() == told.process;
-  const bool waits = is_ours && is_readable(info) && info->si_pid == told.process;
-  const bool is_told = is_ours && ::write(told.ends[1], &byte, 1) == 1;
+  const bool waits =
+      is_ours && info != nullptr && is_readable(info) && info->si_pid == told.process;
+  const bool is_told = is_ours && is_pipe(told.ends[1]) && ::write(told.ends[1], &byte, 1) == 1;
   if (!is_told || (waits && !wait_until_sent_again())) die_of(signal);
+}
+
+// Where this is not what the program has installed, its own handler called it, and decides by
+// itself how to end: to send the signal again would be to call that handler again, without end.
+void handle_signal(int signal, siginfo_t* info, void*) {
+  const int error = errno;
+  const Installed now = installed(signal);
+  if (now.ours) {
+    tell_and_die(signal, now.informs ? info : nullptr);
+  } else if (ending == signal) {
+    wait_until_sent_again();  // taken away a moment ago, to die
+  }
   errno = error;
 }
 
 void tell_when_woken(void*) {
   unsigned char signal = 0;
-  for (;;) {
+  while (is_pipe(told.ends[0])) {
     const ssize_t got = ::read(told.ends[0], &signal, 1);
     if (got < 0 && errno == EINTR) continue;
     if (got != 1) return;
@@ -96,7 +134,7 @@ void tell_when_woken(void*) {
 }  // namespace
 
 void watch_for_last_signals() {
-  if (::pipe2(told.ends, O_CLOEXEC) != 0) return;
+  if (::pipe2(told.ends, O_CLOEXEC) != 0 || ::fstat(told.ends[0], &told.pipe) != 0) return;
   told.process = ::getpid();
   if (!start_thread("sealane-signal", &tell_when_woken, nullptr)) return;
   for (const int signal : kSignals) {

@@ -8,8 +8,12 @@
 //   c  closes every descriptor but the first three  e  ends
 //   p  poses as a runtime: a page of its own, and an answer meant for a terminal
 //   d  the same with an answer of lists in lists    u  the same with bytes that are no text
+//   o  opens the file that is its argument, by every number from 3 to 63 that is free
+//   h  raise(SIGTERM) with a handler that calls the one before by one argument; prints the calls
 //   t  raise(SIGTERM)                               k  kill() itself with it
-// and ends with 3 if it is there after the last two.
+//   b  the same where signal() took the handler and put it back
+//   B  the same where the program's handler puts the one before back and calls it
+// and ends with 3 if it is there after the last four.
 
 #include <cuda.h>
 #include <fcntl.h>
@@ -17,8 +21,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -96,6 +103,48 @@ void fork_a_sleeper() {
   say("%d\n", child);
 }
 
+void open_everywhere(const char* path) {
+  constexpr int kNumbersEnd = 64;
+  while (open(path, O_WRONLY | O_CREAT, 0600) < kNumbersEnd - 1) {
+  }
+}
+
+// What was there before our handlers, which call it as those do that keep one argument's worth.
+struct sigaction before {};
+std::atomic<int> calls{0};
+
+void call_the_one_before(int signal) {
+  std::bit_cast<void (*)(int, void*)>(before.sa_handler)(signal, std::bit_cast<void*>(1L));
+}
+
+void count_and_chain(int signal) {
+  ++calls;
+  call_the_one_before(signal);
+}
+
+void put_back_and_chain(int signal) {
+  sigaction(signal, &before, nullptr);
+  call_the_one_before(signal);
+}
+
+void handle_by(void (*handler)(int)) {
+  struct sigaction ours {};
+  ours.sa_handler = handler;
+  sigaction(SIGTERM, &ours, &before);
+}
+
+void pause_until(const auto& is_over, int most_ms) {
+  constexpr timespec kPause{0, 1'000'000};
+  for (int i = 0; i < most_ms && !is_over(); ++i) nanosleep(&kPause, nullptr);
+}
+
+int calls_of_a_chain() {
+  handle_by(&count_and_chain);
+  raise(SIGTERM);
+  pause_until([] { return calls > 1; }, 500);  // a second one would come by itself
+  return calls;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,6 +174,22 @@ int main(int argc, char** argv) {
       case 'u':
         pose_for_terminals("\xff\xc3");
         break;
+      case 'o':
+        open_everywhere(argv[1]);
+        break;
+      case 'h':
+        say("%d\n", calls_of_a_chain());
+        continue;
+      case 'b':
+        signal(SIGTERM, signal(SIGTERM, SIG_IGN));
+        raise(SIGTERM);
+        pause_until([] { return false; }, 100'000);
+        _exit(3);
+      case 'B':
+        handle_by(&put_back_and_chain);
+        raise(SIGTERM);
+        pause_until([] { return false; }, 100'000);
+        _exit(3);
       case 't':
         raise(SIGTERM);
         _exit(3);

@@ -446,6 +446,40 @@ TEST(Files, AreWrittenWhenTheProgramEndsItselfByASignal) {
   }
 }
 
+// A handler that the program installed later, and that calls the one it found.
+TEST(Files, AHandlerThatCallsTheOneBeforeIsCalledOnce) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--stats", scratch.file("s")},
+              {"--", "sh", "-c", "printf she | '" SEALANE_ATTACHABLE "'; echo $?"});
+  EXPECT_EQ(run.out, "s1\ne0\n") << run.err;
+  EXPECT_EQ(read_json(scratch.file("s"))["to_host"]["copies"], 1) << run.err;
+}
+
+// As it comes back from signal(), or from a handler that has done its part.
+TEST(Files, AreWrittenWhenTheProgramPutsTheHandlerBack) {
+  for (const std::string letter : {"b", "B"}) {
+    const Scratch scratch;
+    const ProgramResult run =
+        sealane({"run", "--emulate", "--stats", scratch.file("s")},
+                {"--", "sh", "-c", "printf s" + letter + " | '" SEALANE_ATTACHABLE "'; echo $?"});
+    EXPECT_EQ(run.out, "s143\n") << letter << run.err;
+    EXPECT_EQ(read_json(scratch.file("s"))["to_host"]["copies"], 1) << letter << run.err;
+  }
+}
+
+// The program closed whatever it did not know, and the number belongs to a file of its own.
+TEST(Files, OfTheProgramGetNothingWhenASignalEndsIt) {
+  const Scratch scratch;
+  const ProgramResult run =
+      sealane({"run", "--emulate", "--stats", scratch.file("s")},
+              {"--", "sh", "-c", "printf scot | '" SEALANE_ATTACHABLE "' \"$0\"; echo $?",
+               scratch.file("own")});
+  EXPECT_EQ(run.out, "sco143\n") << run.err;
+  ASSERT_TRUE(std::filesystem::exists(scratch.file("own")));
+  EXPECT_EQ(contents(scratch.file("own")), "");
+}
+
 TEST(Observe, LeavesItsPageWhenASignalEndsTheProgram) {
   const Scratch scratch;
   const std::string script = example("layer_swap") +
