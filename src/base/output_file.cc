@@ -149,6 +149,7 @@ std::string with_room(const std::string& path, size_t ending) {
 }
 
 constexpr size_t kEnding = 17;  // of a name beside another: a dot and 16 digits
+constexpr const char* kDigits = "0123456789abcdef";
 
 // A name beside `path` that nobody had before. -1 and errno if there is none to be had.
 int make_beside(const std::string& path, std::string& name) {
@@ -161,8 +162,8 @@ int make_beside(const std::string& path, std::string& name) {
     SystemRandom().fill(bytes);
     name = with_room(path, kEnding) + ".";
     for (const uint8_t byte : bytes) {
-      name += "0123456789abcdef"[byte >> 4];
-      name += "0123456789abcdef"[byte & 15];
+      name += kDigits[byte >> 4];
+      name += kDigits[byte & 15];
     }
     const int file =
         ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -175,9 +176,10 @@ int replace(const Place& place, std::string_view content) {
   std::string beside;
   const int file = make_beside(place.path, beside);
   if (file < 0) return errno;
-  int error = write_descriptor(file, content);
-  // What somebody made private stays so.
-  if (error == 0 && place.exists && ::fchmod(file, place.status.st_mode & 0777) != 0) error = errno;
+  int error = 0;
+  // What somebody made private stays so, from its first byte.
+  if (place.exists && ::fchmod(file, place.status.st_mode & 0777) != 0) error = errno;
+  if (error == 0) error = write_descriptor(file, content);
   if (::close(file) != 0 && error == 0) error = errno;
   if (error == 0 && ::rename(beside.c_str(), place.path.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(beside.c_str());
@@ -210,6 +212,17 @@ std::string name_of(int file) {
   return found && is_same(named, own) ? name : "";
 }
 
+// Of an ordinary file: by a stream, which holds the lock until it ends.
+bool is_written(const std::string& path) {
+  const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  int file = ::open(path.c_str(), O_RDONLY | flags);
+  if (file < 0) file = ::open(path.c_str(), O_WRONLY | flags);  // or cannot be told
+  if (file < 0) return false;
+  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
+}
+
 // Of a stream that has ended nobody holds the lock.
 void remove_unless_written(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -218,7 +231,7 @@ void remove_unless_written(const std::string& path) {
   struct stat own {};
   // It may have taken its name back before it ended: then another one is here.
   const bool ended = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-                     ::fstat(file, &own) == 0 && is_same(named, own);
+                     ::fstat(file, &own) == 0 && is_same(named, own) && S_ISREG(own.st_mode);
   if (ended) ::unlink(path.c_str());
   ::close(file);
 }
@@ -241,6 +254,23 @@ int take_name(const std::string& beside, const std::string& path) {
   return ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;
 }
 
+// Of what can be written, but not replaced: nothing can be made beside it, or it is a mount. With
+// O_CREAT the kernel applies its rule for files of others (protected_regular). Whatever took the
+// file's place meanwhile is neither waited for nor written. -1 and errno.
+int open_in_place(const std::string& path) {
+  const int file = ::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+  if (file < 0) return -1;
+  struct stat own {};
+  int error = ::fstat(file, &own) == 0 ? 0 : errno;
+  if (error == 0 && !S_ISREG(own.st_mode)) error = ENOTSUP;
+  if (error == 0 && ::ftruncate(file, 0) != 0) error = errno;
+  if (error == 0) return file;
+  ::close(file);
+  errno = error;
+  return -1;
+}
+
 // A file of its own in the place of what is there. -1 and errno. `whole`: its name from the root,
 // asked for before another stream can move it; "" if it cannot be told.
 int make_own(const Place& place, std::string& whole) {
@@ -248,7 +278,7 @@ int make_own(const Place& place, std::string& whole) {
   const int file = make_beside(place.path, beside);
   if (file < 0) return -1;
   if (place.exists) ::fchmod(file, place.status.st_mode & 0777);  // what is private stays so
-  ::flock(file, LOCK_EX);
+  ::flock(file, LOCK_EX | LOCK_NB);  // nobody else's, but nothing here ever waits
   const std::string made = name_of(file);
   const std::string last = place.path.substr(place.path.rfind('/') + 1);
   whole = made.empty() ? "" : made.substr(0, made.rfind('/') + 1) + last;
@@ -303,7 +333,8 @@ int check_output(const std::string& path) {
 
 void remove_output(const std::string& path) {
   const Place place = find_place(path);
-  if (place.error == 0 && place.exists && place.is_ordinary()) ::unlink(place.path.c_str());
+  if (place.error != 0 || !place.exists || !place.is_ordinary()) return;
+  if (!is_written(place.path)) ::unlink(place.path.c_str());
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {
@@ -336,10 +367,7 @@ int OutputStream::open(const std::string& path) {
   path_.clear();
   descriptor_ = place.is_ordinary() ? make_own(place, path_) : open_through(place);
   if (descriptor_ < 0 && place.is_ordinary() && place.exists) {
-    // It can be written, but not replaced: nothing can be made beside it, or it is a mount. With
-    // O_CREAT the kernel applies its rule for files of others (protected_regular).
-    descriptor_ =
-        ::open(place.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    descriptor_ = open_in_place(place.path);
   }
   if (descriptor_ < 0) return errno;
   // A descriptor of the program's own may be a file that has something in it already.
@@ -356,6 +384,7 @@ void OutputStream::keep_name() const {
   const std::string name = name_of(descriptor_);
   const std::string beside = with_room(path_, kEnding) + ".";
   if (name.size() != beside.size() + kEnding - 1 || !name.starts_with(beside)) return;
+  if (name.find_first_not_of(kDigits, beside.size()) != std::string::npos) return;
   (void)take_name(name, path_);  // what is written is kept in either case
 }
 

@@ -33,7 +33,7 @@ namespace sealane {
 [[nodiscard]] int check_output(const std::string& path);
 
 // Takes an ordinary file away, so that it is not taken for what is written later; a link to it
-// stays. Everything else is left alone.
+// stays, and a file that an OutputStream still writes. Everything else is left alone.
 void remove_output(const std::string& path);
 
 // Whether both names lead to one ordinary file, one that exists or would be made.

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <latch>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
+
+#include "base/exchange_for_tests.h"
 
 namespace sealane {
 namespace {
@@ -38,6 +45,7 @@ class OutputFile : public testing::Test {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  bool can_exchange_names() const { return test::can_exchange_names(directory_); }
   size_t files() const {
     return static_cast<size_t>(
         std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
@@ -51,6 +59,20 @@ TEST_F(OutputFile, IsReplacedWhole) {
   EXPECT_EQ(write_output(file("a"), "short"), 0);
   EXPECT_EQ(contents(file("a")), "short");
   EXPECT_EQ(files(), 1u);
+}
+
+// Who may not read what was there may not read what comes, not even while it is written.
+TEST_F(OutputFile, IsAsPrivateAsBeforeFromItsFirstByte) {
+  std::ofstream(file("a")) << "private";
+  ASSERT_EQ(chmod(file("a").c_str(), 0600), 0);
+  const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(inotify_add_watch(watch, directory_.c_str(), IN_ATTRIB | IN_MODIFY), 0);
+  EXPECT_EQ(write_output(file("a"), "more of it"), 0);
+  alignas(inotify_event) std::array<char, 4096> events{};
+  ASSERT_GE(read(watch, events.data(), events.size()), static_cast<ssize_t>(sizeof(inotify_event)));
+  close(watch);
+  EXPECT_EQ(reinterpret_cast<const inotify_event*>(events.data())->mask, uint32_t{IN_ATTRIB});
+  EXPECT_EQ(fs::status(file("a")).permissions(), fs::perms(0600));
 }
 
 TEST_F(OutputFile, ThatFailsLeavesWhatWasThere) {
@@ -149,6 +171,7 @@ TEST_F(OutputFile, ThatGrowsIsWrittenInPlaceOrOnceInOrder) {
 }
 
 TEST_F(OutputFile, OfTwoStreamsIsTheOneWrittenLast) {
+  if (!can_exchange_names()) GTEST_SKIP() << "this file system exchanges no names";
   std::ofstream(file("a")) << "of an earlier run";
   ASSERT_EQ(chmod(file("a").c_str(), 0600), 0);
   OutputStream one;
@@ -179,6 +202,53 @@ TEST_F(OutputFile, ThatItsOwnerMovedAwayIsNotBroughtBack) {
   EXPECT_EQ(stream.write_at("text", 0), 0);
   EXPECT_EQ(contents(file("a.1")), "text");
   EXPECT_EQ(contents(file("a")), "somebody's");
+  const std::string dated = file("a.2026-11-19T03-49");  // as long as a name of ours, and none
+  fs::rename(file("a.1"), dated);
+  EXPECT_EQ(stream.write_at("TEXT", 0), 0);
+  EXPECT_EQ(contents(dated), "TEXT");
+  EXPECT_EQ(contents(file("a")), "somebody's");
+}
+
+// One run more with the same name, while the first one goes on.
+TEST_F(OutputFile, ThatIsStillWrittenIsNotRemoved) {
+  {
+    OutputStream stream;
+    ASSERT_EQ(stream.open(file("a")), 0);
+    EXPECT_EQ(stream.write_at("text", 0), 0);
+    remove_output(file("a"));
+    EXPECT_EQ(contents(file("a")), "text");
+  }
+  remove_output(file("a"));
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(OutputFile, OfStreamsThatBeginAtOnceIsThereForEachOfThem) {
+  if (!can_exchange_names()) GTEST_SKIP() << "this file system exchanges no names";
+  constexpr size_t kStreams = 8;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<OutputStream> streams(kStreams);
+    std::set<std::string> written;
+    std::latch ready(kStreams);
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kStreams; ++i) {
+      const std::string text = "stream " + std::to_string(i);
+      written.insert(text);
+      threads.emplace_back([&ready, text, name = file("a"), stream = &streams[i]] {
+        ready.arrive_and_wait();
+        EXPECT_EQ(stream->open(name), 0);
+        EXPECT_EQ(stream->write_at(text, 0), 0);
+      });
+    }
+    threads.clear();
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename();
+      EXPECT_TRUE(name == "a" || (name.starts_with("a.") && name.size() == 18)) << name;
+      found.insert(contents(entry.path()));
+    }
+    EXPECT_EQ(found, written) << "in round " << round;
+    for (const auto& entry : fs::directory_iterator(directory_)) fs::remove(entry.path());
+  }
 }
 
 }  // namespace
