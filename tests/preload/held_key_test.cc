@@ -58,8 +58,13 @@ class Held {
 };
 
 class HeldKeyTest : public testing::Test {
-  void SetUp() override {  // some older ones copy no context of GCM
-    if (OpenSSL_version_num() < 0x300000d0) GTEST_SKIP() << OpenSSL_version(OPENSSL_VERSION);
+  // The runtime answers nothing with those that take used IVs, and the older ones of them copy no
+  // context of GCM.
+  void SetUp() override {
+    const unsigned long version = OpenSSL_version_num();
+    if (version < 0x300000d0 || (version >= 0x30100000 && version < 0x30100050)) {
+      GTEST_SKIP() << OpenSSL_version(OPENSSL_VERSION) << " is before 3.0.13 or 3.1.5";
+    }
   }
 };
 
