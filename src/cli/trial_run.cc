@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/bytes.h"
@@ -84,9 +87,8 @@ std::vector<pid_t> children() {
 }
 
 // The program, if it is still there, and whatever it started: what lost its parent, in whatever
-// session, has become our child, so it is ours to end, generation after generation. `others`: what
-// was our child before the run, of whoever became us by exec. Not ours to end.
-void end_all(pid_t program, const std::vector<pid_t>& others) {
+// session, has become our child, so it is ours to end, generation after generation.
+void end_all(pid_t program) {
   kill(-program, SIGKILL);
   const auto give_up = Clock::now() + kEndWithin;
   while (Clock::now() < give_up) {
@@ -94,12 +96,7 @@ void end_all(pid_t program, const std::vector<pid_t>& others) {
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (ended < 0 && errno == ECHILD) return;
-    std::vector<pid_t> ours = children();
-    std::erase_if(ours, [&](pid_t one) {
-      return std::find(others.begin(), others.end(), one) != others.end();
-    });
-    if (ours.empty() && !others.empty()) return;
-    for (const pid_t one : ours) kill(one, SIGKILL);
+    for (const pid_t one : children()) kill(one, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -115,6 +112,60 @@ bool has_ended(pid_t program, int& status) {
   return false;
 }
 
+// Between two looks: short runs are timed well, and long ones not disturbed.
+class Pause {
+ public:
+  // True, at once: `descriptor` can be read, or nobody is at its other end.
+  bool wait_for(int descriptor) {
+    pollfd readable{descriptor, POLLIN, 0};
+    const timespec limit{0, next_.count()};
+    next_ = std::min(next_ * 2, std::chrono::nanoseconds(20'000'000));
+    return ppoll(&readable, 1, &limit, nullptr) > 0;
+  }
+
+ private:
+  std::chrono::nanoseconds next_{500'000};
+};
+
+struct Report {
+  int error = 0;  // an errno: it could not be started
+  TrialEnd end;
+};
+static_assert(std::is_trivially_copyable_v<Report>);
+
+TrialEnd end_of(int status, double seconds) {
+  if (WIFSIGNALED(status)) return TrialEnd{Ending::crashed, WTERMSIG(status), seconds};
+  const int code = WEXITSTATUS(status);
+  return TrialEnd{code == 0 ? Ending::done : Ending::failed, code, seconds};
+}
+
+// The process between the trial and the program. Whatever the program started comes to it, and
+// nothing else: the trial itself may have children of whoever became it by exec, which are not its
+// to end. It ends them when the program has ended, took too long, or `trial` is closed at the other
+// end, by the trial or because that was killed.
+[[noreturn]] void keep(const TrialRun& run, int trial) {
+  prctl(PR_SET_NAME, "sealane-keeper");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  const pid_t program = fork();
+  if (program == 0) become(run);
+  Report report{program < 0 ? errno : 0, {}};
+  if (program > 0) {
+    int status = 0;
+    bool ended = false;
+    Pause pause;
+    do {
+      ended = has_ended(program, status);
+    } while (!ended && elapsed() <= run.limit_s && !pause.wait_for(trial));
+    report.end = ended ? end_of(status, elapsed()) : TrialEnd{Ending::hung, 0, elapsed()};
+    if (!ended) kill(program, SIGKILL);  // it may not have come to its own group yet
+    end_all(program);                    // what it left behind must not disturb the next run
+  }
+  send(trial, &report, sizeof report, MSG_NOSIGNAL);
+  _exit(0);
+}
+
 // Which file it is, and when it was last written.
 std::string state_of(const std::string& path) {
   struct stat found {};
@@ -126,33 +177,35 @@ std::string state_of(const std::string& path) {
 }  // namespace
 
 Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(double)>& tick) {
-  const auto begin = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const std::vector<pid_t> others = children();
-  const pid_t child = fork();
-  if (child < 0) return io_error("cannot start " + run.command[0], errno);
-  if (child == 0) become(run);
-  int status = 0;
-  auto pause = std::chrono::microseconds(500);
-  while (true) {
-    if (has_ended(child, status)) break;
-    const bool stop = bench::interrupted();
-    if (stop || elapsed() > run.limit_s) {
-      kill(child, SIGKILL);  // it may not have come to its own group yet
-      end_all(child, others);
-      if (stop) return io_error("interrupted");
-      return TrialEnd{Ending::hung, 0, elapsed()};
-    }
-    tick(elapsed());
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return io_error("cannot start " + run.command[0], errno);
   }
-  const double seconds = elapsed();
-  end_all(child, others);  // what it left behind must not disturb the next run
-  if (WIFSIGNALED(status)) return TrialEnd{Ending::crashed, WTERMSIG(status), seconds};
-  const int code = WEXITSTATUS(status);
-  return TrialEnd{code == 0 ? Ending::done : Ending::failed, code, seconds};
+  const auto begin = Clock::now();
+  const pid_t keeper = fork();
+  const int error = errno;
+  if (keeper == 0) {
+    close(ends[0]);
+    keep(run, ends[1]);
+  }
+  close(ends[1]);
+  Report report;
+  bool stop = false;
+  Pause pause;
+  while (keeper > 0 && !stop && !pause.wait_for(ends[0])) {
+    stop = bench::interrupted();
+    tick(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  const bool told = keeper > 0 && !stop &&
+                    recv(ends[0], &report, sizeof report, MSG_WAITALL) == ssize_t{sizeof report};
+  close(ends[0]);
+  if (keeper < 0) return io_error("cannot start " + run.command[0], error);
+  while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (stop) return io_error("interrupted");
+  if (!told) return io_error("the process that keeps the run was killed; --resume goes on");
+  if (report.error != 0) return io_error("cannot start " + run.command[0], report.error);
+  return report.end;
 }
 
 WatchedFile::WatchedFile(std::string path) : path_(std::move(path)), before_(state_of(path_)) {}

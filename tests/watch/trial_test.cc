@@ -135,6 +135,9 @@ TEST(Trial, OfAProgramThatHangsEndsIt) {
   EXPECT_EQ(tried.runs().back(), "alone-1");
 }
 
+// Of the program's: its parent keeps the run, and the parent of that is the trial.
+const std::string kTrial = "$(cut -d' ' -f4 /proc/$PPID/stat)";
+
 // What left its session, and what that started in one of its own.
 TEST(Trial, EndsWhatARunLeavesBehindInOtherSessions) {
   const Scratch scratch;
@@ -143,7 +146,8 @@ TEST(Trial, EndsWhatARunLeavesBehindInOtherSessions) {
                             "; setsid sh -c \"echo \\$\\$ >> " + numbers +
                             "; exec sleep 1000\" & wait' & i=0; until [ \"$(grep -c . " + numbers +
                             ")\" = 2 ] || [ $i = 6000 ]; do sleep 0.05; i=$((i+1)); done; ";
-  for (const std::string end : {"kill -TERM $PPID; exec sleep 1000", "exit 3"}) {
+  for (const std::string& end :
+       {"kill -TERM " + kTrial + "; exec sleep 1000", std::string("exit 3")}) {
     std::filesystem::remove(numbers);
     const Scratch one;
     const Tried tried = try_on_emulated(one, {}, {"sh", "-c", leave + end});
@@ -155,6 +159,35 @@ TEST(Trial, EndsWhatARunLeavesBehindInOtherSessions) {
       kill(process, SIGKILL);
     }
     EXPECT_EQ(left, 2);
+  }
+}
+
+// Who became the trial by exec may have started something before, and that something meanwhile.
+TEST(Trial, LeavesAloneWhatItDidNotStart) {
+  const Scratch scratch;
+  const std::string shell =
+      "cd \"$0\" || exit 9\n"
+      "await() { i=0; until [ -s $1 ] || [ $i = 6000 ]; do sleep 0.05; i=$((i+1)); done; }\n"
+      "leave() { setsid sh -c 'echo $$ > '$1'; exec sleep 1000' > log 2>&1 & }\n"
+      "leave before; await before\n"
+      "(await go; (leave meanwhile)) &\n"
+      "exec \"$@\"";
+  const std::string program =
+      "echo > go; i=0; until [ -s meanwhile ] || [ $i = 6000 ]; do sleep 0.05; i=$((i+1)); done; "
+      "exit 3";
+  const ProgramResult run =
+      run_program({"sh", "-c", shell, scratch.file(""), SEALANE_PROGRAM, "trial", "--emulate",
+                   "--rounds", "1", "-o", scratch.file("trial"), "--", "sh", "-c", program});
+  EXPECT_EQ(run.exit_code, 1) << run.out << run.err;
+  EXPECT_NE(run.out.find("exit code 3"), std::string::npos) << run.out << run.err;
+  for (const char* name : {"before", "meanwhile"}) {
+    pid_t process = 0;
+    std::ifstream(scratch.file(name)) >> process;
+    ASSERT_GT(process, 0) << name;
+    const std::string state = contents("/proc/" + std::to_string(process) + "/stat");
+    EXPECT_NE(state, "") << name;
+    EXPECT_EQ(state.find(") Z "), std::string::npos) << name;
+    kill(process, SIGKILL);
   }
 }
 
@@ -458,7 +491,8 @@ TEST(Trial, DoesNotResumeWhatWasChanged) {
 
 TEST(Trial, GoesOnUnderNohup) {
   const Scratch scratch;
-  const std::string program = script(scratch, "kill -HUP $PPID; kill -INT $PPID");
+  const std::string program =
+      script(scratch, "for p in $PPID " + kTrial + "; do kill -HUP $p; kill -INT $p; done");
   const ProgramResult run =
       run_program({"sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SEALANE_PROGRAM, "trial",
                    "--emulate", "--rounds", "1", "-o", scratch.file("trial"), "--", program});
@@ -469,11 +503,21 @@ TEST(Trial, GoesOnUnderNohup) {
 TEST(Trial, IsEndedByASignalAndSaysSoOnce) {
   const Scratch scratch;
   const ProgramResult run =
-      try_on_emulated(scratch, {}, {script(scratch, "kill -TERM $PPID; sleep 1000")}).result;
+      try_on_emulated(scratch, {}, {script(scratch, "kill -TERM " + kTrial + "; sleep 1000")})
+          .result;
   EXPECT_EQ(run.signal, SIGTERM) << run.err;
   const size_t first = run.err.find("interrupted");
   ASSERT_NE(first, std::string::npos) << run.err;
   EXPECT_EQ(run.err.find("interrupted", first + 1), std::string::npos) << run.err;
+}
+
+// By whoever spares nobody: the trial does not wait, and what was started is gone with its keeper.
+TEST(Trial, SaysThatTheKeeperOfARunWasKilled) {
+  const Scratch scratch;
+  const ProgramResult run =
+      try_on_emulated(scratch, {}, {"sh", "-c", "kill -KILL $PPID; exec sleep 1000"}).result;
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_NE(run.err.find("keeps the run was killed"), std::string::npos) << run.err;
 }
 
 // Repetitions of repetitions: as many ways to match as a line has subsets.
