@@ -199,6 +199,11 @@ TEST_F(Outputs, DevStdoutIsStdoutWhereverItLeads) {
   EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
   const ProgramResult stats = emulated({"run", "--emulate", "--stats", "/dev/stdout"});
   EXPECT_NE(stats.out.find("\"to_device\""), std::string::npos) << stats.out;
+  // A program with the same word does not read what is written.
+  const ProgramResult word =
+      sealane({"run", "--emulate", "--stats", "/dev/stdout", "--", "echo", "/dev/stdout"});
+  EXPECT_EQ(word.exit_code, 0) << word.err;
+  EXPECT_EQ(word.out, "/dev/stdout\n");
 }
 
 TEST_F(Outputs, AFileThatIsReadIsNotWritten) {

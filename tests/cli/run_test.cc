@@ -125,6 +125,14 @@ TEST(RunEmulated, PrintsAnEnvironmentAShellUnderstands) {
   EXPECT_EQ(result.out, "0\n") << result.err;  // 801 with CC on
 }
 
+// They may be where the environment is used.
+TEST(RunEmulated, PrintsTheNamesOfKernelsThatAreNotHere) {
+  const ProgramResult printed = run_program(
+      {SEALANE_PROGRAM, "run", "--emulate", "--print-env", "--kernels", "./nonexist.so"});
+  EXPECT_EQ(printed.exit_code, 0) << printed.err;
+  EXPECT_NE(printed.out.find("/nonexist.so"), std::string::npos) << printed.out;
+}
+
 // What `docker run --env-file` reads: NAME=VALUE, every character of the value as it is.
 std::vector<std::string> read_env_file(const std::string& text) {
   std::vector<std::string> variables;
