@@ -4,6 +4,7 @@
 
 #include "seal/key.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,6 +30,7 @@ concept Printable = requires(std::ostream& out, const T& value) {
 
 static_assert(!std::is_copy_constructible_v<Key> && !std::is_copy_assignable_v<Key>);
 static_assert(!Printable<Key>);
+static_assert(!fmt::is_formattable<Key>::value);
 
 bool all_zero(Bytes bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
