@@ -5,12 +5,16 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,44 +30,85 @@ ProgramResult sealane(Words words) {
   return run_program(words);
 }
 
-// Every option of a command that --help gives a number's type.
-std::vector<std::string> number_options(Words command) {
-  command.push_back("--help");
-  const std::string help = sealane(command).out;
-  static const std::regex option("(--[a-z-]+) (S|N|K|T|M|R|MS|US|GB|GB/S|0\\.\\.1)( |\\n)");
-  std::vector<std::string> found;
-  for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
-    found.push_back((*at)[1]);
+// Calls `visit` with every command that --help lists, and what its own --help says.
+void walk(const Words& command,
+          const std::function<void(const Words&, const std::string&)>& visit) {
+  Words words = command;
+  words.push_back("--help");
+  const std::string help = sealane(words).out;
+  visit(command, help);
+  const size_t list = help.find("\nSubcommands:\n");
+  if (list == help.npos) return;
+  const std::string listed = help.substr(list, help.find("\n\n", list) - list);
+  static const std::regex name("\n  ([a-z_]+)");
+  for (std::sregex_iterator at(listed.begin(), listed.end(), name), end; at != end; ++at) {
+    words.back() = (*at)[1];
+    walk(words, visit);
   }
-  return found;
+}
+
+// Does an option take a number? By the type that --help gives it. A type that is on neither list
+// is a failure, so that no new one is passed over.
+bool takes_a_number(const std::string& option, const std::string& type) {
+  static const std::set<std::string> numbers = {
+      "N", "N,...", "N[K|M|G]", "BYTES", "S",    "SECONDS", "M",   "MS",   "US", "K",
+      "T", "R",     "GB",       "P",     "GB/S", "0..1",    "0|1", "A..B", "X.Y"};
+  static const std::set<std::string> texts = {
+      "FILE", "FILE[:FILE]", "DIR", "PATH",     "R.html", "NAME",         "NAME,...", "NAME[,NAME]",
+      "W",    "P,...",       "HOW", "ACTION@N", "RULE",   "memory,races", "REGEX",    "PART,..."};
+  if (option == "--platform" || option == "--policy" || option == "--model") return false;
+  if (numbers.contains(type)) return true;
+  const bool one_of_words = type.find('|') != type.npos;
+  EXPECT_TRUE(texts.contains(type) || one_of_words) << option << " " << type << ": a number?";
+  return false;
 }
 
 TEST(Numbers, ThatAreNoneAreRefusedByEveryOption) {
-  const struct {
-    Words command;
-    Words rest;
-    size_t least;  // options there are
-  } commands[] = {{{"estimate"}, {"--workload", "ddp"}, 20},
-                  {{"bench", "copy"}, {}, 3},
-                  {{"bench", "seal"}, {}, 1},
-                  {{"bench", "allreduce"}, {}, 3},
-                  {{"bench", "nccl"}, {}, 5},
-                  {{"sim"}, {}, 1},
-                  {{"run"}, {"--emulate", "--", "true"}, 8}};
-  for (const auto& [command, rest, least] : commands) {
-    const auto options = number_options(command);
-    EXPECT_GE(options.size(), least) << command.back();
-    for (const std::string& option : options) {
-      for (const char* value : {"nan", "-inf", "1e999", ""}) {
+  std::string folder = testing::TempDir() + "/numbers_test.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  // What a command cannot do without, or would miss before it looks at a number.
+  const std::map<std::string, Words> rest = {
+      {"estimate", {"--workload", "ddp"}},
+      {"run", {"--emulate", "--", "true"}},
+      {"record", {"-o", folder + "/trace", "--emulate", "--", "true"}},
+      {"trial", {"-o", folder + "/trial", "--emulate", "--", "true"}},
+      {"attach", {std::to_string(getpid())}},
+      {"keygen", {folder + "/keys"}},
+      {"nccl", {"--hosts"}}};
+  std::map<std::string, size_t> found;  // how many by command
+  walk({}, [&](const Words& command, const std::string& help) {
+    static const std::regex line("\n  (-[^ \n]+) ([^ \n]+)");
+    for (std::sregex_iterator at(help.begin(), help.end(), line), end; at != end; ++at) {
+      std::string option = (*at)[1];
+      option.erase(0, option.find(',') + 1);  // of both its names the long one
+      if (!takes_a_number(option, (*at)[2])) continue;
+      ++found[command.back()];
+      for (const std::string value : {"nan", "-inf", "1e999", ""}) {
         Words words = command;
-        words.push_back(option + "=" + value);
-        words.insert(words.end(), rest.begin(), rest.end());
+        if (option.starts_with("--") && !value.empty()) {
+          words.push_back(option + "=" + value);
+        } else {
+          words.insert(words.end(), {option, value});
+        }
+        const auto more = rest.find(command.back());
+        if (more != rest.end()) words.insert(words.end(), more->second.begin(), more->second.end());
         const ProgramResult result = sealane(words);
-        EXPECT_EQ(result.exit_code, 2) << option << "=" << value << ": " << result.err;
-        EXPECT_EQ(result.out, "") << option << "=" << value;
+        const std::string which = command.back() + " " + option + "=" + value + ": " + result.err;
+        EXPECT_EQ(result.exit_code, 2) << which;
+        EXPECT_EQ(result.out, "") << which;
+        // For its number, and for nothing else.
+        EXPECT_TRUE(result.err.starts_with("sealane: " + option + ": ")) << which;
       }
     }
+  });
+  for (const char* command :
+       {"seal", "copy", "engines", "ptx", "nccl", "allreduce", "reduce_scatter", "all_gather",
+        "broadcast", "sim", "estimate", "validate", "run", "record", "trial", "attach", "keygen"}) {
+    EXPECT_GE(found[command], 1u) << command;
   }
+  EXPECT_GE(found["estimate"], 30u);
+  EXPECT_GE(found["trial"], 10u);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Numbers, OfSeedsAreWholeAndFit) {
