@@ -202,6 +202,18 @@ TEST(Run, TheRuntimeIsThereUnderAPathWithASpace) {
   EXPECT_EQ(result.err.find("cannot be preloaded"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("sealane: active: engine"), std::string::npos) << result.err;
   EXPECT_TRUE(fs::exists(stats));
+  const ProgramResult observed = run_program({(prefix / "bin/sealane").string(), "run", "--emulate",
+                                              "--observe", "--", kProbe, "roundtrip"});
+  EXPECT_EQ(observed.exit_code, 0) << observed.err;
+  EXPECT_NE(observed.err.find("sealane: observing"), std::string::npos) << observed.err;
+  EXPECT_NE(observed.err.find("Verdict"), std::string::npos) << observed.err;
+  const std::string trace = (prefix / "a trace").string();
+  const ProgramResult recorded = run_program({(prefix / "bin/sealane").string(), "record", "-o",
+                                              trace, "--emulate", "--", kProbe, "roundtrip"});
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+  std::stringstream text;
+  text << std::ifstream(trace).rdbuf();
+  EXPECT_NE(text.str().find("\ncopy "), std::string::npos) << recorded.err << text.str();
   fs::remove_all(prefix);
 }
 
