@@ -406,25 +406,33 @@ TEST(Files, OfTwoProcessesAtOnceAreThoseOfTheOneThatEndsLast) {
             6000);
 }
 
+// Runs a program that works for a long time under the flags, and sends it the signal as soon as
+// the file is there. "ended True": it was the signal that ended it.
+ProgramResult ended_by(const std::string& signal, std::vector<std::string> flags,
+                       const std::string& file) {
+  // Interactive shells do not, but others start what is in the background with SIGINT ignored.
+  const std::string script =
+      "import os, signal, subprocess, sys, time\n"
+      "for s in (signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_DFL)\n"
+      "p = subprocess.Popen(sys.argv[3:])\n"
+      "for i in range(6000):\n"
+      "  if os.path.exists(sys.argv[2].replace('%p', str(p.pid))): break\n"
+      "  time.sleep(0.05)\n"
+      "p.send_signal(getattr(signal, 'SIG' + sys.argv[1]))\n"
+      "print('ended', -p.wait(200) == getattr(signal, 'SIG' + sys.argv[1]))\n";
+  flags.insert(flags.begin(), {"run", "--emulate", "--metrics-seconds", "1"});
+  return sealane(flags, {"--", "/usr/bin/python3", "-c", script, signal, file,
+                         example("layer_swap"), "--width", "256", "--steps", "100000"});
+}
+
 // The program is ended while it works, by whatever a terminal or a service manager sends.
 TEST(Files, AreWrittenWhenASignalEndsTheProgram) {
   for (const std::string signal : {"TERM", "INT", "HUP"}) {
     const Scratch scratch;
-    // Interactive shells do not, but others start what is in the background with SIGINT ignored.
-    const std::string script =
-        "import os, signal, subprocess, sys, time\n"
-        "for s in (signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_DFL)\n"
-        "p = subprocess.Popen(sys.argv[3:])\n"
-        "for i in range(6000):\n"
-        "  if os.path.exists(sys.argv[2]): break\n"
-        "  time.sleep(0.05)\n"
-        "p.send_signal(getattr(signal, 'SIG' + sys.argv[1]))\n"
-        "print('ended', -p.wait(200) == getattr(signal, 'SIG' + sys.argv[1]))\n";
-    const ProgramResult run =
-        sealane({"run", "--emulate", "--stats", scratch.file("s"), "--trace", scratch.file("t"),
-                 "--metrics", scratch.file("m"), "--metrics-seconds", "1"},
-                {"--", "/usr/bin/python3", "-c", script, signal, scratch.file("m"),
-                 example("layer_swap"), "--width", "256", "--steps", "100000"});
+    const ProgramResult run = ended_by(signal,
+                                       {"--stats", scratch.file("s"), "--trace", scratch.file("t"),
+                                        "--metrics", scratch.file("m")},
+                                       scratch.file("m"));
     EXPECT_NE(run.out.find("ended True"), std::string::npos) << signal << run.out << run.err;
     const json stats = read_json(scratch.file("s"));
     ASSERT_FALSE(stats.is_discarded()) << signal << run.err;
@@ -483,16 +491,13 @@ TEST(Files, OfTheProgramGetNothingWhenASignalEndsIt) {
 }
 
 TEST(Observe, LeavesItsPageWhenASignalEndsTheProgram) {
-  const Scratch scratch;
-  const std::string script = example("layer_swap") +
-                             " --width 256 --steps 100000 & p=$!; i=0; "
-                             "while [ ! -e \"$0\"/sealane-$p.prom ] && [ $i -lt 6000 ]; do "
-                             "sleep 0.05; i=$((i+1)); done; kill -TERM $p; wait $p; echo $?";
-  const ProgramResult run = sealane(
-      {"run", "--emulate", "--observe", "--metrics", scratch.file(""), "--metrics-seconds", "1"},
-      {"--", "sh", "-c", script, scratch.file("")});
-  EXPECT_EQ(run.out, "143\n") << run.err;
-  EXPECT_NE(run.err.find("Verdict"), std::string::npos) << run.err;
+  for (const std::string signal : {"TERM", "INT", "HUP"}) {
+    const Scratch scratch;
+    const ProgramResult run = ended_by(signal, {"--observe", "--metrics", scratch.file("")},
+                                       scratch.file("sealane-%p.prom"));
+    EXPECT_NE(run.out.find("ended True"), std::string::npos) << signal << run.out << run.err;
+    EXPECT_NE(run.err.find("Verdict"), std::string::npos) << signal << run.err;
+  }
 }
 
 // One whose handler is its own ends as it wants to.
