@@ -174,13 +174,42 @@ std::string overrun_lines(const CopyReport& report) {
   return text;
 }
 
+// One round has no spread: then nothing is known.
+std::string slower_lines(const CopyReport& report) {
+  std::string text;
+  for (const CopyRow& row : report.rows) {
+    if (row.policy->name != "sealane" || row.runs.size() < 2 || !row.in_time()) continue;
+    const Summary whole = row.summary(&CopyRun::total_s);
+    const CopyRow* fastest = nullptr;  // of those that it is slower than
+    for (const char* part : {"engine", "async", "parallel"}) {
+      const CopyRow* const one = find_row(report, row.what, part);
+      if (one == nullptr || !one->in_time()) continue;
+      const Summary alone = one->summary(&CopyRun::total_s);
+      const double noise =
+          (whole.median * whole.spread_pct + alone.median * alone.spread_pct) / 100;
+      const bool slower = whole.median - alone.median > noise;
+      const bool first = fastest == nullptr || alone.median < fastest->median(&CopyRun::total_s);
+      if (slower && first) fastest = one;
+    }
+    if (fastest == nullptr) continue;
+    text += fmt::format("\n{}: sealane took {:.2f} of the time of {}.", row.what.name(),
+                        whole.median / fastest->median(&CopyRun::total_s), fastest->policy->name);
+  }
+  if (text.empty()) return {};
+  return text +
+         "\nWhat it does beyond its parts (it looks for what repeats, seals ahead where that\n"
+         "seems to pay, and guards what it sealed) takes time and cores, and gained nothing\n"
+         "there, or this machine was disturbed: more --rounds tell. `sealane run --policy\n"
+         "parallel` leaves it out.\n";
+}
+
 std::string copy_tables(const CopyReport& report) {
   std::string text = headline(report, "") + tables_of(report, &case_table);
   text +=
       "\ntotal: end to end. loss left: of what stock CC mode costs over off. blocked:\n"
       "callers in copies. foreseen: swaps that were predicted. spread: interquartile\n"
       "range, of the median. sealane: what `sealane run` does if nobody says anything.\n";
-  return text + overrun_lines(report);
+  return text + slower_lines(report) + overrun_lines(report);
 }
 
 std::string simulated_tables(const CopyReport& report) {

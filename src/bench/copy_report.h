@@ -54,6 +54,9 @@ std::string milliseconds(const CopyRow& row, double CopyRun::*figure);
 std::string spread(const CopyRow& row, double CopyRun::*figure);
 // Which figures are of this machine rather than of the modelled one; empty if none is.
 std::string overrun_lines(const CopyReport& report);
+// Where the policy `sealane` took longer than one of its own parts alone, by more than rounds
+// differ among themselves: by how much, and why that can be. Empty if nowhere.
+std::string slower_lines(const CopyReport& report);
 
 // A table for every case, what its words mean, and which figures are none.
 std::string copy_tables(const CopyReport& report);

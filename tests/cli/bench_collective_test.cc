@@ -75,5 +75,23 @@ TEST(BenchCollective, AModeNamedTwiceIsMeasuredOnce) {
   EXPECT_EQ(result.out.find(" sealed ", first + 1), std::string::npos) << result.out;
 }
 
+// Who sees a sealed one beside a plain one is told what of the difference is this CPU's.
+TEST(BenchCollective, SaysWhatTheCpuLacksBesideWhatIsSealed) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "there is nothing wider to lack";
+#endif
+  for (const std::string hidden : {"-avx512", "-avx512,-vaes"}) {
+    for (const bool sealed : {true, false}) {
+      const ProgramResult result =
+          run_program({SEALANE_PROGRAM, "bench", "allreduce", "-b", "64", "-e", "64", "-n", "1",
+                       "--mode", sealed ? "sealed,plain" : "plain"},
+                      {.environment = {"SEALANE_CPU=" + hidden}, .input = {}});
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_EQ(result.out.find("This CPU shows no ") != std::string::npos, sealed)
+          << hidden << result.out;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sealane::test
