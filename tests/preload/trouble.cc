@@ -308,6 +308,32 @@ void crowd_of_contexts() {
   }
 }
 
+// Two devices, a lane each. The program wants all the contexts there are while a stream of the
+// second device is held: only the first one's lane can go. It is not needed again.
+void one_lane_stops() {
+  OK(cuInit(0));
+  static std::atomic<bool> released{false};
+  Swapper first(0);
+  first.rounds(2);
+  Swapper second(1);
+  second.rounds(2);
+  OK(cuLaunchHostFunc(
+      second.stream(),
+      [](void*) {
+        while (!released) pause_for(500);
+      },
+      nullptr));
+  ok(second.ask(0), "copy to the device");
+  std::vector<CUcontext> crowd;
+  CUcontext one = nullptr;
+  while (cuCtxCreate(&one, nullptr, 0, 0) == CUDA_SUCCESS) crowd.push_back(one);
+  for (CUcontext context : crowd) OK(cuCtxDestroy(context));
+  released = true;
+  OK(cuCtxSetCurrent(second.context()));
+  OK(cuStreamSynchronize(second.stream()));
+  second.check(0);
+}
+
 // What is freed was asked for, is being sealed ahead, or both; other memory comes in its place.
 void free_with_slots() {
   OK(cuInit(0));
@@ -407,6 +433,7 @@ int run_trouble(const std::string& what) {
       {"graph-beside", beside_a_graph},
       {"reset", reset_with_slots},
       {"crowd", crowd_of_contexts},
+      {"lane-stops", one_lane_stops},
       {"free", free_with_slots},
       {"exit", exit_with_slots},
       {"attack", attacked_with_slots},

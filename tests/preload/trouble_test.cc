@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,37 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{"one-thread", {}, Slots::either}, Trouble{"no-lock", {}},
         Trouble{"no-lock-swap", {}, Slots::unused}),
     name_of);
+
+// The lane of the first device has stopped when the program ends, the other one has not, and stands
+// behind it: both are told.
+class StoppedLanes : public Troubles {};
+
+TEST_P(StoppedLanes, AreInStatisticsAndMetricsAndHideNoOther) {
+  Trouble trouble = GetParam();
+  trouble.environment.push_back("SEALANE_METRICS=" + scratch_ + "/metrics");
+  const ProgramResult result = run(trouble);
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  const json lanes = read(stats_).at("speculation").at("lanes");
+  ASSERT_EQ(lanes.size(), 2u) << lanes;
+  std::stringstream metrics;
+  metrics << std::ifstream(scratch_ + "/metrics").rdbuf();
+  for (size_t device = 0; device < 2; ++device) {
+    EXPECT_EQ(lanes[device].at("device"), device) << lanes;
+    EXPECT_GT(lanes[device].at("requests"), 0) << lanes;
+    const std::string told = "\nsealane_speculation_requests_total{";
+    const std::string of = "device=\"" + std::to_string(device) + "\"";
+    const std::string text = metrics.str();
+    bool found = false;
+    for (size_t at = 0; (at = text.find(told, at)) != text.npos; ++at) {
+      found = found || text.substr(at, text.find('}', at) - at).find(of) != text.npos;
+    }
+    EXPECT_TRUE(found) << "device " << device << ": " << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoppedLanes,
+                         testing::Values(Trouble{"lane-stops", {"SEALANE_EMU_CONTEXTS=6"}}),
+                         name_of);
 
 }  // namespace
 }  // namespace sealane::test
