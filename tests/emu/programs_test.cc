@@ -48,6 +48,26 @@ TEST(Programs, ThatBringARuntimeGetOurs) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 
+// Linked statically, as nvcc does unless told otherwise: nobody can put ours in its place, and what
+// it says itself is a bare 801.
+TEST(Programs, ThatHaveARuntimeInsideAreToldOnceWhatToDo) {
+  for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+           {}, {"--cc", "off"}, {"--policy", "parallel"}, {"--policy", "speculate"}}) {
+    std::vector<std::string> words = {SEALANE_PROGRAM, "run", "--emulate"};
+    words.insert(words.end(), how.begin(), how.end());
+    words.insert(words.end(), {"--", HAS_CUDART});
+    const ProgramResult result = run_program(words);
+    EXPECT_EQ(result.out, "errors 801, 801\n") << result.err;
+    const std::string line = std::string(HAS_CUDART) + " is or contains NVIDIA's CUDA runtime";
+    const size_t at = result.err.find(line);
+    ASSERT_NE(at, std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("is or contains", at + line.size()), std::string::npos) << "once";
+    const std::string told = result.err.substr(at, result.err.find('\n', at) - at);
+    EXPECT_NE(told.find("nvcc --cudart shared"), std::string::npos) << told;
+    EXPECT_NE(told.find("docs/emulator.md"), std::string::npos) << told;
+  }
+}
+
 TEST(Programs, WithASanitizerStartUnderAPolicy) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the runtime has one itself";
