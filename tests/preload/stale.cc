@@ -24,6 +24,8 @@
 #include <thread>
 #include <vector>
 
+#include "patience.h"
+
 namespace {
 
 constexpr size_t kBuffers = 6;
@@ -64,7 +66,7 @@ class Program {
       if (!pinned_ && random_() % 3 == 0) b.host[random_() % b.bytes] ^= 0xff;
       ok(cuStreamSynchronize(stream_), "cuStreamSynchronize");
       if (!holds_expected(b)) return false;
-      std::this_thread::sleep_for(std::chrono::microseconds(random_() % 600));
+      std::this_thread::sleep_for(patiently(std::chrono::microseconds(random_() % 600)));
     }
     return true;
   }

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "emulated.h"
+#include "patience.h"
 
 namespace {
 
@@ -105,7 +106,8 @@ struct Program {
     std::vector<uint8_t> back(kBytes);
     OK(cuMemcpyDtoH(back.data(), device[i], kBytes));
     if (std::memcmp(back.data(), host[i], kBytes) != 0) fail(when);
-    std::this_thread::sleep_for(std::chrono::microseconds(500));  // for workers to seal the next
+    std::this_thread::sleep_for(
+        patiently(std::chrono::microseconds(500)));  // workers seal the next
   }
 
   const bool managed;
