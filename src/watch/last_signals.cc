@@ -49,12 +49,22 @@ bool is_default(int signal) {
 struct Installed {
   bool ours = false;
   bool informs = false;  // by a siginfo_t, which signal() does not put back with the handler
+  bool spent = false;    // a handler for one signal, which has come: whose it was nobody says
+  void (*restorer)() = nullptr;  // where a handler returns to that the kernel called
 };
 
 Installed installed(int signal) {
   struct sigaction now {};
   if (::sigaction(signal, nullptr, &now) != 0) return {};
-  return {now.sa_sigaction == &handle_signal, (now.sa_flags & SA_SIGINFO) != 0};
+  Installed what;
+  what.ours = now.sa_sigaction == &handle_signal;
+  what.informs = (now.sa_flags & SA_SIGINFO) != 0;
+  const auto flags = static_cast<unsigned>(now.sa_flags);
+  what.spent = now.sa_handler == SIG_DFL && (flags & SA_RESETHAND) != 0;
+#if defined(__x86_64__)
+  what.restorer = now.sa_restorer;
+#endif
+  return what;
 }
 
 // Pending until whoever blocks it lets it through, if this is the handler.
@@ -108,10 +118,13 @@ void tell_and_die(int signal, const siginfo_t* info) {
 
 // Where this is not what the program has installed, its own handler called it, and decides by
 // itself how to end: to send the signal again would be to call that handler again, without end.
+// Put back as System V's signal() does it, it is spent by the time the kernel calls it.
 void handle_signal(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const Installed now = installed(signal);
-  if (now.ours) {
+  const bool by_kernel = now.restorer != nullptr &&
+                         __builtin_return_address(0) == reinterpret_cast<void*>(now.restorer);
+  if (now.ours || (now.spent && by_kernel)) {
     tell_and_die(signal, now.informs ? info : nullptr);
   } else if (ending == signal) {
     wait_until_sent_again();  // taken away a moment ago, to die

@@ -12,6 +12,7 @@
 //   h  raise(SIGTERM) with a handler that calls the one before by one argument; prints the calls
 //   t  raise(SIGTERM)                               k  kill() itself with it
 //   b  the same where signal() took the handler and put it back
+//   v  the same with System V's signal(), which puts it back for one signal
 //   B  the same where the program's handler puts the one before back and calls it
 // and ends with 3 if it is there after the last four.
 
@@ -105,8 +106,8 @@ void fork_a_sleeper() {
 
 void open_everywhere(const char* path) {
   constexpr int kNumbersEnd = 64;
-  while (open(path, O_WRONLY | O_CREAT, 0600) < kNumbersEnd - 1) {
-  }
+  int last = 0;
+  while (last >= 0 && last < kNumbersEnd - 1) last = open(path, O_WRONLY | O_CREAT, 0600);
 }
 
 // What was there before our handlers, which call it as those do that keep one argument's worth.
@@ -182,6 +183,11 @@ int main(int argc, char** argv) {
         continue;
       case 'b':
         signal(SIGTERM, signal(SIGTERM, SIG_IGN));
+        raise(SIGTERM);
+        pause_until([] { return false; }, 100'000);
+        _exit(3);
+      case 'v':
+        __sysv_signal(SIGTERM, __sysv_signal(SIGTERM, SIG_IGN));
         raise(SIGTERM);
         pause_until([] { return false; }, 100'000);
         _exit(3);

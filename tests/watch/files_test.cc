@@ -468,7 +468,7 @@ TEST(Files, AHandlerThatCallsTheOneBeforeIsCalledOnce) {
 
 // As it comes back from signal(), or from a handler that has done its part.
 TEST(Files, AreWrittenWhenTheProgramPutsTheHandlerBack) {
-  for (const std::string letter : {"b", "B"}) {
+  for (const std::string letter : {"b", "v", "B"}) {
     const Scratch scratch;
     const ProgramResult run =
         sealane({"run", "--emulate", "--stats", scratch.file("s")},
