@@ -117,22 +117,26 @@ CopyThread* CopyCrew::thread_at(CopyThreadId id) {
 bool CopyCrew::give_up(ProgramStreams& streams) {
   const std::lock_guard giving(giving_);
   {
+    const std::unique_lock nobody_asks(entered_);  // nor is anything being opened
     const std::lock_guard lock(under_way_.mutex);
     if (std::none_of(threads_.begin(), threads_.end(), [](const auto& each) { return !!each; })) {
       return false;
     }
     under_way_.copies.handle_leaving();
   }
-  { const std::unique_lock nobody_asks(entered_); }
   const std::set<const CopyThread*> staying = find_busy(streams);
-  std::map<CopyThreadId, std::unique_ptr<CopyThread>> gone;
+  std::vector<std::pair<CopyThreadId, std::unique_ptr<CopyThread>>> gone;
   {
-    const std::lock_guard lock(under_way_.mutex);
+    std::unique_lock lock(under_way_.mutex);
+    // One that has found a context for itself has it to give.
+    under_way_.changed.wait_for(lock, Errand::kPatience, [&] { return !any_mending(); });
+    gone.reserve(threads_.size());
+    retired_.reserve(retired_.size() + threads_.size());
     for (CopyThreadId id = 0; id < threads_.size(); ++id) {
       if (!threads_[id] || !under_way_.copies.threads().is_leaving(id)) continue;  // opened since
       const bool stays = staying.contains(threads_[id].get()) || threads_[id]->mending();
       if (stays) under_way_.copies.handle_left(id, false);
-      if (!stays) gone.emplace(id, std::move(threads_[id]));
+      if (!stays) gone.emplace_back(id, std::move(threads_[id]));
     }
   }
   streams.each([&](Stream& stream) {
@@ -152,6 +156,11 @@ bool CopyCrew::give_up(ProgramStreams& streams) {
   }
   if (!gone.empty()) given_.fetch_add(1);
   return !gone.empty();
+}
+
+bool CopyCrew::any_mending() const {
+  return std::any_of(threads_.begin(), threads_.end(),
+                     [](const auto& each) { return each && each->mending(); });
 }
 
 // Those that have something to do after a moment, and those for whose words a stream may wait.

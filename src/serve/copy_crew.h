@@ -17,6 +17,7 @@
 #include <set>
 #include <shared_mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "os/worker_pool.h"
@@ -63,6 +64,7 @@ class CopyCrew {
   LiveSpeculator* make_speculator(int device, int lane);
   std::vector<LiveSpeculator*> speculators();
   std::set<const CopyThread*> find_busy(ProgramStreams& streams);
+  bool any_mending() const;
   int next_number(int device);
 
   GpuDriver& driver_;

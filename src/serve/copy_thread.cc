@@ -241,6 +241,7 @@ void CopyThread::mend_context(Lock& lock) {
     mends_now_ = false;
   }
   tell_context(rooms);
+  under_way_.changed.notify_all();
 }
 
 void CopyThread::tell_context(uint64_t rooms) {

@@ -9,7 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
+#include <thread>
 
+#include "serve/errand.h"
 #include "serve/runtime_for_tests.h"
 
 namespace sealane::serve {
@@ -341,6 +344,56 @@ TEST_F(RuntimeTest, AThreadThatIsMendedWhileAllAreGivenUpGetsNothingMore) {
   ask(2000);
   driver_.await(other);
   EXPECT_TRUE(driver_.done(other));
+}
+
+// A context that is being made for a copy, or for a thread that broke, can be given, too.
+class GivenWhileMade : public RuntimeTest {
+ protected:
+  // True: there was something to give. Nothing if that took so long that nobody waits for it.
+  std::optional<bool> give_beside_making() {
+    while (driver_.making() == 0) std::this_thread::yield();
+    bool given = false;
+    const Instant begin = SteadyClock().now();
+    std::thread gives([&] { given = runtime_->give_up_contexts(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // who does not wait has the time
+    driver_.hold_contexts(false);
+    gives.join();
+    if (!given && SteadyClock().now() - begin > Errand::kPatience) return std::nullopt;
+    return given;
+  }
+};
+
+TEST_F(GivenWhileMade, AThreadThatIsBeingOpened) {
+  driver_.hold_contexts(true);
+  std::thread asks([&] { in(0, 100); });
+  const auto given = give_beside_making();
+  asks.join();
+  driver_.await(stream_);
+  if (!given) GTEST_SKIP() << "the machine is too busy to tell";
+  EXPECT_TRUE(*given);
+  EXPECT_EQ(driver_.contexts(), 0);
+}
+
+TEST_F(GivenWhileMade, AThreadThatIsBeingMended) {
+  const StreamHandle other = FakeDriver::stream(8192);
+  driver_.put_into_another(other);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  driver_.contexts_max = driver_.contexts();
+  driver_.break_context(1, 214);
+  EXPECT_EQ(in(200, 100), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  driver_.hold_contexts(true);
+  ++driver_.contexts_max;
+  runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{99}));
+  EXPECT_NE(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + 1000, host_ + 1000, 64,
+                            other, ++id_}),
+            Route::carried);
+  const auto given = give_beside_making();
+  if (!given) GTEST_SKIP() << "the machine is too busy to tell";
+  EXPECT_TRUE(*given);
 }
 
 // What a copy sets when it is done must not be another stream's by then.
