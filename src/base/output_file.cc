@@ -212,28 +212,21 @@ std::string name_of(int file) {
   return found && is_same(named, own) ? name : "";
 }
 
-// Of an ordinary file: by a stream, which holds the lock until it ends.
-bool is_written(const std::string& path) {
+// A stream holds its file's lock until it ends. False: this one cannot be opened, so nobody knows.
+bool remove_unless_written(const std::string& path) {
   const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  int file = ::open(path.c_str(), O_RDONLY | flags);
-  if (file < 0) file = ::open(path.c_str(), O_WRONLY | flags);  // or cannot be told
+  int file = ::open(path.c_str(), O_WRONLY | flags);  // a lock on NFS wants a file one can write
+  if (file < 0) file = ::open(path.c_str(), O_RDONLY | flags);
   if (file < 0) return false;
-  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(file);
-  return locked;
-}
-
-// Of a stream that has ended nobody holds the lock.
-void remove_unless_written(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return;
   struct stat named {};
   struct stat own {};
+  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   // It may have taken its name back before it ended: then another one is here.
-  const bool ended = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-                     ::fstat(file, &own) == 0 && is_same(named, own) && S_ISREG(own.st_mode);
-  if (ended) ::unlink(path.c_str());
+  const bool there = ::lstat(path.c_str(), &named) == 0 && ::fstat(file, &own) == 0 &&
+                     is_same(named, own) && S_ISREG(own.st_mode);
+  if (!locked && there) ::unlink(path.c_str());
   ::close(file);
+  return true;
 }
 
 // Gives the file at `beside` the name `path`. Another stream's that is still written goes where it
@@ -334,7 +327,7 @@ int check_output(const std::string& path) {
 void remove_output(const std::string& path) {
   const Place place = find_place(path);
   if (place.error != 0 || !place.exists || !place.is_ordinary()) return;
-  if (!is_written(place.path)) ::unlink(place.path.c_str());
+  if (!remove_unless_written(place.path)) ::unlink(place.path.c_str());
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {
