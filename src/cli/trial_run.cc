@@ -143,7 +143,7 @@ TrialEnd end_of(int status, double seconds) {
 // nothing else: the trial itself may have children of whoever became it by exec, which are not its
 // to end. It ends them when the program has ended, took too long, or `trial` is closed at the other
 // end, by the trial or because that was killed.
-[[noreturn]] void keep(const TrialRun& run, int trial) {
+[[noreturn]] void keep(const TrialRun& run, int trial) noexcept {
   prctl(PR_SET_NAME, "sealane-keeper");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const auto begin = Clock::now();
@@ -151,6 +151,7 @@ TrialEnd end_of(int status, double seconds) {
   const pid_t program = fork();
   if (program == 0) become(run);
   Report report{program < 0 ? errno : 0, {}};
+  send(trial, &program, sizeof program, MSG_NOSIGNAL);
   if (program > 0) {
     int status = 0;
     bool ended = false;
@@ -189,6 +190,9 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
     keep(run, ends[1]);
   }
   close(ends[1]);
+  pid_t program = -1;
+  const bool began =
+      keeper > 0 && recv(ends[0], &program, sizeof program, MSG_WAITALL) == ssize_t{sizeof program};
   Report report;
   bool stop = false;
   Pause pause;
@@ -203,7 +207,10 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (stop) return io_error("interrupted");
-  if (!told) return io_error("the process that keeps the run was killed; --resume goes on");
+  if (!told) {
+    if (began && program > 0) kill(-program, SIGKILL);
+    return io_error("the process that keeps the run was killed; --resume goes on");
+  }
   if (report.error != 0) return io_error("cannot start " + run.command[0], report.error);
   return report.end;
 }

@@ -183,7 +183,8 @@ TEST(Trial, LeavesAloneWhatItDidNotStart) {
   for (const char* name : {"before", "meanwhile"}) {
     pid_t process = 0;
     std::ifstream(scratch.file(name)) >> process;
-    ASSERT_GT(process, 0) << name;
+    EXPECT_GT(process, 0) << name;
+    if (process <= 0) continue;
     const std::string state = contents("/proc/" + std::to_string(process) + "/stat");
     EXPECT_NE(state, "") << name;
     EXPECT_EQ(state.find(") Z "), std::string::npos) << name;
