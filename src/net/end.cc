@@ -34,8 +34,13 @@ void End::fail(const Error& error) {
     if (failure_) return;
     failure_ = Error{error.kind, concat(peer_, ": ", error.message)};
   }
-  failed_.store(true, std::memory_order_release);
+  failed_.store(true);
   kick_all();
+}
+
+std::optional<Error> End::told_failure() const {
+  if (serving_.load() > 0) return std::nullopt;
+  return failure();
 }
 
 Request* End::take_request(void* data, size_t bytes, std::shared_ptr<const DeviceMemory> device) {
@@ -53,6 +58,11 @@ Request* End::take_request(void* data, size_t bytes, std::shared_ptr<const Devic
   return nullptr;
 }
 
+Result<Request*> End::refusal() const {
+  if (const auto why = told_failure()) return *why;
+  return static_cast<Request*>(nullptr);
+}
+
 Result<std::optional<size_t>> End::test(Request& request) {
   if (inherited()) return of_the_parent();
   // What is done is done, also where something behind it has failed.
@@ -62,7 +72,9 @@ Result<std::optional<size_t>> End::test(Request& request) {
     request.state.store(Request::State::free, std::memory_order_release);
     return std::optional<size_t>(bytes);
   }
-  if (failed()) return failure();
+  if (failed()) {
+    if (const auto why = told_failure()) return *why;
+  }
   if (const auto why = unserved(born_)) return *why;
   return std::optional<size_t>();
 }
@@ -74,7 +86,7 @@ SendEnd::~SendEnd() = default;
 Result<Request*> SendEnd::send(const void* data, size_t bytes,
                                std::shared_ptr<const DeviceMemory> device) {
   if (const auto why = unserved(born())) return *why;
-  if (failed()) return failure();
+  if (failed()) return refusal();
   const uint64_t count = std::max<uint64_t>(1, (bytes + chunk_bytes_ - 1) / chunk_bytes_);
   uint64_t first = 0;
   Request* request = nullptr;
@@ -83,7 +95,7 @@ Result<Request*> SendEnd::send(const void* data, size_t bytes,
     if (ended_) {
       lock.unlock();
       fail(peer_gone());
-      return failure();
+      return refusal();
     }
     request = take_request(const_cast<void*>(data), bytes, std::move(device));
     if (request == nullptr) return request;
@@ -161,7 +173,7 @@ ReceiveEnd::~ReceiveEnd() = default;
 Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
                                      std::shared_ptr<const DeviceMemory> device) {
   if (const auto why = unserved(born())) return *why;
-  if (failed()) return failure();
+  if (failed()) return refusal();
   Request* request = nullptr;
   {
     std::unique_lock lock(mutex_);
@@ -178,7 +190,7 @@ Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
     if (waits_in_vain()) {
       lock.unlock();
       fail(peer_gone());
-      return failure();
+      return refusal();
     }
   }
   for (const auto& stream : streams_) {

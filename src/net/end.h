@@ -16,8 +16,9 @@
 // In a child of fork() every call is an error and close() does nothing.
 //
 // Concurrency: send(), receive() and test() from one thread at a time; close() from any; the
-// streams call chunk_*() from their workers. After close() returns nobody touches the memory of
-// requests.
+// streams call chunk_*() from their workers. Nobody touches the memory of requests any more once a
+// call has given the failure, or close() has returned: who hears that a job has failed frees its
+// buffers, and closes later. So a failure is told when no stream is at work.
 #pragma once
 
 #include <array>
@@ -68,8 +69,20 @@ class End {
   // nothing: not done yet. Else the bytes of the message; the request is free again.
   Result<std::optional<size_t>> test(Request& request);
 
+  // While a stream is at work, which looks for a failure before it touches any memory.
+  class Serving {
+   public:
+    explicit Serving(End& end) : end_(end) { end_.serving_.fetch_add(1); }
+    ~Serving() { end_.serving_.fetch_sub(1); }
+    Serving(const Serving&) = delete;
+    Serving& operator=(const Serving&) = delete;
+
+   private:
+    End& end_;
+  };
+
   const std::string& peer() const { return peer_; }
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  bool failed() const { return failed_.load(); }
   Error failure() const;
   void fail(const Error& error);  // the first counts
   virtual void close() = 0;
@@ -77,7 +90,10 @@ class End {
  protected:
   // Null: too many are under way.
   Request* take_request(void* data, size_t bytes, std::shared_ptr<const DeviceMemory> device);
-  virtual void kick_all() = 0;                          // so that streams notice a failure
+  virtual void kick_all() = 0;  // so that streams notice a failure
+  // Nothing: it is to be asked again, for a stream is still at work.
+  std::optional<Error> told_failure() const;
+  Result<Request*> refusal() const;
   bool inherited() const { return born_.elsewhere(); }  // by fork(): locks may never open
   const BornHere& born() const { return born_; }
 
@@ -87,7 +103,10 @@ class End {
  private:
   std::string peer_;
   BornHere born_;
+  // In this order: who sees a failure and then nobody at work is followed by nobody who did not see
+  // it.
   std::atomic<bool> failed_{false};
+  std::atomic<uint32_t> serving_{0};
   std::optional<Error> failure_;
 };
 

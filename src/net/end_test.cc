@@ -6,7 +6,12 @@
 #include "net/end.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cstring>
+#include <thread>
+
+#include "base/random.h"
 #include "net/hosts_for_tests.h"
 #include "net/stream.h"
 
@@ -77,6 +82,91 @@ TEST_F(Chunks, ThatAreAllThereLeaveTheCallersMemoryAlone) {
   EXPECT_TRUE(end_->chunk_received(1, 0, 7, true).ok());
   EXPECT_EQ(done(), 7U);
   EXPECT_EQ(owner.use_count(), 2);  // it and `device`
+}
+
+// ---- Memory ----
+
+struct Mapped {
+  explicit Mapped(size_t size)
+      : bytes(size),
+        at(static_cast<uint8_t*>(
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    std::memset(at, 1, bytes);
+  }
+  ~Mapped() { munmap(at, bytes); }
+  size_t bytes;
+  uint8_t* at;
+};
+
+// One message after the other until there is a failure. Nothing: not yet.
+Result<Request*> begin(SendEnd& end, const Mapped& memory) {
+  return end.send(memory.at, memory.bytes);
+}
+Result<Request*> begin(ReceiveEnd& end, const Mapped& memory) {
+  return end.receive(memory.at, memory.bytes);
+}
+template <typename SomeEnd>
+bool has_failed(SomeEnd& end, const Mapped& memory, Request*& request) {
+  if (request == nullptr) {
+    const auto begun = begin(end, memory);
+    if (!begun) return true;
+    request = *begun;
+  }
+  if (request == nullptr) return false;
+  const auto done = end.test(*request);
+  if (done && *done) request = nullptr;
+  return !done.ok();
+}
+
+// Its memory is gone as soon as it hears of the failure, for which it looks all the time.
+template <typename SomeEnd>
+void use_until_it_fails(SomeEnd& end, size_t bytes) {
+  const Mapped memory(bytes);
+  Request* request = nullptr;
+  const Instant until = SteadyClock().now() + std::chrono::minutes(5);
+  bool failed = false;
+  while (!failed && SteadyClock().now() < until) failed = has_failed(end, memory, request);
+  EXPECT_TRUE(failed);
+}
+
+// A job that has failed frees its buffers before it closes its connections.
+TEST(Memory, IsNobodysOnceACallHasSaidThatAllHasFailed) {
+  constexpr size_t kBytes = 8 << 20;
+  for (const bool sealed : {true, false}) {
+    NetworkOptions options = options_for_tests();
+    if (!sealed) options.credentials.reset();
+    options.workers = options.streams = 4;
+    options.chunk_bytes = 1 << 20;
+    const auto network = open_network(std::move(options));
+    SeededRandom random(7);
+    for (int round = 0; round < 150; ++round) {
+      Host host(network);
+      Guest guest(network, host.handle);
+      ASSERT_TRUE(meet(guest, host));
+      std::thread receives([&] { use_until_it_fails(*host.end, kBytes); });
+      std::thread sends([&] { use_until_it_fails(*guest.end, kBytes); });
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(3000)));
+      if (round % 2 == 0) host.end->fail(peer_error("enough"));
+      if (round % 2 != 0) guest.end->fail(peer_error("enough"));
+      sends.join();
+      receives.join();
+      guest.end->close();
+      host.end->close();
+    }
+  }
+}
+
+TEST_F(Chunks, AFailureIsToldWhenNobodyIsAtThem) {
+  {
+    const End::Serving serving(*end_);
+    end_->fail(peer_error("enough"));
+    EXPECT_FALSE(done());
+    const auto another = end_->receive(memory_.data(), memory_.size());
+    ASSERT_TRUE(another.ok()) << "to be tried again";
+    EXPECT_EQ(*another, nullptr);
+  }
+  EXPECT_TRUE(eventually([&] { return !end_->test(*request_).ok(); }));
+  EXPECT_FALSE(end_->receive(memory_.data(), memory_.size()).ok());
 }
 
 // ---- Streams that are not there ----

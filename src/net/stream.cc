@@ -51,7 +51,10 @@ bool hung_up(const Socket& socket) {
 
 bool Stream::serve() {
   const std::lock_guard lock(mutex_);
-  return !closed_ && serve_open();
+  const auto of = end();
+  if (closed_ || of == nullptr) return false;
+  const End::Serving serving(*of);
+  return serve_open();
 }
 
 void Stream::unwatched(const Error& error) {
@@ -114,7 +117,9 @@ bool SendStream::send_here() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || closed_ || chunk_ || prefix_sent_ < prefix_.size()) return false;
   const auto end = end_.lock();
-  if (end == nullptr || end->failed() || !end->waits_alone(index_) || !load_next()) return false;
+  if (end == nullptr) return false;
+  const End::Serving serving(*end);
+  if (end->failed() || !end->waits_alone(index_) || !load_next()) return false;
   if (end->failed() || !send_frame()) return false;
   end->chunk_sent(*chunk_);
   chunk_.reset();
