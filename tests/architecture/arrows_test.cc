@@ -83,7 +83,8 @@ const std::vector<Row>& plan() {
       {"tests/cuda", {"src/cuda_abi", "examples"}},
       {"tests/examples", {"tests/support"}},
       {"tests/package", {"include/sealane"}},
-      {"tests/preload", {"src/cuda_abi", "src/emu", "tests/cuda", "tests/support"}},
+      {"tests/preload",
+       {"src/base", "src/seal", "src/cuda_abi", "src/emu", "tests/cuda", "tests/support"}},
       {"tests/support", {}},
       // From within.
       {"tests/architecture", {}},
