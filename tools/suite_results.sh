@@ -12,7 +12,7 @@
 # SUITE_BESIDE=N (1; more need root) runs N suites side by side, N of RUNS at a time, so that each is the others' load:
 # each has network, processes, /tmp, /run and /dev/shm of its own, and what it writes to build/ is in memory and gone
 # with it. Nothing may be built meanwhile. Each has its tests in an order of its own, so that the largest (2 GiB) do not
-# meet; count 1 GiB of memory for each, and 4 more.
+# meet; count 1 GiB of memory for each, and 4 more. Nothing may be committed either: what the tests build would notice.
 # SUITE_PART=K/M runs every Mth test from the Kth on: a part of a run where there is no time for a whole one.
 # Ends with 1 if any run failed.
 set -eu

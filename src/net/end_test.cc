@@ -129,15 +129,19 @@ void use_until_it_fails(SomeEnd& end, size_t bytes) {
   EXPECT_TRUE(failed);
 }
 
+std::shared_ptr<Network> open_with_large_chunks(NetworkOptions options) {
+  options.interfaces = "lo";
+  options.workers = options.streams = 4;
+  options.chunk_bytes = 1 << 20;
+  return open_network(std::move(options));
+}
+
 // A job that has failed frees its buffers before it closes its connections.
 TEST(Memory, IsNobodysOnceACallHasSaidThatAllHasFailed) {
   constexpr size_t kBytes = 8 << 20;
   for (const bool sealed : {true, false}) {
-    NetworkOptions options = options_for_tests();
-    if (!sealed) options.credentials.reset();
-    options.workers = options.streams = 4;
-    options.chunk_bytes = 1 << 20;
-    const auto network = open_network(std::move(options));
+    const auto network = sealed ? open_with_large_chunks(options_for_tests())
+                                : open_with_large_chunks(NetworkOptions());
     SeededRandom random(7);
     for (int round = 0; round < 150; ++round) {
       Host host(network);

@@ -26,7 +26,8 @@ inline NetworkOptions options_for_tests(uint8_t digit = 7) {
   std::array<uint8_t, Key::kBytes> bytes;
   bytes.fill(digit);
   NetworkOptions options;
-  options.credentials = Credentials(PresharedKey{*Key::from_bytes(bytes)});
+  options.credentials.emplace(std::in_place_type<PresharedKey>,
+                              PresharedKey{*Key::from_bytes(bytes)});
   options.interfaces = "lo";
   return options;
 }
