@@ -191,8 +191,11 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   }
   close(ends[1]);
   pid_t program = -1;
-  const bool began =
-      keeper > 0 && recv(ends[0], &program, sizeof program, MSG_WAITALL) == ssize_t{sizeof program};
+  ssize_t got = -1;
+  do {
+    got = recv(ends[0], &program, sizeof program, MSG_WAITALL);
+  } while (keeper > 0 && got < 0 && errno == EINTR);  // what follows is the report
+  const bool began = keeper > 0 && got == ssize_t{sizeof program};
   Report report;
   bool stop = false;
   Pause pause;

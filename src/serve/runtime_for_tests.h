@@ -37,6 +37,17 @@ class RuntimeTest : public testing::Test {
     return copy(Direction::to_device, at, host_ + at, bytes);
   }
   Route out(uint64_t at, uint64_t bytes) { return copy(Direction::to_host, at, host_ + at, bytes); }
+  // Its context fails, and there is no room for another one.
+  void break_the_only_thread() {
+    EXPECT_EQ(in(0, 100), Route::carried);
+    driver_.await(stream_);
+    runtime_->drain(FakeDriver::program());
+    driver_.contexts_max = driver_.contexts();
+    driver_.break_context(1, 214);
+    EXPECT_EQ(in(200, 100), Route::carried);
+    driver_.await(stream_);
+    runtime_->drain(FakeDriver::program());
+  }
 
   FakeDriver& driver_ = *new FakeDriver;  // outlives the test: idle threads still know it
   Runtime* runtime_ = nullptr;

@@ -254,14 +254,7 @@ TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
 
 // Its context failed while the driver had no other. When it has one, copies are carried again.
 TEST_F(RuntimeTest, AThreadThatBrokeIsMendedWhenThereIsRoomAgain) {
-  EXPECT_EQ(in(0, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
-  driver_.contexts_max = driver_.contexts();
-  driver_.break_context(1, 214);
-  EXPECT_EQ(in(200, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
+  break_the_only_thread();
   ASSERT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
   ++driver_.contexts_max;
   runtime_->forget_context(FakeDriver::program());
@@ -283,14 +276,7 @@ TEST_F(RuntimeTest, AThreadThatIsMendedIsMendedOnce) {
     return runtime_->copy(
         {Direction::to_device, FakeDriver::kDeviceBase + 1000, host_ + 1000, 64, other, ++id_});
   };
-  EXPECT_EQ(in(0, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
-  driver_.contexts_max = driver_.contexts();
-  driver_.break_context(1, 214);
-  EXPECT_EQ(in(200, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
+  break_the_only_thread();
   const uintptr_t made = driver_.contexts_made();
   driver_.hold_contexts(true);
   driver_.contexts_max += 2;
@@ -377,14 +363,7 @@ TEST_F(GivenWhileMade, AThreadThatIsBeingOpened) {
 TEST_F(GivenWhileMade, AThreadThatIsBeingMended) {
   const StreamHandle other = FakeDriver::stream(8192);
   driver_.put_into_another(other);
-  EXPECT_EQ(in(0, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
-  driver_.contexts_max = driver_.contexts();
-  driver_.break_context(1, 214);
-  EXPECT_EQ(in(200, 100), Route::carried);
-  driver_.await(stream_);
-  runtime_->drain(FakeDriver::program());
+  break_the_only_thread();
   driver_.hold_contexts(true);
   ++driver_.contexts_max;
   runtime_->forget_context(reinterpret_cast<ContextHandle>(uintptr_t{99}));
