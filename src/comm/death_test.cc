@@ -142,6 +142,38 @@ TEST(Death, OfAReaderOfABroadcast) {
   }
 }
 
+// Who only sends waits for nothing of the victim's, and TCP takes what it sends for a while.
+TEST(Death, OrDepartureOfWhoReceivesIsHeardByOneWhoOnlySends) {
+  for (const TransportKind transport : {TransportKind::shm, TransportKind::tcp}) {
+    for (const bool dies : {true, false}) {
+      SCOPED_TRACE(
+          concat(transport == TransportKind::tcp ? "TCP" : "shared memory", dies ? ", dies" : ""));
+      GroupSetup setup;
+      setup.transport = transport;
+      ProcessGroup group(setup);
+      group.start([dies](Communicator& comm) {
+        Status status = comm.run(barrier());
+        if (comm.self().rank == kVictim && dies) raise(SIGKILL);
+        if (comm.self().rank == kVictim) return std::string();
+        std::vector<float> values(100'000, 1);
+        const Instant until = SteadyClock().now() + std::chrono::minutes(1);
+        while (status && SteadyClock().now() < until) {
+          status = comm.run({Collective::send,
+                             ElementType::float32,
+                             ReduceOperator::none,
+                             kVictim,
+                             buffer_of(values),
+                             {}});
+        }
+        return text_of(status);
+      });
+      EXPECT_EQ(group.end_of(kVictim).killed, dies);
+      const std::string answer = group.end_of(0).answer;
+      EXPECT_NE(answer.find(concat("rank ", kVictim, " is gone")), std::string::npos) << answer;
+    }
+  }
+}
+
 // The attestation command runs in the middle of the handshake; the victim's kills the victim. Who
 // has no session with another yet cannot tell it the reason, so a rank may hear the name of one
 // that left because of the victim.
