@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 
 #include "comm/call.h"
@@ -230,6 +231,34 @@ TEST_P(DifferentCalls, AMessageAndACollectiveAreAnErrorThatNamesBothSides) {
     EXPECT_NE(all.find(described(made)), std::string::npos) << all;
     EXPECT_NE(all.find("send 0 of 16 bytes float32 to rank 0"), std::string::npos) << all;
   }
+}
+
+// Rank 0 comes to wait for rank 2, which waits for it, only once rank 1 is there.
+TEST_P(DifferentCalls, AreHeardOfByEachRankThatIsWaitedForInTurn) {
+  GroupSetup setup;
+  setup.size = 3;
+  setup.transport = GetParam();
+  setup.timeout = std::chrono::minutes(1);
+  ThreadGroup group(setup);
+  std::atomic<Communicator*> rank0 = nullptr;
+  const Make sum{Collective::all_reduce, 4, 0, kSum};
+  const auto outcomes = group.run([&](Communicator& comm) -> Status {
+    std::vector<float> values(4);
+    if (comm.self().rank == 2) return comm.run(message_of(Collective::receive, 0, values));
+    if (comm.self().rank == 0) rank0 = &comm;
+    while (comm.self().rank == 1 && (rank0 == nullptr || rank0.load()->awaited() == kNobody)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return make_call(comm, sum);
+  });
+  std::string all;
+  for (const Status& status : outcomes) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message.find("no progress"), std::string::npos);
+    all += status.error().message + "\n";
+  }
+  EXPECT_NE(all.find(described(sum)), std::string::npos) << all;
+  EXPECT_NE(all.find("send 0 of 16 bytes float32 to rank 2"), std::string::npos) << all;
 }
 
 // It has heard that rank 1 waits in the barrier before it takes what was sent before that.

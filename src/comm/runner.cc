@@ -83,7 +83,8 @@ struct Runner::Running {
         execution(schedule, record_bytes),
         ranks(self.size),
         rank(self.rank),
-        fabric(fabric_) {}
+        fabric(fabric_),
+        told(self.size) {}
 
   uint32_t out_wire(const Step& step) const { return step.to == kEveryone ? ranks : step.to; }
   uint32_t in_wire(const Step& step) const {
@@ -114,7 +115,7 @@ struct Runner::Running {
   uint32_t rank;
   Fabric& fabric;
   Call call;
-  bool told = false;           // whom it waits for
+  std::vector<bool> told;      // which ranks heard that it waits for them
   uint64_t sum_at = kNowhere;  // where in `out` the sum belongs that the last task left in scratch
   // What was verified last, on its way to the caller: the next record that is opened or sealed
   // takes it along (seal/delivery.h).
@@ -315,13 +316,12 @@ Status Runner::hear_control() {
 // ---- Calls that differ where no record tells: who waits says in what ----
 
 void Runner::tell_call(Running& running, const std::vector<uint32_t>& peers) {
-  if (running.told || is_message(running.operation.collective)) return;
-  running.told = true;
+  if (is_message(running.operation.collective)) return;
   for (const uint32_t peer : peers) {
+    if (running.told[peer] || group_.control->gone(peer)) continue;
+    running.told[peer] = true;
     const Waiting waiting{running.call, sent_to_[peer], received_from_[peer]};
-    if (!group_.control->gone(peer)) {
-      group_.control->send(peer, ControlKind::call, waiting.encode());
-    }
+    group_.control->send(peer, ControlKind::call, waiting.encode());
   }
 }
 
