@@ -29,6 +29,7 @@ namespace sealane {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kPause = std::chrono::milliseconds(2);  // from one look to the next
 // Evidence may say until when it counts, and who judges it may learn something: for so long neither
 // is asked again. All sessions of a join, or of a communicator of NCCL's, fall into it.
 constexpr Duration kBelief = std::chrono::minutes(2);
@@ -95,6 +96,22 @@ std::string hex(Bytes bytes) {
   return text;
 }
 
+Error too_late() {
+  return io_error(
+      "the attestation command took longer than there was time: the time-out, a minute at most");
+}
+
+// Whoever has it may wait for the command, for a group that has more time than this one.
+Result<std::unique_lock<std::mutex>> locked(std::mutex& mutex, Instant until) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock.owns_lock() && !lock.try_lock()) {
+    if (process_exits()) return exiting_error();
+    if (SteadyClock().now() > until) return too_late();
+    std::this_thread::sleep_for(kPause);
+  }
+  return lock;
+}
+
 // Exit status of the child, or an error if it had to be ended.
 Result<int> wait_for(pid_t child, Instant until) {
   const Instant deadline = std::min(until, SteadyClock().now() + kPatience);
@@ -107,11 +124,9 @@ Result<int> wait_for(pid_t child, Instant until) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
       if (process_exits()) return exiting_error();
-      return io_error(
-          "the attestation command took longer than there was time: the time-out, a minute at "
-          "most");
+      return too_late();
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(kPause);
   }
 }
 
@@ -172,7 +187,7 @@ AttestCommand::AttestCommand(std::string command, const Clock* clock, Instant un
 
 Result<std::vector<uint8_t>> AttestCommand::produce(Bytes binding) {
   const auto known = registry().of(command_);
-  const std::lock_guard lock(known->mutex);  // the others wait for the one that asks
+  SEALANE_LET(const auto lock, locked(known->mutex, until_));  // others wait for the one that asks
   const Instant now = clock_->now();
   if (known->evidence.empty() || now - known->produced >= kBelief) {
     auto evidence = run("produce", known->key.binding(), "", {});
@@ -193,12 +208,12 @@ Status AttestCommand::check(uint32_t peer, Bytes binding, Bytes evidence) {
   const Sha256::Digest what = believed(peer, presented);
   const Instant now = clock_->now();
   {
-    const std::lock_guard lock(known->mutex);
+    SEALANE_LET(const auto lock, locked(known->mutex, until_));
     const auto before = known->accepted.find(what);
     if (before != known->accepted.end() && now - before->second < kBelief) return {};
   }
   SEALANE_LET(auto accepted, run("check", presented.binding, concat(peer), presented.evidence));
-  const std::lock_guard lock(known->mutex);
+  SEALANE_LET(const auto lock, locked(known->mutex, until_));
   if (known->accepted.size() >= kAcceptedMax) known->accepted.clear();
   known->accepted[what] = now;
   return {};

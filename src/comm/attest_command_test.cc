@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <thread>
 
 #include "comm/group_fixture.h"
 
@@ -103,6 +105,23 @@ TEST_F(AttestCommandTest, ThatRefusesIsAskedAgain) {
   std::ofstream(script()) << "#!/bin/sh\necho $1 >>" << asked() << "\nexit 1\n";
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(command.check(1, session, *sent).ok());
   EXPECT_EQ(times("check"), 2);
+}
+
+// Another group's join asks, with more time.
+TEST_F(AttestCommandTest, IsNotWaitedForBeyondTheTimeThatItsCallerHas) {
+  const std::string go_on = directory.path() + "/go_on";
+  std::ofstream(script()) << "#!/bin/sh\necho $1 >>" << asked() << "\nuntil test -e " << go_on
+                          << "; do sleep 0.01; done\necho evidence\n";
+  auto asks = std::async(std::launch::async, [&] { return command.produce(session).ok(); });
+  while (times("produce") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  AttestCommand late(script(), &clock, SteadyClock().now());
+  const auto evidence = late.produce(session);
+  EXPECT_EQ(asks.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  std::ofstream(go_on).close();
+  EXPECT_TRUE(asks.get());
+  ASSERT_FALSE(evidence.ok());
+  EXPECT_NE(evidence.error().message.find("than there was time"), std::string::npos)
+      << evidence.error().message;
 }
 
 TEST_F(AttestCommandTest, EndsWithTheTimeThatItsCallerHas) {
