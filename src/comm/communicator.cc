@@ -34,6 +34,9 @@ Error forked_error() {
       "the group was joined before fork() and stays with the parent: let the child join its own");
 }
 
+// Of any communicator's worker: it may wait for whatever it starts.
+thread_local bool calls_back = false;
+
 // What a callback throws is its own affair: there is nobody here to catch it.
 void call_back(const Communicator::OnDone& on_done, const Status& status) {
   if (!on_done) return;
@@ -80,6 +83,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
   made->options_.key.reset();  // they have done their work
   made->options_.pair_keys.reset();
   if (!group) return group.error();
+  const std::lock_guard lock(made->mutex_);  // another thread may be in the middle of a fork()
   for (auto& keys : group->keys) {
     made->pair_keys_.push_back(keys ? std::optional<Key>(std::move(keys->pair)) : std::nullopt);
   }
@@ -89,9 +93,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(JoinOptions options) 
           ? make_plain_lanes()
           : make_sealed_lanes(made->options_.self.rank, std::move(group->keys),
                               std::move(*group->broadcast), *engine, made->options_.key_limits);
-  auto runner = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
-  const std::lock_guard lock(made->mutex_);  // another thread may be in the middle of a fork()
-  made->runner_ = std::move(runner);
+  made->runner_ = std::make_unique<Runner>(made->options_, std::move(*group), std::move(lanes));
   return made;
 }
 
@@ -140,6 +142,7 @@ void Communicator::after_fork_in_child() {
   new (&workers_) std::vector<std::thread>;
   new (&ended_) std::vector<std::thread>;
   idle_ = 0;
+  calling_back_ = 0;
   new (&changed_) std::condition_variable;
   for (Queued& queued : queue_) {
     callbacks->push_back(std::move(queued.on_done));
@@ -285,24 +288,28 @@ std::shared_future<Status> Communicator::start(Operation operation, OnDone on_do
 bool Communicator::enqueue(Queued& queued) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(queued));
-  if (ensure_worker()) return true;
+  if (ensure_worker() && (!calls_back || somebody_is_free())) return true;
   queued = std::move(queue_.back());
   queue_.pop_back();
   return false;
 }
 
-// Somebody is there for what is queued: all others may be in callbacks. While an operation runs one
-// is enough. False if there is nobody; never throws.
+// Somebody is there for what is queued, and not in a callback. While an operation runs one is
+// enough. Where no more can be made, who calls back comes to it later; false if there is not even
+// such a one. Never throws.
 bool Communicator::ensure_worker() {
   for (std::thread& worker : ended_) worker.join();
   ended_.clear();
   if (queue_.empty()) return true;
-  while (workers_.empty() || (!busy_ && workers_.size() < kWorkersMax &&
-                              (idle_ == 0 || workers_.size() < kWorkersKept))) {
+  while (workers_.size() < kWorkersMax &&
+         (!somebody_is_free() || (!busy_ && workers_.size() < kWorkersKept))) {
     if (!add_worker()) break;
   }
-  return !workers_.empty();
+  return somebody_is_free() || !workers_.empty();
 }
+
+// Of the callbacks: in an operation at most, after which it comes to what is queued.
+bool Communicator::somebody_is_free() const { return idle_ > 0 || workers_.size() > calling_back_; }
 
 bool Communicator::add_worker() {
   try {
@@ -405,12 +412,16 @@ void Communicator::work() {
     leave_turn();
     hold.reset();
     if (next.on_done) {
+      ++calling_back_;
       ensure_worker();
       lock.unlock();
       changed_.notify_all();
+      calls_back = true;
       call_back(next.on_done, status);
       next.on_done = {};  // with what it holds, which may take any lock
+      calls_back = false;
       lock.lock();
+      --calling_back_;
     }
     next.promise.set_value(std::move(status));
     changed_.notify_all();  // also of one who retires: others wait for what is queued

@@ -9,8 +9,8 @@
 // thread that has finished an operation calls back, and if that waits (for another operation of
 // this group, say) the next thread goes on with the queue: there are two, and more only while that
 // many callbacks wait. They sleep while there is nothing to do. Where no more threads can be made
-// those there are go on, one callback after the other; with none at all start() gives an error and
-// the operation counts as never asked for.
+// those there are go on, one callback after the other; with none at all, or from a callback while
+// all there are call back, start() gives an error and the operation counts as never asked for.
 //
 // A group belongs to the process that joined it. A child made by fork() has neither its keys nor
 // its connections: there every operation is a usage error, and ending the communicator is safe.
@@ -96,6 +96,7 @@ class Communicator final : private ForkSensitive {
   void listen();
   bool enqueue(Queued& queued);
   bool ensure_worker();
+  bool somebody_is_free() const;
   bool add_worker();
   void retire_worker();
   void leave_turn();
@@ -115,6 +116,7 @@ class Communicator final : private ForkSensitive {
   std::optional<Error> failure_;  // of the runner's, for any thread
   std::vector<bool> gone_;        // likewise, by rank
   size_t idle_ = 0;               // workers that wait for something to do
+  size_t calling_back_ = 0;       // workers in a callback
   std::vector<std::thread> workers_;
   std::vector<std::thread> ended_;  // past their last lock, to be joined
   ForkGuard guard_;                 // last: a fork must not find a half-made object

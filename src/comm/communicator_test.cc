@@ -511,6 +511,69 @@ TEST(Collectives, GoOnWithAsManyThreadsAsThereAre) {
   }
 }
 
+bool is_refused(const std::shared_future<Status>& started) {
+  const bool ready = started.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  return ready && !started.get() && started.get().error().kind == ErrorKind::io;
+}
+
+// It would wait for what it starts, and keep the thread that were to come to that.
+TEST(Collectives, WhatACallbackStartsWithTheLastThreadIsAnErrorAtOnce) {
+  CountedThreads threads(1);
+  std::vector<float> inner(10);
+  ThreadGroup group({});
+  EXPECT_EQ(outcome(group.run(
+                [&](Communicator& comm) -> Status {
+                  auto values = contribution(comm.self().rank, 10);
+                  if (comm.self().rank == 1) {
+                    if (Status s = comm.run(sum_of(values)); !s) return s;
+                    return sum_until_error(comm, 10, 2);
+                  }
+                  bool refused = false;
+                  const auto done = comm.start(sum_of(values), [&](const Status&) {
+                    refused = is_refused(comm.start(sum_of(inner)));
+                  });
+                  if (const Status& s = done.get(); !s) return s;
+                  if (!refused) return internal_error("accepted");
+                  return sum_until_error(comm, 10, 2);
+                },
+                threads.of_rank(0))),
+            "ok");
+}
+
+// The thread that is in an operation meanwhile is the program's, and goes its own way after it.
+TEST(Collectives, WhatACallbackStartsWithTheLastThreadIsAnErrorAlsoBehindAnotherOperation) {
+  CountedThreads threads(1);
+  std::vector<float> inner(10);
+  ThreadGroup group({});
+  std::latch refused_or_not(1);
+  EXPECT_EQ(outcome(group.run(
+                [&](Communicator& comm) -> Status {
+                  auto values = contribution(comm.self().rank, 10);
+                  auto second = contribution(comm.self().rank, 10);
+                  if (comm.self().rank == 1) {
+                    if (Status s = comm.run(sum_of(values)); !s) return s;
+                    refused_or_not.wait();
+                    return comm.run(sum_of(second));
+                  }
+                  bool refused = false;
+                  std::latch in_callback(1);
+                  const auto done = comm.start(sum_of(values), [&](const Status&) {
+                    in_callback.count_down();
+                    while (comm.awaited() != 1) {
+                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    }
+                    refused = is_refused(comm.start(sum_of(inner)));
+                    refused_or_not.count_down();
+                  });
+                  in_callback.wait();
+                  if (Status s = comm.run(sum_of(second)); !s) return s;
+                  if (const Status& s = done.get(); !s) return s;
+                  return refused ? Status() : Status(internal_error("accepted"));
+                },
+                threads.of_rank(0))),
+            "ok");
+}
+
 TEST(Collectives, WhatACallbackThrowsIsDropped) {
   ThreadGroup group({});
   EXPECT_EQ(outcome(group.run([](Communicator& comm) -> Status {
