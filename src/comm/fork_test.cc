@@ -5,6 +5,9 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -37,19 +41,43 @@ bool wanted = false;
 std::map<std::string, std::vector<uint8_t>> told;
 std::atomic<SSL_CTX_keylog_cb_func> callback_of_the_library{nullptr};
 
+void tell(const std::string& name, uint8_t byte) {
+  told[name].push_back(static_cast<uint8_t>(~byte));
+}
+
+// This end's part of the Diffie-Hellman exchange.
+void tell_ephemeral(const SSL* ssl) {
+  EVP_PKEY* key = nullptr;
+  std::array<uint8_t, 32> secret{};
+  size_t length = secret.size();
+  if (SSL_get_tmp_key(const_cast<SSL*>(ssl), &key) != 1) return;
+  told["EPHEMERAL"].clear();
+  if (EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PRIV_KEY, secret.data(), length,
+                                      &length) == 1) {
+    for (const uint8_t byte : secret) tell("EPHEMERAL", byte);
+  }
+  OPENSSL_cleanse(secret.data(), secret.size());
+  EVP_PKEY_free(key);
+}
+
 void listen_too(const SSL* ssl, const char* line) {
   callback_of_the_library.load()(ssl, line);
   const std::lock_guard lock(told_mutex);
   if (!wanted) return;
   const std::string_view text(line);
   const std::string_view digits = text.substr(text.rfind(' ') + 1);
-  std::vector<uint8_t>& inverted = told[std::string(text.substr(0, text.find(' ')))];
-  inverted.clear();
+  const std::string name(text.substr(0, text.find(' ')));
+  told[name].clear();
   const auto value = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
   for (size_t i = 0; i + 1 < digits.size(); i += 2) {
-    inverted.push_back(static_cast<uint8_t>(~(value(digits[i]) << 4 | value(digits[i + 1]))));
+    tell(name, static_cast<uint8_t>(value(digits[i]) << 4 | value(digits[i + 1])));
   }
+  if (name == "CLIENT_TRAFFIC_SECRET_0") tell_ephemeral(ssl);
 }
+
+// As OpenSSL's one of all objects' ends: who has it may be any thread that uses OpenSSL.
+std::mutex lock_of_ends;
+std::atomic<int> ends{0};
 
 }  // namespace
 
@@ -61,10 +89,31 @@ extern "C" void SSL_CTX_set_keylog_callback(SSL_CTX* context, SSL_CTX_keylog_cb_
   real(context, listen_too);
 }
 
+extern "C" __attribute__((visibility("default"))) void CRYPTO_free_ex_data(int class_index,
+                                                                           void* object,
+                                                                           CRYPTO_EX_DATA* data) {
+  static const auto real = reinterpret_cast<void (*)(int, void*, CRYPTO_EX_DATA*)>(
+      dlsym(RTLD_NEXT, "CRYPTO_free_ex_data"));
+  const std::lock_guard lock(lock_of_ends);
+  ++ends;
+  real(class_index, object, data);
+}
+
 namespace sealane {
 namespace {
 
 constexpr unsigned kPatienceSeconds = 300;  // of a child that hangs
+
+// Exit status of a child of this process; -1 if it had to be ended.
+int end_of(pid_t child, std::chrono::seconds patience) {
+  int status = 0;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::chrono::steady_clock::now() > until) kill(child, SIGKILL);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 // Exit status of a child that runs `body`; -1 if it had to be ended.
 template <typename Body>
@@ -102,6 +151,35 @@ TEST(Fork, AChildSealsNothingAndTheParentGoesOn) {
     });
     EXPECT_EQ(outcome(outcomes), "ok");
   }
+}
+
+// It ends inside of fork() what it has of the group, before any alarm of its own.
+TEST(Fork, AChildWaitsForNoThreadThatIsInTheMiddleOfOpenSSL) {
+  const int ends_before = ends;
+  for (const bool busy : {false, true}) {
+    ThreadGroup group({});
+    std::atomic<bool> looked = false;
+    const auto outcomes = group.run([&](Communicator& comm) -> Status {
+      std::vector<float> values(10, 1);
+      if (comm.self().rank == 1) {
+        while (!looked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return comm.run(sum_of(values));
+      }
+      std::shared_future<Status> running;
+      if (busy) running = comm.start(sum_of(values));
+      while (busy && comm.awaited() != 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      {
+        const std::lock_guard lock(lock_of_ends);
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        EXPECT_EQ(end_of(child, std::chrono::minutes(1)), 0) << busy;
+      }
+      looked = true;
+      return busy ? running.get() : comm.run(sum_of(values));
+    });
+    EXPECT_EQ(outcome(outcomes), "ok");
+  }
+  EXPECT_GT(ends, ends_before) << "OpenSSL ends its objects in another way: nothing was tested";
 }
 
 TEST(Fork, AChildCanEndTheCommunicatorWhoseThreadIsNotThere) {
@@ -181,9 +259,9 @@ TEST(Fork, AChildDoesNotKeepADeadRankAlive) {
   waitpid(rank1, nullptr, 0);
 }
 
-Needle needle_of(const std::string& label) {
+Needle needle_of(const std::string& label, size_t bytes = 48) {
   std::vector<uint8_t> secret = told[label];
-  EXPECT_EQ(secret.size(), 48u) << label;
+  EXPECT_EQ(secret.size(), bytes) << label;
   for (uint8_t& byte : secret) byte = static_cast<uint8_t>(~byte);
   Needle needle(secret);
   wipe(secret);
@@ -208,6 +286,7 @@ TEST(Fork, AChildHasNothingOfASessionAlsoWhileAnOperationRuns) {
     Needle exporter = needle_of("EXPORTER_SECRET");
     Needle traffic = needle_of("CLIENT_TRAFFIC_SECRET_0");
     EXPECT_EQ(exporter.places(), "");
+    EXPECT_EQ(needle_of("EPHEMERAL", 32).places(), "");
     EXPECT_NE(traffic.places(), "") << "it is not what was looked for";
     EXPECT_EQ(in_child([&] { return traffic.places().empty() ? 0 : 1; }), 0);
     looked = true;

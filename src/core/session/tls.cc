@@ -154,6 +154,26 @@ TlsEnd::~TlsEnd() {
   for (const Place& place : places_) {
     OPENSSL_cleanse(reinterpret_cast<uint8_t*>(ssl_.get()) + place.at, sizeof Derived::bytes);
   }
+  if (!here_.alive()) leave();
+}
+
+// To a child, where a thread that is not there may have had any lock of OpenSSL's: what frees an
+// object would wait for it. A session that begins anew takes none, and drops the schedules of its
+// keys. The objects stay; where the handshake was done nothing else in them is secret.
+void TlsEnd::leave() {
+  if (ssl_ != nullptr) {
+    SSL_set_connect_state(ssl_.get());
+    OPENSSL_cleanse(ssl_.get(), bytes_of_object());
+  }
+  static_cast<void>(ssl_.release());
+  static_cast<void>(context_.release());
+}
+
+// None where the program gave OpenSSL another allocator: nobody knows where its object ends.
+size_t TlsEnd::bytes_of_object() const {
+  CRYPTO_malloc_fn allocates = nullptr;
+  CRYPTO_get_mem_functions(&allocates, nullptr, nullptr);
+  return allocates == CRYPTO_malloc ? malloc_usable_size(ssl_.get()) : 0;
 }
 
 // "LABEL RANDOM SECRET", the last two in hexadecimal digits.
@@ -173,10 +193,7 @@ void TlsEnd::on_secret(const SSL* ssl, const char* line) {
 }
 
 void TlsEnd::find_secrets() {
-  CRYPTO_malloc_fn allocates = nullptr;
-  CRYPTO_get_mem_functions(&allocates, nullptr, nullptr);
-  // Where the program gave OpenSSL another allocator nobody knows where its object ends.
-  const size_t bytes = allocates == CRYPTO_malloc ? malloc_usable_size(ssl_.get()) : 0;
+  const size_t bytes = bytes_of_object();
   const auto* const object = reinterpret_cast<const uint8_t*>(ssl_.get());
   for (const Secret<Derived>& derived : derived_) {
     if (!derived.alive()) continue;
@@ -268,8 +285,13 @@ Result<bool> TlsEnd::handshake() {
   return explain();
 }
 
-// OpenSSL would keep it, or the private key, for as long as the connection lasts.
+// OpenSSL would keep it, or the private keys, for as long as the connection lasts.
 void TlsEnd::forget_keys() {
+  EVP_PKEY* ephemeral = nullptr;
+  if (SSL_get_tmp_key(ssl_.get(), &ephemeral) == 1) {
+    EVP_PKEY_set_type(ephemeral, EVP_PKEY_X25519);  // of nothing, instead
+    EVP_PKEY_free(ephemeral);
+  }
   if (!preshared_) return SSL_certs_clear(ssl_.get());
   psk_.reset();
   const std::array<uint8_t, Key::kBytes> nothing{};

@@ -56,7 +56,9 @@ class TlsEnd {
   static int on_find_psk(SSL* ssl, const unsigned char* id, size_t id_length,
                          SSL_SESSION** session);
   static void on_secret(const SSL* ssl, const char* line);
+  size_t bytes_of_object() const;
   void find_secrets();
+  void leave();
   SSL_SESSION* psk_session() const;
   void forget_keys();
   Error explain() const;
@@ -78,6 +80,7 @@ class TlsEnd {
     bool exporter;
   };
 
+  Secret<uint8_t> here_;  // gone in every child
   bool preshared_ = false;
   bool pairwise_ = false;  // the key is of the two ranks alone
   bool established_ = false;
