@@ -443,7 +443,7 @@ TEST(Collectives, WhatNoThreadCanRunIsAnErrorAndItsMemoryTheCallersAgain) {
                   std::array<std::vector<float>, 2> data;
                   data.fill(contribution(comm.self().rank, 10));
                   if (Status s = comm.run(sum_of(data[0])); !s) return s;
-                  if (const Status& s = comm.start(sum_of(data[1])).get(); !s) return s;
+                  if (const Status s = comm.start(sum_of(data[1])).get(); !s) return s;
                   const bool right =
                       data[0] == expected_sum(2, 10) && data[1] == expected_sum(2, 10);
                   return right ? Status() : Status(internal_error("wrong"));
