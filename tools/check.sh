@@ -89,7 +89,7 @@ check_torch() (
   runtime="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
   package="$PWD/build-asan/python"
   cd tests/torch
-  for suite in calls_test.py collectives_test.py ddp_test.py failure_test.py; do
+  for suite in calls_test.py collectives_test.py ddp_test.py failure_test.py threads_test.py; do
     echo "== asan: $suite"
     env LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0,quarantine_size_mb=1 PYTHONPATH="$package" \
       PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 /usr/bin/python3 -W ignore "$suite" || fail torch "$suite"

@@ -20,11 +20,11 @@ version=${TORCH:-$newest}
 if [ "$version" = "$newest" ]; then
   place=build/torch2 cmake=build package=build/torch2/python
   steps="install build test wheel frameworks conformance"
-  tests="calls collectives ddp failure torch2 rescale"
+  tests="calls collectives ddp failure threads torch2 rescale"
 else
   place=build/torch-$version cmake=$place/cmake package=$place/cmake/python
   steps="install build test"
-  tests="calls collectives ddp failure torch2"
+  tests="calls collectives ddp failure threads torch2"
 fi
 venv=$place/venv
 python=$venv/bin/python

@@ -82,24 +82,23 @@ WorkPointer ProcessGroupSealane::exchange(c10d::OpType type, const char* title, 
     incoming[self].copy_(outgoing[self].view_as(incoming[self]));
   }
   if (state->parts.empty()) return finished(type, title, std::move(staged), std::move(results));
-  const auto start = [this, state, label](const WorkCallback& done) {
-    const WorkCallback last = [this, state, done](const std::string& error) {
-      const std::string other = state->other_count();
-      if (!other.empty()) comm_->abort();  // the first error is final, and all hear of it
-      done(other.empty() ? error : other);
-    };
-    comm_->start_all_gather(state->own.data(), state->all.data(), state->own.size(),
-                            DataType::int64, label, [state](const std::string&) {});
+  const auto start = [this, state, label](Parts& parts) {
+    parts.judge([state] { return state->other_count(); });
+    parts.add([&](const WorkCallback& done) {
+      comm_->start_all_gather(state->own.data(), state->all.data(), state->own.size(),
+                              DataType::int64, label, done);
+    });
     for (const Exchange::Part& part : state->parts) {
       const Moved as = moved(part.data);
       const CallLabel typed = label_of(CallLabel::Kind::none, part.data);
       void* data = part.data.data_ptr();
-      WorkCallback callback = &part == &state->parts.back() ? last : WorkCallback();
-      if (part.sends) {
-        comm_->start_send(data, as.count, as.type, part.peer, typed, std::move(callback));
-      } else {
-        comm_->start_receive(data, as.count, as.type, part.peer, typed, std::move(callback));
-      }
+      parts.add([&](const WorkCallback& done) {
+        if (part.sends) {
+          comm_->start_send(data, as.count, as.type, part.peer, typed, done);
+        } else {
+          comm_->start_receive(data, as.count, as.type, part.peer, typed, done);
+        }
+      });
     }
   };
   return launch(type, title, std::move(staged), std::move(results), start);

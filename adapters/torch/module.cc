@@ -71,7 +71,11 @@ PYBIND11_MODULE(_torch, module) {
       .def("abort", &ProcessGroupSealane::abort_all, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("sealed", &ProcessGroupSealane::sealed)
       .def_property_readonly("traffic", [](const ProcessGroupSealane& self) {
-        const CommTraffic traffic = self.traffic();
+        const CommTraffic traffic = [&] {
+          // Who ends the group meanwhile waits for continuations, which need Python's lock.
+          const py::gil_scoped_release release;
+          return self.traffic();
+        }();
         return std::pair(traffic.records, traffic.bytes);
       });
 }

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "parts.h"
+
 namespace sealane::adapter {
 namespace {
 
@@ -70,8 +72,8 @@ class Pairs::Lane {
   void add(Message message) {
     {
       const std::lock_guard lock(mutex_);
-      ++unfinished_;
       queue_.push_back(std::move(message));
+      ++unfinished_;
     }
     changed_.notify_all();
   }
@@ -166,25 +168,41 @@ class Pairs::Lane {
   // The tag goes first, so that one that differs is told by name.
   void send(const Message& message) {
     const auto tag = std::make_shared<int64_t>(message.tag);
-    comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, [tag](const std::string&) {});
-    comm_->start_send(message.data, message.count, message.type, kReceiver, message.label,
-                      [this, message](const std::string& error) {
-                        end(message, error.empty() ? error : fail(error));
-                      });
+    const WorkCallback done = [this, tag, message](const std::string& error) {
+      end(message, error.empty() ? error : fail(error));
+    };
+    const auto begin = [&](Parts& parts) {
+      parts.add([&](const WorkCallback& part) {
+        comm_->start_send(tag.get(), 1, DataType::int64, kReceiver, part);
+      });
+      parts.add([&](const WorkCallback& part) {
+        comm_->start_send(message.data, message.count, message.type, kReceiver, message.label,
+                          part);
+      });
+    };
+    Parts::run(*comm_, begin, done);
   }
 
   // A tag that never came is not the one that is wanted, nor any that could be.
   void receive(const Message& message) {
     const auto tag = std::make_shared<int64_t>(~message.tag);
-    comm_->start_receive(tag.get(), 1, DataType::int64, kSender, [tag](const std::string&) {});
-    comm_->start_receive(message.data, message.count, message.type, kSender, message.label,
-                         [this, tag, message](const std::string& error) {
-                           const bool came = error.empty() || *tag != ~message.tag;
-                           if (came && *tag != message.tag) {
-                             return end(message, fail(other_tag(*tag, message.tag)));
-                           }
-                           end(message, error.empty() ? error : fail(error));
-                         });
+    const WorkCallback done = [this, tag, message](const std::string& error) {
+      const bool came = error.empty() || *tag != ~message.tag;
+      if (came && *tag != message.tag) {
+        return end(message, fail(other_tag(*tag, message.tag)));
+      }
+      end(message, error.empty() ? error : fail(error));
+    };
+    const auto begin = [&](Parts& parts) {
+      parts.add([&](const WorkCallback& part) {
+        comm_->start_receive(tag.get(), 1, DataType::int64, kSender, part);
+      });
+      parts.add([&](const WorkCallback& part) {
+        comm_->start_receive(message.data, message.count, message.type, kSender, message.label,
+                             part);
+      });
+    };
+    Parts::run(*comm_, begin, done);
   }
 
   static std::string other_tag(int64_t sent, int64_t wanted) {
@@ -259,15 +277,15 @@ std::vector<Pairs::Lane*> Pairs::lanes() const {
 Pairs::Lane* Pairs::lane(int from, int to) {
   const std::lock_guard lock(mutex_);
   if (ending_) return nullptr;
-  std::unique_ptr<Lane>& lane = lanes_[{from, to}];
-  if (lane == nullptr) {
-    CommOptions options = options_;
-    options.group += ".pair." + std::to_string(from) + "." + std::to_string(to);
-    lane = std::make_unique<Lane>(*this, std::vector<int>{from, to}, std::move(options),
-                                  std::vector<int>{world_ranks_.at(static_cast<size_t>(from)),
-                                                   world_ranks_.at(static_cast<size_t>(to))});
-  }
-  return lane.get();
+  const std::pair pair(from, to);
+  if (const auto found = lanes_.find(pair); found != lanes_.end()) return found->second.get();
+  CommOptions options = options_;
+  options.group += ".pair." + std::to_string(from) + "." + std::to_string(to);
+  // There may be no thread for it: then there is no lane, and the next message tries again.
+  auto made = std::make_unique<Lane>(*this, std::vector<int>{from, to}, std::move(options),
+                                     std::vector<int>{world_ranks_.at(static_cast<size_t>(from)),
+                                                      world_ranks_.at(static_cast<size_t>(to))});
+  return lanes_.emplace(pair, std::move(made)).first->second.get();
 }
 
 void Pairs::add(int from, int to, Message message) {

@@ -178,19 +178,6 @@ CommTraffic ProcessGroupSealane::traffic() const {
 
 // ---- How an operation becomes a Work ----
 
-namespace {
-
-// Errors of arguments are found before; what the library throws all the same ends the operation.
-void attempt(const ProcessGroupSealane::Start& start, const WorkCallback& done) {
-  try {
-    start(done);
-  } catch (const std::exception& error) {
-    done(error.what());
-  }
-}
-
-}  // namespace
-
 WorkPointer ProcessGroupSealane::launch(c10d::OpType type, const char* title, Staged staged,
                                         Tensors results, Start start) {
   check_open();
@@ -205,7 +192,8 @@ WorkPointer ProcessGroupSealane::launch(c10d::OpType type, const char* title, St
   const WorkCallback done = [this, work, number](const std::string& error) {
     work->end(error.empty() ? error : explain(error, *work, number));
   };
-  turns_->add(work->turn(), [start = std::move(start), done] { attempt(start, done); });
+  turns_->add(work->turn(),
+              [this, start = std::move(start), done] { Parts::run(*comm_, start, done); });
   return work;
 }
 
@@ -224,23 +212,22 @@ void ProcessGroupSealane::check_open() const {
 
 WorkPointer ProcessGroupSealane::finished(c10d::OpType type, const char* title, Staged staged,
                                           Tensors results) {
-  return launch(type, title, std::move(staged), std::move(results),
-                [](const WorkCallback& done) { done({}); });
+  return launch(type, title, std::move(staged), std::move(results), [](Parts&) {});
 }
 
 WorkPointer ProcessGroupSealane::gather_all(c10d::OpType type, const char* title, Staged staged,
                                             Tensors results, std::vector<Move> moves,
                                             const CallLabel& label) {
-  // They end in order, and an error of one is the error of all that follow.
   return launch(type, title, std::move(staged), std::move(results),
-                [this, moves = std::move(moves), label](const WorkCallback& done) {
-                  for (size_t i = 0; i < moves.size(); ++i) {
-                    const Moved as = moved(moves[i].from);
+                [this, moves = std::move(moves), label](Parts& parts) {
+                  for (const Move& move : moves) {
+                    const Moved as = moved(move.from);
                     CallLabel own = label;  // tensors that are gathered together may differ in type
-                    own.type = word_for(moves[i].from.scalar_type());
-                    comm_->start_all_gather(moves[i].from.data_ptr(), moves[i].to.data_ptr(),
-                                            as.count, as.type, own,
-                                            i + 1 == moves.size() ? done : WorkCallback());
+                    own.type = word_for(move.from.scalar_type());
+                    parts.add([&](const WorkCallback& done) {
+                      comm_->start_all_gather(move.from.data_ptr(), move.to.data_ptr(), as.count,
+                                              as.type, own, done);
+                    });
                   }
                 });
 }
@@ -253,10 +240,12 @@ WorkPointer ProcessGroupSealane::broadcast(Tensors& tensors,
   Staged staged;
   const at::Tensor data = staged.in_out(only(tensors));
   return launch(c10d::OpType::BROADCAST, "sealane:broadcast", std::move(staged), tensors,
-                [this, data, from](const WorkCallback& done) {
+                [this, data, from](Parts& parts) {
                   const Moved as = moved(data);
-                  comm_->start_broadcast(data.data_ptr(), data.data_ptr(), as.count, as.type, from,
-                                         label_of(CallLabel::Kind::broadcast, data), done);
+                  parts.add([&](const WorkCallback& done) {
+                    comm_->start_broadcast(data.data_ptr(), data.data_ptr(), as.count, as.type,
+                                           from, label_of(CallLabel::Kind::broadcast, data), done);
+                  });
                 });
 }
 
@@ -291,8 +280,10 @@ WorkPointer ProcessGroupSealane::reduce_all(c10d::OpType kind, Tensors& tensors,
       pieces.push_back({data.data_ptr(), count_of(data)});
     }
     return launch(kind, "sealane:all_reduce", std::move(staged), tensors,
-                  [this, pieces, how, label](const WorkCallback& done) {
-                    comm_->start_all_reduce(pieces, how->type, how->op, label, done);
+                  [this, pieces, how, label](Parts& parts) {
+                    parts.add([&](const WorkCallback& done) {
+                      comm_->start_all_reduce(pieces, how->type, how->op, label, done);
+                    });
                   });
   }
   std::vector<Move> moves;
@@ -319,9 +310,11 @@ WorkPointer ProcessGroupSealane::reduce(Tensors& tensors, const c10d::ReduceOpti
   }
   const at::Tensor data = rank_ == to ? staged.in_out(tensors[0]) : staged.in(tensors[0]);
   return launch(c10d::OpType::REDUCE, "sealane:reduce", std::move(staged), tensors,
-                [this, data, how, to, label](const WorkCallback& done) {
-                  comm_->start_reduce(data.data_ptr(), data.data_ptr(), count_of(data), how->type,
-                                      how->op, to, label, done);
+                [this, data, how, to, label](Parts& parts) {
+                  parts.add([&](const WorkCallback& done) {
+                    comm_->start_reduce(data.data_ptr(), data.data_ptr(), count_of(data), how->type,
+                                        how->op, to, label, done);
+                  });
                 });
 }
 
@@ -442,14 +435,14 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensors(c10d::OpType kind, const
   }
   const char* title = "sealane:reduce_scatter";
   if (!how) return gather_all(kind, title, std::move(staged), outputs, std::move(moves), label);
-  return launch(kind, title, std::move(staged), outputs,
-                [this, moves, how, label](const WorkCallback& done) {
-                  for (size_t i = 0; i < moves.size(); ++i) {
-                    comm_->start_reduce_scatter(moves[i].from.data_ptr(), moves[i].to.data_ptr(),
-                                                count_of(moves[i].to), how->type, how->op, label,
-                                                i + 1 == moves.size() ? done : WorkCallback());
-                  }
-                });
+  return launch(kind, title, std::move(staged), outputs, [this, moves, how, label](Parts& parts) {
+    for (const Move& move : moves) {
+      parts.add([&](const WorkCallback& done) {
+        comm_->start_reduce_scatter(move.from.data_ptr(), move.to.data_ptr(), count_of(move.to),
+                                    how->type, how->op, label, done);
+      });
+    }
+  });
 }
 
 #if defined(SEALANE_TORCH_COALESCES)
@@ -465,8 +458,9 @@ WorkPointer ProcessGroupSealane::reduce_scatter_tensor_coalesced(
 #endif
 
 WorkPointer ProcessGroupSealane::barrier(const c10d::BarrierOptions&) {
-  return launch(c10d::OpType::BARRIER, "sealane:barrier", {}, {},
-                [this](const WorkCallback& done) { comm_->start_barrier(done); });
+  return launch(c10d::OpType::BARRIER, "sealane:barrier", {}, {}, [this](Parts& parts) {
+    parts.add([&](const WorkCallback& done) { comm_->start_barrier(done); });
+  });
 }
 
 void ProcessGroupSealane::monitoredBarrier(const c10d::BarrierOptions& options, bool) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "pairs.h"
+#include "parts.h"
 #include "sealane/comm.h"
 #include "tensors.h"
 #include "turns.h"
@@ -109,7 +110,7 @@ class ProcessGroupSealane final : public BackendBase {
   // beside finish_all(), which then soon returns.
   void abort_all();
 
-  using Start = std::function<void(const WorkCallback&)>;
+  using Start = std::function<void(Parts&)>;
 
  private:
   struct Move {
@@ -117,7 +118,7 @@ class ProcessGroupSealane final : public BackendBase {
     at::Tensor to;
   };
 
-  // Starts operations when it is their turn; the last of them gets the callback.
+  // Starts operations when it is their turn; the Work ends with them.
   WorkPointer launch(c10d::OpType type, const char* title, Staged staged, Tensors results,
                      Start start);
   WorkPointer finished(c10d::OpType type, const char* title, Staged staged, Tensors results);

@@ -28,14 +28,21 @@ Error End::failure() const {
   return failure_.value_or(internal_error("no failure"));
 }
 
-void End::fail(const Error& error) {
+void End::fail(const Error& error) { fail_as({error.kind, concat(peer_, ": ", error.message)}); }
+
+void End::fail_as(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
-    failure_ = Error{error.kind, concat(peer_, ": ", error.message)};
+    failure_ = error;
   }
   failed_.store(true);
   kick_all();
+}
+
+bool End::over() {
+  if (!failed() && process_exits()) fail_as(exiting_error());
+  return failed();
 }
 
 std::optional<Error> End::told_failure() const {
@@ -72,10 +79,9 @@ Result<std::optional<size_t>> End::test(Request& request) {
     request.state.store(Request::State::free, std::memory_order_release);
     return std::optional<size_t>(bytes);
   }
-  if (failed()) {
+  if (over()) {
     if (const auto why = told_failure()) return *why;
   }
-  if (const auto why = unserved(born_)) return *why;
   return std::optional<size_t>();
 }
 
@@ -85,8 +91,8 @@ SendEnd::~SendEnd() = default;
 
 Result<Request*> SendEnd::send(const void* data, size_t bytes,
                                std::shared_ptr<const DeviceMemory> device) {
-  if (const auto why = unserved(born())) return *why;
-  if (failed()) return refusal();
+  if (inherited()) return of_the_parent();
+  if (over()) return refusal();
   const uint64_t count = std::max<uint64_t>(1, (bytes + chunk_bytes_ - 1) / chunk_bytes_);
   uint64_t first = 0;
   Request* request = nullptr;
@@ -172,8 +178,8 @@ ReceiveEnd::~ReceiveEnd() = default;
 
 Result<Request*> ReceiveEnd::receive(void* data, size_t bytes,
                                      std::shared_ptr<const DeviceMemory> device) {
-  if (const auto why = unserved(born())) return *why;
-  if (failed()) return refusal();
+  if (inherited()) return of_the_parent();
+  if (over()) return refusal();
   Request* request = nullptr;
   {
     std::unique_lock lock(mutex_);

@@ -18,7 +18,8 @@
 // Concurrency: send(), receive() and test() from one thread at a time; close() from any; the
 // streams call chunk_*() from their workers. Nobody touches the memory of requests any more once a
 // call has given the failure, or close() has returned: who hears that a job has failed frees its
-// buffers, and closes later. So a failure is told when no stream is at work.
+// buffers, and closes later. So a failure is told when no stream is at work. That the process exits
+// is one: a stream may be in its last turn.
 #pragma once
 
 #include <array>
@@ -91,16 +92,18 @@ class End {
   // Null: too many are under way.
   Request* take_request(void* data, size_t bytes, std::shared_ptr<const DeviceMemory> device);
   virtual void kick_all() = 0;  // so that streams notice a failure
+  bool over();                  // it has failed, or does so now because the process exits
   // Nothing: it is to be asked again, for a stream is still at work.
   std::optional<Error> told_failure() const;
   Result<Request*> refusal() const;
   bool inherited() const { return born_.elsewhere(); }  // by fork(): locks may never open
-  const BornHere& born() const { return born_; }
 
   mutable std::mutex mutex_;
   std::array<Request, kRequestsMax> requests_;
 
  private:
+  void fail_as(const Error& error);
+
   std::string peer_;
   BornHere born_;
   // In this order: who sees a failure and then nobody at work is followed by nobody who did not see

@@ -7,7 +7,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -171,6 +174,53 @@ TEST_F(Chunks, AFailureIsToldWhenNobodyIsAtThem) {
   }
   EXPECT_TRUE(eventually([&] { return !end_->test(*request_).ok(); }));
   EXPECT_FALSE(end_->receive(memory_.data(), memory_.size()).ok());
+}
+
+// ---- exit() ----
+
+// Whether calls while streams are at work are told to come again, and only then of the exit.
+bool exit_is_told_when_nobody_is_at_work(Guest& guest, Host& host, std::atomic<bool>& ready) {
+  std::vector<uint8_t> memory(kChunk);
+  const auto calls = [&](auto& begun) {
+    const auto another = host.end->receive(memory.data(), memory.size());
+    const auto sent = guest.end->send(memory.data(), memory.size());
+    const auto done = host.end->test(*begun);
+    return std::array{another.ok() && *another == nullptr, sent.ok() && *sent == nullptr,
+                      done.ok() && !*done, !another.ok() && !sent.ok() && !done.ok()};
+  };
+  const auto receiving = host.end->receive(memory.data(), memory.size());
+  if (!receiving) return false;
+  {
+    const End::Serving sends(*guest.end);
+    const End::Serving receives(*host.end);
+    ready = true;
+    if (!eventually(process_exits)) return false;
+    for (int i = 0; i < 10; ++i) {
+      if (calls(*receiving) != std::array{true, true, true, false}) return false;
+    }
+  }
+  return eventually([&] { return calls(*receiving).back(); });
+}
+
+[[noreturn]] void exit_while_streams_are_at_work() {
+  std::atexit([] {
+    while (true) pause();  // runs after every handler of ours; the judge ends the process
+  });
+  static std::atomic<bool> ready{false};
+  auto* const host = new Host;
+  auto* const guest = new Guest(open_network(), host->handle);
+  if (!meet(*guest, *host)) _exit(2);
+  std::thread([=] {
+    _exit(exit_is_told_when_nobody_is_at_work(*guest, *host, ready) ? 0 : 1);
+  }).detach();
+  while (!ready) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  exit(3);
+}
+
+// Who hears of it frees his buffers, as of any failure, and a stream may be in its last turn.
+TEST(Memory, IsNobodysOnceACallHasSaidThatTheProcessExits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // nothing has registered handlers before ours
+  EXPECT_EXIT(exit_while_streams_are_at_work(), ::testing::ExitedWithCode(0), "");
 }
 
 // ---- Streams that are not there ----
