@@ -203,19 +203,21 @@ bool is_still_named(const Reference& reference) {
 
 // --- whose libcrypto is behind them
 
-// Empty: nobody knows.
+// As the dynamic linker has it: a file's header says where its program headers are in the file, and
+// they may be mapped elsewhere. Empty: nobody knows.
 LoadedObject object_of(const void* code) {
-  Dl_info info{};
-  link_map* map = nullptr;
-  if (dladdr1(code, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
-  const auto* const header = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
-  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
-  dl_phdr_info about{};
-  about.dlpi_addr = map->l_addr;
-  about.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(info.dli_fbase) +
-                                                        header->e_phoff);
-  about.dlpi_phnum = header->e_phnum;
-  return describe(about);
+  struct Looking {
+    uintptr_t at;
+    LoadedObject found;
+    static int see(dl_phdr_info* info, size_t, void* data) {
+      auto& self = *static_cast<Looking*>(data);
+      const LoadedObject object = describe(*info);
+      if (object.holds(self.at)) self.found = object;
+      return object.holds(self.at) ? 1 : 0;
+    }
+  } looking{reinterpret_cast<uintptr_t>(code), {}};
+  for (int i = 0; !walk_objects(&Looking::see, &looking) && i < kPatience; ++i) pause_a_little();
+  return looking.found;
 }
 
 template <typename Holds>
