@@ -202,11 +202,14 @@ bool EvpContext::has_our_key() {
 }
 
 // Who set an IV without our seeing it, be it the same, began another message, which is libcrypto's:
-// it takes additional data again. Who wrote one has changed nothing for libcrypto, but that cannot
-// be told apart, and it refuses.
+// the IV is not used any more, whatever was done with it since. (Where libcrypto computes too it
+// takes no additional data until then.) Who wrote one has changed nothing for libcrypto, but that
+// cannot be told apart, and it refuses.
 bool EvpContext::still_ours() {
   if (broken(Mutant::unasked)) return true;
-  if (has_iv(libcrypto_, context_, *state_.iv()) && !takes_additional(libcrypto_, context_)) {
+  const bool burnt = burnt_ && !broken(Mutant::begun_anew);
+  if (has_iv(libcrypto_, context_, *state_.iv()) &&
+      (burnt ? has_used_iv(libcrypto_, context_) : !takes_additional(libcrypto_, context_))) {
     return true;
   }
   state_.not_understood();

@@ -273,6 +273,7 @@ class Writer {
 
   // Key and IV in one call or in two, either first.
   void begin(uint8_t context, bool sealing, uint8_t key, uint8_t iv) {
+    ivs_[context] = iv;
     const unsigned order = random_.below(6);
     const bool fresh = order != 5;
     evp_op& first = init(context, sealing);
@@ -400,11 +401,14 @@ class Writer {
     const uint8_t context = some_context();
     switch (random_.below(17)) {
       case 14: {
+        const bool same = random_.one_in(2) && ivs_[context] != 0;
         evp_op& op = add(random_.one_in(2) ? EVP_CALL_IV : EVP_CALL_BIO, context);
-        op.iv = static_cast<uint8_t>(1 + byte(200));
+        op.iv = same ? ivs_[context] : static_cast<uint8_t>(1 + byte(200));
         op.key = random_.one_in(3) ? static_cast<uint8_t>(1 + byte(3)) : 0;
         op.store = byte(EVP_SCRIPT_STORES);
-        op.bytes = op.key != 0 ? 0 : length();
+        op.bytes = op.key != 0 || random_.one_in(3) ? 0 : length();
+        const bool restarts = op.call == EVP_CALL_BIO && op.bytes == 0;
+        if (restarts && random_.one_in(2)) add(EVP_CALL_BIO, context).bytes = length();
         break;
       }
       case 15: {
@@ -521,6 +525,7 @@ class Writer {
   Script script_;
   Sealed sealed_[EVP_SCRIPT_STORES];
   bool known_[EVP_SCRIPT_STORES] = {};
+  uint8_t ivs_[EVP_SCRIPT_CONTEXTS] = {};  // of the messages that were begun, in each context
 };
 
 int random_scripts(uint64_t first, uint64_t count, bool all_seen) {
@@ -792,6 +797,12 @@ const std::map<std::string, Script>& stories() {
       {"bio-gives-the-same-iv",
        {init(1, 1, 2, 5), data(20), iv_by_bio(5), end(), tag(), init(1, 0, 0, 6), data(20),
         iv_by_bio(6), data(20), end(), tag()}},
+      {"bio-gives-the-same-iv-and-bytes",
+       {init(1, 1, 2, 5), data(16), iv_by_bio(5), by_bio(64), data(32), end(), tag(),
+        init(1, 0, 0, 6), additional(20), data(16), iv_by_bio(6), by_bio(64), end(), tag()}},
+      {"bio-gives-the-same-iv-and-bytes-to-open",
+       {init(1, 1, 2, 5), data(64), end(), tag(), init(0, 1, 2, 5), data(64, 0, true), iv_by_bio(5),
+        genuine_tag(), by_bio(64), end(true)}},
       {"bio-gives-the-same-iv-after-the-end",
        {init(1, 1, 2, 5), data(20), end(), tag(), iv_by_bio(5), data(20), end(), tag(),
         init(1, 0, 0, 6), data(20), end(), iv_by_bio(6), additional(20), data(20), end(), tag()}},
