@@ -36,6 +36,17 @@ constexpr size_t kMaxReferences = 256;
 constexpr size_t kMaxPath = 4096;
 constinit DriverObject objects[kMaxObjects];
 constinit std::atomic<size_t> object_count{0};
+
+// A slot that we have bound and the dynamic linker may still write: who called for the first time
+// before that has libcrypto's address put there when it is found.
+struct LateSlot {
+  Reference reference;
+  Change change;  // to ours
+};
+constexpr size_t kMaxLate = 1024;
+constinit LateSlot late_slots[kMaxLate]{};
+constinit std::atomic<size_t> late_count{0};
+
 constexpr unsigned long long kNothingSeen = std::numeric_limits<unsigned long long>::max();
 constinit std::atomic<unsigned long long> seen_loads{kNothingSeen};
 
@@ -354,6 +365,19 @@ void* bound_value(const LoadedObject& object, const Reference& one, size_t libcr
   return evp_hooks()[one.hook].functions[libcrypto];
 }
 
+// Nothing is allocated under the lock: what an allocator asks may come to bind_late_slots().
+void note_late(const LoadedObject& object, const References& references, const Change* changes) {
+  size_t count = late_count.load();
+  for (size_t i = 0; i < references.count && count < kMaxLate; ++i) {
+    const Reference& one = references.list[i];
+    void* const ours = changes[i].to;
+    const size_t libcrypto = behind(one.hook, ours);
+    if (libcrypto == kMaxLibcryptos || !can_be_late(object, one)) continue;
+    late_slots[count++] = {one, {member(libcryptos[libcrypto], one.hook), ours}};
+  }
+  late_count.store(count);
+}
+
 void bind_slots(const LoadedObject& object, const References& references, const Libcrypto& table,
                 Change* changes) {
   const size_t libcrypto = keep_libcrypto(table);
@@ -363,7 +387,9 @@ void bind_slots(const LoadedObject& object, const References& references, const 
     changes[i].from = read_slot(one);
     changes[i].to = bound_value(object, one, libcrypto);
   }
-  write_slots(object, references.all(), {changes, references.count});
+  if (write_slots(object, references.all(), {changes, references.count})) {
+    note_late(object, references, changes);
+  }
 }
 
 // Did it have any of ours?
@@ -428,6 +454,15 @@ void try_again(DriverObject& driver, Room& room) {
   bind_slots(driver.object, references, table, room.changes);
 }
 
+// What the dynamic linker has written over since.
+void bind_late_slots() {
+  if (late_count.load() == 0) return;
+  const Writing alone;
+  for (size_t i = 0; is_binding() && i < late_count.load(); ++i) {
+    replace_in_slot(late_slots[i].reference, late_slots[i].change);
+  }
+}
+
 bool any_open() {
   const size_t count = object_count.load();
   return std::any_of(objects, objects + count,
@@ -472,6 +507,7 @@ void bind_driver(Scope how, int patience) {
   if (!is_binding() || binding_now) return;
   binding_now = true;
   bind_what_is_new(how, patience);
+  bind_late_slots();
   binding_now = false;
 }
 
@@ -532,6 +568,7 @@ void stop_binding() {
   for (size_t i = 0; room && i < object_count.load(); ++i) {
     if (unbind_slots(objects[i].object, *room)) objects[i].open.store(true);
   }
+  if (room) late_count.store(0);
 }
 
 void* hook_for_libcrypto(const char* name, void* real) {
