@@ -571,7 +571,14 @@ void stop_binding() {
   if (room) late_count.store(0);
 }
 
-void* hook_for_libcrypto(const char* name, void* real) {
+// By RTLD_DEFAULT everybody's names come first; then those of what the caller needs, which are not
+// ours to find.
+void* hook_for_libcrypto(void* handle, const char* name, const void* caller) {
+  void* real = real_dlsym(handle, name);
+  const DriverObject* const asks = find(caller);
+  if (real == nullptr && handle == RTLD_DEFAULT && asks != nullptr) {
+    real = real_dlsym(asks->handle, name);
+  }
   const auto hooks = evp_hooks();
   for (size_t i = 0; real != nullptr && i < hooks.size(); ++i) {
     if (std::strcmp(hooks[i].name, name) != 0) continue;
