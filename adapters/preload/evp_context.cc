@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "let_go_keys.h"
 #include "os/pace.h"
 #include "serve/options.h"
 #include "used_iv.h"
@@ -134,7 +135,12 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
   if (!state_.sealing() && unknown_tag && !tag_twice) hand_over_tag();
 }
 
+EvpContext::~EvpContext() {
+  if (key_.schedule != nullptr) key_let_go();
+}
+
 void EvpContext::take_key(const InitCall& call) {
+  if (key_.schedule != nullptr && (call.cipher != nullptr || call.key != nullptr)) key_let_go();
   if (call.cipher != nullptr) key_ = {};
   if (call.key != nullptr) {
     key_ = gcm_ ? serve::know_key(std::span<const uint8_t, Key::kBytes>(call.key, Key::kBytes))

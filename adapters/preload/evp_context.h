@@ -52,6 +52,9 @@ class EvpContext {
  public:
   EvpContext(Context* context, const Libcrypto& libcrypto)
       : context_(context), libcrypto_(libcrypto), held_key_(libcrypto) {}
+  ~EvpContext();
+  EvpContext(const EvpContext&) = delete;
+  EvpContext& operator=(const EvpContext&) = delete;
 
   const Libcrypto& libcrypto() const { return libcrypto_; }
   bool is_gcm() const { return gcm_; }
