@@ -36,6 +36,17 @@ constexpr size_t kMaxReferences = 256;
 constexpr size_t kMaxPath = 4096;
 constinit DriverObject objects[kMaxObjects];
 constinit std::atomic<size_t> object_count{0};
+
+// A slot that we have bound and the dynamic linker may still write: who called for the first time
+// before that has libcrypto's address put there when it is found.
+struct LateSlot {
+  Reference reference;
+  Change change;  // to ours
+};
+constexpr size_t kMaxLate = 1024;
+constinit LateSlot late_slots[kMaxLate]{};
+constinit std::atomic<size_t> late_count{0};
+
 constexpr unsigned long long kNothingSeen = std::numeric_limits<unsigned long long>::max();
 constinit std::atomic<unsigned long long> seen_loads{kNothingSeen};
 
@@ -203,19 +214,21 @@ bool is_still_named(const Reference& reference) {
 
 // --- whose libcrypto is behind them
 
-// Empty: nobody knows.
+// As the dynamic linker has it: a file's header says where its program headers are in the file, and
+// they may be mapped elsewhere. Empty: nobody knows.
 LoadedObject object_of(const void* code) {
-  Dl_info info{};
-  link_map* map = nullptr;
-  if (dladdr1(code, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
-  const auto* const header = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
-  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
-  dl_phdr_info about{};
-  about.dlpi_addr = map->l_addr;
-  about.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(info.dli_fbase) +
-                                                        header->e_phoff);
-  about.dlpi_phnum = header->e_phnum;
-  return describe(about);
+  struct Looking {
+    uintptr_t at;
+    LoadedObject found;
+    static int see(dl_phdr_info* info, size_t, void* data) {
+      auto& self = *static_cast<Looking*>(data);
+      const LoadedObject object = describe(*info);
+      if (object.holds(self.at)) self.found = object;
+      return object.holds(self.at) ? 1 : 0;
+    }
+  } looking{reinterpret_cast<uintptr_t>(code), {}};
+  for (int i = 0; !walk_objects(&Looking::see, &looking) && i < kPatience; ++i) pause_a_little();
+  return looking.found;
 }
 
 template <typename Holds>
@@ -352,6 +365,19 @@ void* bound_value(const LoadedObject& object, const Reference& one, size_t libcr
   return evp_hooks()[one.hook].functions[libcrypto];
 }
 
+// Nothing is allocated under the lock: what an allocator asks may come to bind_late_slots().
+void note_late(const LoadedObject& object, const References& references, const Change* changes) {
+  size_t count = late_count.load();
+  for (size_t i = 0; i < references.count && count < kMaxLate; ++i) {
+    const Reference& one = references.list[i];
+    void* const ours = changes[i].to;
+    const size_t libcrypto = behind(one.hook, ours);
+    if (libcrypto == kMaxLibcryptos || !can_be_late(object, one)) continue;
+    late_slots[count++] = {one, {member(libcryptos[libcrypto], one.hook), ours}};
+  }
+  late_count.store(count);
+}
+
 void bind_slots(const LoadedObject& object, const References& references, const Libcrypto& table,
                 Change* changes) {
   const size_t libcrypto = keep_libcrypto(table);
@@ -361,7 +387,9 @@ void bind_slots(const LoadedObject& object, const References& references, const 
     changes[i].from = read_slot(one);
     changes[i].to = bound_value(object, one, libcrypto);
   }
-  write_slots(object, references.all(), {changes, references.count});
+  if (write_slots(object, references.all(), {changes, references.count})) {
+    note_late(object, references, changes);
+  }
 }
 
 // Did it have any of ours?
@@ -426,6 +454,15 @@ void try_again(DriverObject& driver, Room& room) {
   bind_slots(driver.object, references, table, room.changes);
 }
 
+// What the dynamic linker has written over since.
+void bind_late_slots() {
+  if (late_count.load() == 0) return;
+  const Writing alone;
+  for (size_t i = 0; is_binding() && i < late_count.load(); ++i) {
+    replace_in_slot(late_slots[i].reference, late_slots[i].change);
+  }
+}
+
 bool any_open() {
   const size_t count = object_count.load();
   return std::any_of(objects, objects + count,
@@ -470,6 +507,7 @@ void bind_driver(Scope how, int patience) {
   if (!is_binding() || binding_now) return;
   binding_now = true;
   bind_what_is_new(how, patience);
+  bind_late_slots();
   binding_now = false;
 }
 
@@ -530,9 +568,17 @@ void stop_binding() {
   for (size_t i = 0; room && i < object_count.load(); ++i) {
     if (unbind_slots(objects[i].object, *room)) objects[i].open.store(true);
   }
+  if (room) late_count.store(0);
 }
 
-void* hook_for_libcrypto(const char* name, void* real) {
+// By RTLD_DEFAULT everybody's names come first; then those of what the caller needs, which are not
+// ours to find.
+void* hook_for_libcrypto(void* handle, const char* name, const void* caller) {
+  void* real = real_dlsym(handle, name);
+  const DriverObject* const asks = find(caller);
+  if (real == nullptr && handle == RTLD_DEFAULT && asks != nullptr) {
+    real = real_dlsym(asks->handle, name);
+  }
   const auto hooks = evp_hooks();
   for (size_t i = 0; real != nullptr && i < hooks.size(); ++i) {
     if (std::strcmp(hooks[i].name, name) != 0) continue;

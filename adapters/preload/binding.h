@@ -48,7 +48,7 @@ void bind_driver(Scope how);    // what was loaded since
 void bind_driver_by_the_way();  // the same, unless it would have to wait for anybody
 void stop_binding();            // gives the slots their own addresses back; may start again
 
-// What dlsym answers code of the driver that would get `real`; nullptr: not ours.
-void* hook_for_libcrypto(const char* name, void* real);
+// What dlsym answers code of the driver; nullptr: not ours.
+void* hook_for_libcrypto(void* handle, const char* name, const void* caller);
 
 }  // namespace sealane::preload

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "let_go_keys.h"
 #include "os/pace.h"
 #include "serve/options.h"
 #include "used_iv.h"
@@ -98,6 +99,7 @@ bool EvpContext::able() const {
 
 // The tag that libcrypto made is asked for while it has it.
 void EvpContext::before_init(const InitCall& call) {
+  see_unseen_end();
   if (tag_unread_ && call.cipher == nullptr && state_.sealing()) {
     Tag theirs{};
     if (libcrypto_.ctrl(context_, kGetTag, kTagBytes, theirs.data()) > 0) state_.tag_made(theirs);
@@ -117,8 +119,11 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
   const GcmState::Facts now = facts(call.cipher != nullptr || call.key != nullptr || iv_length);
   gcm_ = now.gcm;
   const std::span<const uint8_t> iv(call.iv, call.iv != nullptr ? now.iv_bytes : 0);
+  const bool sealed = state_.sealing();
   state_.init({call.cipher != nullptr, call.key != nullptr, iv, iv_length, accepted}, now);
   const bool unknown_tag = state_.tag_is_ours();
+  if (call.cipher != nullptr) tag_noted_ = false;
+  if (parameters != 0 || !sealed) note_libcryptos_tag();
   if (!accepted) return apply_refused(call.parameters);
   for (size_t i = 0; i < parameters; ++i) {
     if (broken(Mutant::tls_in_init) && !is(call.parameters[i], "tag")) continue;
@@ -134,7 +139,12 @@ void EvpContext::after_init(const InitCall& call, bool accepted) {
   if (!state_.sealing() && unknown_tag && !tag_twice) hand_over_tag();
 }
 
+EvpContext::~EvpContext() {
+  if (key_.schedule != nullptr) key_let_go();
+}
+
 void EvpContext::take_key(const InitCall& call) {
+  if (key_.schedule != nullptr && (call.cipher != nullptr || call.key != nullptr)) key_let_go();
   if (call.cipher != nullptr) key_ = {};
   if (call.key != nullptr) {
     key_ = gcm_ ? serve::know_key(std::span<const uint8_t, Key::kBytes>(call.key, Key::kBytes))
@@ -187,6 +197,9 @@ bool EvpContext::take_over() {
   if (!has_our_key()) return false;
   if (broken(Mutant::unburnt)) return true;
   burnt_ = !broken(Mutant::burning_fails) && burn_iv(libcrypto_, context_, state_.iv_bytes());
+  const bool known = tag_noted_ && state_.tag_is_ours();
+  tag_noted_ = true;
+  if (!known) note_libcryptos_tag();
   return burnt_;
 }
 
@@ -201,12 +214,45 @@ bool EvpContext::has_our_key() {
   return ours;
 }
 
+std::optional<Tag> EvpContext::libcryptos_tag() const {
+  Tag made{};
+  libcrypto_.mark_errors();
+  const int result = libcrypto_.ctrl(context_, kGetTag, kTagBytes, made.data());
+  libcrypto_.drop_errors();
+  return result > 0 ? std::optional(made) : std::nullopt;
+}
+
+// While the last message that was sealed in this context is one of ours.
+bool EvpContext::watches_tag() const {
+  return tag_noted_ && state_.sealing() && (burnt_ || state_.tag_is_ours());
+}
+
+// After what may have changed it before our eyes.
+void EvpContext::note_libcryptos_tag() {
+  if (watches_tag()) noted_tag_ = libcryptos_tag();
+}
+
+// Who sealed a whole message in this context past us, under the same IV even, has left its tag:
+// that message was the last one, and it is over.
+void EvpContext::see_unseen_end() {
+  if (!watches_tag() || broken(Mutant::unasked) || broken(Mutant::begun_anew)) return;
+  if (libcryptos_tag() == noted_tag_) return;
+  state_.finished_by_libcrypto(true);
+  burnt_ = told_ = tag_noted_ = false;
+  tag_unread_ = true;
+}
+
 // Who set an IV without our seeing it, be it the same, began another message, which is libcrypto's:
-// it takes additional data again. Who wrote one has changed nothing for libcrypto, but that cannot
-// be told apart, and it refuses.
+// the IV is not used any more, whatever was done with it since. (Where libcrypto computes too it
+// takes no additional data until then.) Who wrote one has changed nothing for libcrypto, but that
+// cannot be told apart, and it refuses.
 bool EvpContext::still_ours() {
   if (broken(Mutant::unasked)) return true;
-  if (has_iv(libcrypto_, context_, *state_.iv()) && !takes_additional(libcrypto_, context_)) {
+  see_unseen_end();
+  if (!state_.answering()) return false;
+  const bool burnt = burnt_ && !broken(Mutant::begun_anew);
+  if (has_iv(libcrypto_, context_, *state_.iv()) &&
+      (burnt ? has_used_iv(libcrypto_, context_) : !takes_additional(libcrypto_, context_))) {
     return true;
   }
   state_.not_understood();
@@ -351,6 +397,7 @@ int EvpContext::final_verified(Codes codes, const Tag& mine, const Forward& forw
 
 int EvpContext::control(int type, int size, void* data) {
   const size_t bytes = size > 0 ? static_cast<size_t>(size) : 0;
+  see_unseen_end();
   if (type == kGetTag && state_.tag_is_ours()) {
     if (!state_.gives_tag(bytes)) return refuse_tag();
     if (data != nullptr) std::memcpy(data, state_.tag().data(), bytes);
@@ -358,6 +405,7 @@ int EvpContext::control(int type, int size, void* data) {
   }
   const int result = libcrypto_.ctrl(context_, type, size, data);
   const bool accepted = result > 0;
+  note_libcryptos_tag();
   switch (type) {
     case kGetTag:
       break;
@@ -413,7 +461,9 @@ void EvpContext::apply_refused(const Parameter* list) {
 }
 
 int EvpContext::set_parameters(const Parameter* list) {
+  see_unseen_end();
   const int result = libcrypto_.set_params(context_, list);
+  note_libcryptos_tag();
   const size_t parameters = count(list);
   if (result <= 0) {
     apply_refused(list);
@@ -441,6 +491,7 @@ std::optional<bool> EvpContext::gives_both() const {
 
 // The tag of a message that we sealed is known to us alone.
 int EvpContext::get_parameters(Parameter* list) {
+  see_unseen_end();
   const size_t parameters = count(list);
   std::vector<Parameter> others;
   bool generated = false;
@@ -489,6 +540,8 @@ std::shared_ptr<EvpContext> EvpContext::copied() {
   copy->told_ = told_;
   copy->both_ = both_;
   copy->burnt_ = burnt_;
+  copy->tag_noted_ = tag_noted_;
+  copy->noted_tag_ = noted_tag_;
   copy->burns_ = burns_;
   copy->tag_unread_ = tag_unread_;
   return copy;

@@ -52,6 +52,9 @@ class EvpContext {
  public:
   EvpContext(Context* context, const Libcrypto& libcrypto)
       : context_(context), libcrypto_(libcrypto), held_key_(libcrypto) {}
+  ~EvpContext();
+  EvpContext(const EvpContext&) = delete;
+  EvpContext& operator=(const EvpContext&) = delete;
 
   const Libcrypto& libcrypto() const { return libcrypto_; }
   bool is_gcm() const { return gcm_; }
@@ -105,6 +108,10 @@ class EvpContext {
   void apply(const Parameter* list, const Parameter& one);
   void apply_refused(const Parameter* list);
   int refuse_tag();
+  std::optional<Tag> libcryptos_tag() const;
+  bool watches_tag() const;
+  void note_libcryptos_tag();
+  void see_unseen_end();
   std::optional<bool> gives_both() const;
   void hand_over_tag();
 
@@ -118,8 +125,10 @@ class EvpContext {
   bool told_ = false;        // whoever watches hears of this message
   bool both_ = false;        // libcrypto computes this message too, and is compared
   bool burnt_ = false;       // the IV of this message
+  bool tag_noted_ = false;   // since a message of ours began: libcrypto's own
   bool burns_ = false;       // libcrypto refuses a burnt IV
   bool tag_unread_ = false;  // libcrypto made it, and we did not look
+  std::optional<Tag> noted_tag_;
   std::vector<uint8_t> input_, expected_, ours_;  // of a message that both compute
 };
 

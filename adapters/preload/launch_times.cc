@@ -29,14 +29,15 @@ struct Calls {
   CUresult (*create)(CUevent*, unsigned) = nullptr;
   CUresult (*elapsed)(float*, CUevent, CUevent) = nullptr;
   Calls() {
-    create = reinterpret_cast<decltype(create)>(find_in_driver("cuEventCreate"));
-    elapsed = reinterpret_cast<decltype(elapsed)>(find_in_driver("cuEventElapsedTime"));
+    find_in_driver(create, "cuEventCreate");
+    find_in_driver(elapsed, "cuEventElapsedTime");
   }
 };
 
+const Calls& calls() { return found_table<Calls>(); }
+
 struct State {
   std::mutex mutex;
-  Calls calls;
   std::deque<Pending> pending;
   std::map<CUcontext, std::vector<EventPair>> free;
   uint64_t launches = 0;
@@ -65,9 +66,9 @@ EventPair take_pair(CUcontext context) {
     }
   }
   EventPair made{};
-  if (s.calls.create == nullptr || s.calls.elapsed == nullptr) return {};
-  if (s.calls.create(&made.first, 0) != CUDA_SUCCESS) return {};
-  if (s.calls.create(&made.second, 0) != CUDA_SUCCESS) return {};
+  if (calls().create == nullptr || calls().elapsed == nullptr) return {};
+  if (calls().create(&made.first, 0) != CUDA_SUCCESS) return {};
+  if (calls().create(&made.second, 0) != CUDA_SUCCESS) return {};
   return made;
 }
 
@@ -88,6 +89,10 @@ bool may_ask() {
 }
 
 }  // namespace
+
+void find_launch_times() {
+  if (wanted()) calls();
+}
 
 LaunchTimer::LaunchTimer(serve::StreamHandle stream) : stream_(stream) {
   if (!may_ask()) return;
@@ -122,7 +127,7 @@ void collect_launch_times() {
       code = SEALANE_REAL(cuEventQuery)(oldest.events.second);
       if (code == CUDA_ERROR_NOT_READY) return;
       if (code == CUDA_SUCCESS) {
-        code = s.calls.elapsed(&milliseconds, oldest.events.first, oldest.events.second);
+        code = calls().elapsed(&milliseconds, oldest.events.first, oldest.events.second);
       }
       s.pending.pop_front();
       if (code == CUDA_SUCCESS) s.free[oldest.context].push_back(oldest.events);

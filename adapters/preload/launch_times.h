@@ -29,6 +29,7 @@ class LaunchTimer {
   CUevent behind_ = nullptr;
 };
 
+void find_launch_times();     // what they call, before anybody needs it (table.h)
 void collect_launch_times();  // tells those that are known by now
 void forget_launch_times();   // a context ends, and its events with it
 

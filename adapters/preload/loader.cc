@@ -186,7 +186,7 @@ __attribute__((visibility("hidden"))) void* sealane_answer_dlsym(void** handle, 
     bind_driver_by_the_way();
   }
   if (libcryptos && binding && *handle != RTLD_NEXT && in_driver(caller)) {
-    return hook_for_libcrypto(name, real_dlsym(*handle, name));
+    return hook_for_libcrypto(*handle, name, caller);
   }
   if (!drivers) return nullptr;
   // Our exports are in the global scope, whether there is a driver or not.

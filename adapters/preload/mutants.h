@@ -20,6 +20,7 @@ enum class Mutant : uint8_t {
   late_additional,  // additional data may follow data
   copy,             // of a finished context is a fresh one
   unasked,          // where libcrypto is at the first byte is taken for granted
+  begun_anew,       // and later, where it has taken bytes since
   unkeyed,          // which key it has there is taken for granted
   unburnt,          // and the IV is left to it
   tls_in_init,      // parameters of init are a tag and an IV's length

@@ -68,10 +68,7 @@ struct Calls {
   }
 };
 
-const Calls& calls() {
-  static const Calls& found = *new Calls;
-  return found;
-}
+const Calls& calls() { return found_table<Calls>(); }
 
 // Makes a context current for a scope.
 class Current {
@@ -302,6 +299,8 @@ class Port final : public serve::GpuDriver {
 };
 
 }  // namespace
+
+void find_port() { calls(); }
 
 serve::GpuDriver& port() {
   static Port& made = *new Port;

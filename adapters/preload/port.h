@@ -9,6 +9,7 @@
 
 namespace sealane::preload {
 
+void find_port();  // what it calls, before anybody needs it (table.h)
 serve::GpuDriver& port();
 
 inline serve::StreamHandle handle(CUstream stream) {

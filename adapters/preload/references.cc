@@ -230,12 +230,11 @@ bool write_slots(const LoadedObject& object, std::span<const Reference> referenc
   const size_t bytes = any ? object.read_only_end - object.read_only_begin : 0;
   if (any && mprotect(sealed, bytes, PROT_READ | PROT_WRITE) != 0) return false;
   for (size_t i = 0; i < references.size(); ++i) {
-    auto [from, to] = changes[i];
-    if (from == to) continue;
+    if (changes[i].from == changes[i].to) continue;
     if (references[i].kind == SlotKind::data) {
-      value(references[i]).compare_exchange_strong(from, to);
+      replace_in_slot(references[i], changes[i]);
     } else {
-      value(references[i]).store(to);
+      value(references[i]).store(changes[i].to);
     }
   }
   if (any) mprotect(sealed, bytes, PROT_READ);
@@ -243,5 +242,15 @@ bool write_slots(const LoadedObject& object, std::span<const Reference> referenc
 }
 
 void* read_slot(const Reference& reference) { return value(reference).load(); }
+
+bool can_be_late(const LoadedObject& object, const Reference& reference) {
+  const auto at = reinterpret_cast<uintptr_t>(reference.at);
+  return reference.kind == SlotKind::call &&
+         (at < object.read_only_begin || at >= object.read_only_end);
+}
+
+void replace_in_slot(const Reference& reference, Change change) {
+  value(reference).compare_exchange_strong(change.from, change.to);
+}
 
 }  // namespace sealane::preload

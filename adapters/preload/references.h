@@ -65,4 +65,9 @@ bool write_slots(const LoadedObject& object, std::span<const Reference> referenc
                  std::span<const Change> changes);
 void* read_slot(const Reference& reference);
 
+// May the dynamic linker write it once the object is relocated? It is writable for good then.
+bool can_be_late(const LoadedObject& object, const Reference& reference);
+// Only if it is as `from` says.
+void replace_in_slot(const Reference& reference, Change change);
+
 }  // namespace sealane::preload

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "binding.h"
 #include "evp.h"
+#include "launch_times.h"
 #include "os/gpu_probe.h"
 #include "os/pace.h"
 #include "port.h"
@@ -116,6 +117,9 @@ __attribute__((destructor)) void tell_what_was_seen() { serve::tell_everything()
 bool disabled() { return serve::options().disabled || forked.load(std::memory_order_relaxed); }
 
 void driver_starts() {
+  find_all_real();
+  find_port();
+  find_launch_times();
   starting.fetch_add(1);
   if (!stands_aside()) start_binding();
 }

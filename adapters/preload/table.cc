@@ -25,6 +25,7 @@ namespace sealane::preload {
 namespace {
 
 std::atomic<bool> aside{false};
+std::atomic<bool> all_found{false};
 
 constexpr int kNewestVersion = 13000;  // CUDA versions whose variants of calls we know
 
@@ -72,6 +73,9 @@ void* find_in_driver(const char* symbol) {
 }
 
 void* find_real(Slot slot) {
+  if (all_found.load(std::memory_order_acquire)) {
+    return real_functions[static_cast<size_t>(slot)].load();
+  }
   void* found = find_in_driver(hook(slot).symbol);
   if (found == hook(slot).function) return nullptr;
   remember_real(slot, found);
@@ -82,6 +86,12 @@ void remember_real(Slot slot, void* function) {
   void* none = nullptr;
   real_functions[static_cast<size_t>(slot)].compare_exchange_strong(none, function);
   if (stands_aside()) let_through(slot);
+}
+
+void find_all_real() {
+  if (all_found.load() || driver_library() == nullptr) return;
+  for (size_t i = 0; i < kHooks; ++i) find_real(static_cast<Slot>(i));
+  all_found.store(true, std::memory_order_release);
 }
 
 void stand_aside() {

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of hooks (hooks.def) and of the driver's functions behind them. A slot's real function
-// is found when it is first needed and never changes. Thread-safe; looking one up is one load.
+// is found when it is first needed, at the latest when the program calls cuInit: from then on the
+// dynamic linker is not asked, which keeps others waiting while it runs a library's constructors,
+// that may wait for us. It never changes. Thread-safe; looking one up is one load.
 //
 // What we export under a function's name is a jump through the slot's entry (entries_x86_64.S): to
 // our hook, or, where there is nothing to do in this process, to the driver's own function. Then
@@ -11,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "cuda_abi/cuda_types.h"
 
@@ -46,6 +49,7 @@ Slot find_hook(const char* name, int version, bool per_thread);
 extern std::atomic<void*> real_functions[kHooks];
 void* find_real(Slot slot);  // nullptr: the driver has no such function, or is not loaded
 void remember_real(Slot slot, void* function);
+void find_all_real();  // those that the driver has not are known to be missing then
 
 // Nothing of ours has anything to do in this process, now or later. Calls that come in meanwhile
 // may still go through a hook, which passes them on.
@@ -57,6 +61,17 @@ void* find_in_driver(const char* symbol);
 template <typename Function>
 void find_in_driver(Function*& slot, const char* symbol) {
   slot = reinterpret_cast<Function*>(find_in_driver(symbol));
+}
+
+// Functions that a table's constructor finds there, made by the first who asks. No lock is held
+// while it does: who waited for it might have the dynamic linker's.
+template <typename Table>
+const Table& found_table() {
+  static constinit std::atomic<const Table*> found{nullptr};
+  const Table* known = found.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto made = std::make_unique<const Table>();
+  return found.compare_exchange_strong(known, made.get()) ? *made.release() : *known;
 }
 
 template <typename Function>

@@ -30,6 +30,7 @@ class Scratch {
            !has_iv(libcrypto_, context_, kSecond);
   }
   bool takes_additional() { return preload::takes_additional(libcrypto_, context_); }
+  bool is_used() { return has_used_iv(libcrypto_, context_); }
   bool takes(bool additional) {
     Byte out[sizeof kSome];
     int count = 0;
@@ -60,10 +61,10 @@ Verdict tried(const Libcrypto& libcrypto, const Cipher* cipher) {
       Scratch one(libcrypto, cipher, sealing);
       if (!one.ready()) return Verdict::none;  // no memory
       if (additional) good = good && one.takes(true);
-      good = good && one.takes_additional() && one.burns() && !one.takes_additional();
+      good = good && one.takes_additional() && one.burns() && one.is_used();
       good = good && !one.takes(true) && !one.takes(false) && !one.ends() && !one.takes(false);
       good = good && one.begins_anew() && one.takes_additional() && one.takes(false);
-      good = good && !one.takes_additional() && one.takes(false);
+      good = good && !one.takes_additional() && !one.is_used() && one.takes(false);
     }
   }
   return good ? Verdict::good : Verdict::bad;
@@ -112,6 +113,12 @@ bool burn_iv(const Libcrypto& libcrypto, Context* context, size_t iv_bytes) {
 
 bool takes_additional(const Libcrypto& libcrypto, Context* context) {
   return libcrypto.cipher(context, nullptr, kSome, 0) == 0;
+}
+
+// The second question would end additional data.
+bool has_used_iv(const Libcrypto& libcrypto, Context* context) {
+  Byte none[1];
+  return !takes_additional(libcrypto, context) && libcrypto.cipher(context, none, kSome, 0) < 0;
 }
 
 bool has_iv(const Libcrypto& libcrypto, Context* context, const Iv& iv) {

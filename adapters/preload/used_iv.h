@@ -25,6 +25,9 @@ bool burn_iv(const Libcrypto& libcrypto, Context* context, size_t iv_bytes);
 // used IV. It takes the IV if it had not.
 bool takes_additional(const Libcrypto& libcrypto, Context* context);
 
+// Would it take neither that nor bytes? A message that has begun takes bytes.
+bool has_used_iv(const Libcrypto& libcrypto, Context* context);
+
 // Has it this IV, and no other?
 bool has_iv(const Libcrypto& libcrypto, Context* context, const Iv& iv);
 

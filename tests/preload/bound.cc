@@ -6,7 +6,8 @@
 //   bound WHEN LIBRARY ours|libcryptos
 // WHEN it is loaded: before cuInit (`before`), afterwards (`after`), with RTLD_DEEPBIND (`deep`),
 // by its bare name (`named`), by a thread with the least stack there is (`cramped`), before a
-// cuInit that fails and one that does not (`refused`). The last argument: is the runtime called, or
+// cuInit that fails and one that does not (`refused`); with a first call that was looked for while
+// the slots were bound (`written-back`). The last argument: is the runtime called, or
 // has it nothing to do?
 //
 // Who is called the program sees from the stack, while libcrypto allocates memory in a call. Built
@@ -14,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -130,6 +132,29 @@ void check_refused(const char* opener) {
   dlerror();
 }
 
+// What the dynamic linker does when it has found where a first call leads, begun before its slot
+// was bound.
+void write_back(void* library, const char* function) {
+  void* const address = dlsym(RTLD_DEFAULT, function);
+  link_map* map = nullptr;
+  if (address == nullptr || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) fail(function);
+  ElfW(Addr) calls = 0, bytes = 0, symbols = 0, names = 0;
+  for (const auto* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_JMPREL) calls = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_PLTRELSZ) bytes = entry->d_un.d_val;
+    if (entry->d_tag == DT_SYMTAB) symbols = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_STRTAB) names = entry->d_un.d_ptr;
+  }
+  for (ElfW(Addr) at = calls; at < calls + bytes; at += sizeof(ElfW(Rela))) {
+    const auto* const call = reinterpret_cast<const ElfW(Rela)*>(at);
+    const auto& symbol = reinterpret_cast<const ElfW(Sym)*>(symbols)[ELF64_R_SYM(call->r_info)];
+    if (std::strcmp(reinterpret_cast<const char*>(names) + symbol.st_name, function) != 0) continue;
+    *reinterpret_cast<void**>(map->l_addr + call->r_offset) = address;
+    return;
+  }
+  fail("no such call");
+}
+
 // GCM's test case 14.
 void check_sealing(bool ours) {
   if (begin == nullptr || seal == nullptr) fail("the library did not say where it is");
@@ -178,6 +203,10 @@ int main(int argc, char** argv) {
                               : load(file, RTLD_LAZY | (when == "deep" ? RTLD_DEEPBIND : 0));
     begin = find<Begin>(library, "bound_begin");
     seal = find<Seal>(library, "bound_seal");
+    if (when == "written-back") {
+      write_back(library, "EVP_EncryptFinal_ex");
+      find<pid_t()>(RTLD_DEFAULT, "getpid");
+    }
   }
   if (dlerror() != nullptr) fail("an error that nobody made");
   check_sealing(std::strcmp(argv[3], "ours") == 0);

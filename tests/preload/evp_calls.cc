@@ -273,6 +273,7 @@ class Writer {
 
   // Key and IV in one call or in two, either first.
   void begin(uint8_t context, bool sealing, uint8_t key, uint8_t iv) {
+    ivs_[context] = iv;
     const unsigned order = random_.below(6);
     const bool fresh = order != 5;
     evp_op& first = init(context, sealing);
@@ -387,6 +388,18 @@ class Writer {
     op.bytes = static_cast<int16_t>(random_.one_in(5) ? random_.below(18) : 16);
   }
 
+  // To its present message. Nobody notices who takes that back by the same IV.
+  bool has_additional(uint8_t context) const {
+    bool has[EVP_SCRIPT_CONTEXTS] = {};
+    for (const evp_op& op : script_) {
+      const bool bytes = op.call == EVP_CALL_UPDATE || op.call == EVP_CALL_CIPHER;
+      if (op.call == EVP_CALL_INIT && op.iv != 0) has[op.context] = false;
+      if (bytes && op.detail == 1 && op.bytes > 0) has[op.context] = true;
+      if (op.call == EVP_CALL_COPY || op.call == EVP_CALL_DUP) has[op.other] = has[op.context];
+    }
+    return has[context];
+  }
+
   // Now and then by the child of a fork.
   void disturb() {
     disturb_here();
@@ -400,11 +413,17 @@ class Writer {
     const uint8_t context = some_context();
     switch (random_.below(17)) {
       case 14: {
+        const bool same = random_.one_in(2) && ivs_[context] != 0 && !has_additional(context);
         evp_op& op = add(random_.one_in(2) ? EVP_CALL_IV : EVP_CALL_BIO, context);
-        op.iv = static_cast<uint8_t>(1 + byte(200));
+        op.iv = same ? ivs_[context] : static_cast<uint8_t>(1 + byte(200));
         op.key = random_.one_in(3) ? static_cast<uint8_t>(1 + byte(3)) : 0;
         op.store = byte(EVP_SCRIPT_STORES);
-        op.bytes = op.key != 0 ? 0 : length();
+        op.bytes = op.key != 0 || random_.one_in(3) ? 0 : length();
+        const bool restarts = op.call == EVP_CALL_BIO && op.bytes == 0;
+        if (!restarts || random_.one_in(2)) break;
+        evp_op& more = add(EVP_CALL_BIO, context);
+        more.bytes = length();
+        more.detail = random_.one_in(3) ? 2 : 0;
         break;
       }
       case 15: {
@@ -521,6 +540,7 @@ class Writer {
   Script script_;
   Sealed sealed_[EVP_SCRIPT_STORES];
   bool known_[EVP_SCRIPT_STORES] = {};
+  uint8_t ivs_[EVP_SCRIPT_CONTEXTS] = {};  // of the messages that were begun, in each context
 };
 
 int random_scripts(uint64_t first, uint64_t count, bool all_seen) {
@@ -640,6 +660,11 @@ evp_op iv_written(int iv) {
 evp_op by_bio(int bytes) {
   evp_op op = data(bytes);
   op.call = EVP_CALL_BIO;
+  return op;
+}
+evp_op ended_by_bio(int bytes) {
+  evp_op op = by_bio(bytes);
+  op.detail = 2;
   return op;
 }
 evp_op iv_by_bio(int iv) {
@@ -792,6 +817,15 @@ const std::map<std::string, Script>& stories() {
       {"bio-gives-the-same-iv",
        {init(1, 1, 2, 5), data(20), iv_by_bio(5), end(), tag(), init(1, 0, 0, 6), data(20),
         iv_by_bio(6), data(20), end(), tag()}},
+      {"bio-gives-the-same-iv-and-bytes",
+       {init(1, 1, 2, 5), data(16), iv_by_bio(5), by_bio(64), data(32), end(), tag(),
+        init(1, 0, 0, 6), additional(20), data(16), iv_by_bio(6), by_bio(64), end(), tag()}},
+      {"bio-has-the-same-message-within",
+       {init(1, 1, 2, 5), data(16), iv_by_bio(5), ended_by_bio(64), data(32), end(), tag(),
+        init(1, 0, 0, 6), data(16), iv_by_bio(6), ended_by_bio(64), end(), tag()}},
+      {"bio-gives-the-same-iv-and-bytes-to-open",
+       {init(1, 1, 2, 5), data(64), end(), tag(), init(0, 1, 2, 5), data(64, 0, true), iv_by_bio(5),
+        genuine_tag(), by_bio(64), end(true)}},
       {"bio-gives-the-same-iv-after-the-end",
        {init(1, 1, 2, 5), data(20), end(), tag(), iv_by_bio(5), data(20), end(), tag(),
         init(1, 0, 0, 6), data(20), end(), iv_by_bio(6), additional(20), data(20), end(), tag()}},

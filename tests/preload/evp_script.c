@@ -329,7 +329,8 @@ static void by_bio(state* s, const evp_op* op, evp_outcome* o) {
     pattern(iv, sizeof iv, 200u + op->iv);
     o->code = op->bytes == 0
                   ? BIO_set_cipher(bio, NULL, op->key ? key : NULL, op->iv ? iv : NULL, -1)
-                  : BIO_write(bio, input(s, op, private), op->bytes) > 0;
+                  : BIO_write(bio, input(s, op, private), op->bytes) > 0 &&
+                        (op->detail != 2 || BIO_flush(bio) == 1);
     o->bytes = (int)BIO_get_mem_data(memory, &made);
     o->output = hash(0, made, o->bytes);
     if (o->code && o->bytes == op->bytes)

@@ -26,7 +26,8 @@ enum evp_call {
   EVP_CALL_LENGTHS,  /* of tag and IV */
   EVP_CALL_ENVELOPE, /* api: EVP_SealInit, EVP_OpenInit; detail: 0 for nobody, 1 for nobody's key */
   EVP_CALL_IV,       /* written through EVP_CIPHER_CTX_iv_noconst */
-  EVP_CALL_BIO,      /* as update, by libcrypto's own code; of no bytes: it sets key and IV */
+  EVP_CALL_BIO,      /* as update, by libcrypto's own code, with the message's end (detail 2) or
+                        without; of no bytes: it sets key and IV */
   EVP_CALL_RANDOM,   /* IVs are made of: 0 a pattern, 1 nothing, it fails, 2 this context's bytes */
   EVP_CALLS
 };

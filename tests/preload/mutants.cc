@@ -26,6 +26,7 @@ uint32_t chosen() {
       {"late_additional", Mutant::late_additional},
       {"copy", Mutant::copy},
       {"unasked", Mutant::unasked},
+      {"begun_anew", Mutant::begun_anew},
       {"unkeyed", Mutant::unkeyed},
       {"unburnt", Mutant::unburnt},
       {"tls_in_init", Mutant::tls_in_init},

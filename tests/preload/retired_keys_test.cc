@@ -3,8 +3,8 @@
 //
 // The driver's keys die with their use, in a program: a driver gives eight contexts a key each,
 // lets them seal, and gives some another key, frees some and empties some. A while later none of
-// the old keys is anywhere in the process, whoever had copied it. (A schedule begins with the key
-// itself.)
+// the old keys is anywhere in the process, whoever had copied it, and whether the driver seals on
+// or not. (A schedule begins with the key itself.)
 
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -108,8 +108,33 @@ TEST(RetiredKeys, AreNowhereInTheProgram) {
   const auto until = std::chrono::steady_clock::now() + kLimit;
   do {
     std::this_thread::sleep_for(kPause);
-    goes_on.begin(nullptr);  // who seals on is who has old keys dropped
+    goes_on.begin(nullptr);
     goes_on.seal(kSmall);
+    places = places_of_any(retired);
+  } while (!places.empty() && std::chrono::steady_clock::now() < until);
+  EXPECT_EQ(places, "");
+  EXPECT_TRUE(is_among_secrets(in_use.places())) << "the one in use is there";
+}
+
+// Nothing of the driver's comes by any more.
+TEST(RetiredKeys, AreNowhereInAProgramThatGoesQuiet) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  std::vector<Needle> retired;
+  Context stays;
+  {
+    Context goes;
+    retired.push_back(goes.take_key());
+    goes.seal(kLarge);
+    retired.push_back(stays.take_key());
+    stays.seal(kLarge);
+    EXPECT_TRUE(is_among_secrets(retired.front().places())) << "the runtime has not seen it";
+  }
+  Needle in_use = stays.take_key();
+  wipe_stack<(256 << 10)>();
+  std::string places;
+  const auto until = std::chrono::steady_clock::now() + kLimit;
+  do {
+    std::this_thread::sleep_for(kPause);
     places = places_of_any(retired);
   } while (!places.empty() && std::chrono::steady_clock::now() < until);
   EXPECT_EQ(places, "");

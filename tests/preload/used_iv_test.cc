@@ -100,6 +100,18 @@ TEST_F(UsedIv, WhereItIsNotToldWhetherBytesWereTakenNothingIsBelieved) {
   EXPECT_FALSE(refuses_burnt_ivs(table, cipher_));
 }
 
+TEST_F(UsedIv, WhereItIsNotToldWhetherBytesWouldBeTakenNothingIsBelieved) {
+  for (const int told : {0, -1}) {
+    Libcrypto& table = real();
+    static int answer;
+    answer = told;
+    table.cipher = [](Context* context, Byte* out, const Byte* in, unsigned bytes) {
+      return out != nullptr ? answer : EVP_Cipher(context, out, in, bytes);
+    };
+    EXPECT_FALSE(refuses_burnt_ivs(table, cipher_)) << told;
+  }
+}
+
 TEST_F(UsedIv, WhereTheIvCannotBeReadNothingIsBelieved) {
   Libcrypto& table = real();
   table.get_params = [](Context*, Parameter*) { return 0; };
