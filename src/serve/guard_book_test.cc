@@ -12,6 +12,9 @@
 
 #include <cstring>
 
+#include "os/page_guard.h"
+#include "os/unseen_writers.h"
+
 namespace sealane::serve {
 namespace {
 
@@ -37,6 +40,17 @@ class UnseenWritersGuard : public testing::Test {
  private:
   int ends_[2] = {-1, -1};
 };
+
+// What the others say is said of memory that pages would guard.
+TEST_F(UnseenWritersGuard, WhereThereAreNonePagesGuard) {
+  if (!PageGuards::open().ok()) GTEST_SKIP() << "the kernel guards no pages here";
+  if (UnseenWriters().possible()) GTEST_SKIP() << "somebody could write unseen here";
+  std::memset(memory_, 1, kBytes);
+  GuardBook book(true);
+  const auto guard = book.add(range());
+  book.arm(*guard, true);
+  EXPECT_EQ(guard->state.load(), State::pages);
+}
 
 TEST_F(UnseenWritersGuard, WhereThereAreSomeDigestsGuard) {
   open_direct_file();

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -148,7 +149,9 @@ TEST(Nsys, WhatIsWrongIsNamedWithFileAndLine) {
 }
 
 TEST(Nsys, AnyOfThreeNamesWill) {
-  const std::string prefix = testing::TempDir() + "/nsys-test";
+  std::string folder = testing::TempDir() + "/nsys-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string prefix = folder + "/export";
   std::ofstream(prefix + "_cuda_api_trace.csv") << kApi;
   std::ofstream(prefix + "_cuda_gpu_trace.csv") << kGpu;
   for (const char* suffix : {"", "_cuda_api_trace.csv", "_cuda_gpu_trace.csv"}) {
@@ -161,6 +164,7 @@ TEST(Nsys, AnyOfThreeNamesWill) {
   EXPECT_EQ(*span, Duration(11'650 - 1'000 - 9'000));  // the first launch loads the module
   std::filesystem::remove(prefix + "_cuda_gpu_trace.csv");
   EXPECT_EQ(load_nsys(prefix).error().message, prefix + "_cuda_gpu_trace.csv: cannot be read");
+  std::filesystem::remove_all(folder);
 }
 
 // Whatever is cut, swapped or repeated in an export: a program, or one line.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/run_program.h"
+#include "support/scratch.h"
 
 namespace sealane::test {
 namespace {
@@ -147,14 +148,13 @@ TEST(Doctor, TextIsPlainAndFitsATerminal) {
 }
 
 TEST(Doctor, WritesJsonBesideTheText) {
-  const std::string path = testing::TempDir() + "/doctor_test.json";
-  std::filesystem::remove(path);
+  const Scratch scratch;
+  const std::string path = scratch.file("checks.json");
   const ProgramResult result = doctor({"--json", path});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("CPU and engine\n"));
   std::ifstream file(path);
   EXPECT_FALSE(json::parse(file)["checks"].empty());
-  std::filesystem::remove(path);
 }
 
 TEST(Doctor, FindsAConfidentialGpu) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/run_program.h"
+#include "support/scratch.h"
 
 namespace sealane::test {
 namespace {
@@ -195,8 +196,9 @@ TEST(Numbers, OfThisMachineAreThisMachines) {
 
 // What a file says about itself is shown, but does not steer the terminal.
 TEST(Text, OfAFileReachesTheTerminalWithoutItsControlCharacters) {
-  const std::string file = testing::TempDir() + "/numbers_test.json";
-  const std::string page = testing::TempDir() + "/numbers_test.html";
+  const Scratch scratch;
+  const std::string file = scratch.file("rows.json");
+  const std::string page = scratch.file("page.html");
   const std::string evil = "\\u001b[2J\\u001b]0;owned\\u0007\\u009b31m\\r\\u202edetrevni";
   std::ofstream(file) << R"({"rows":[{"op":"allreduce)" << evil
                       << R"(","bytes":65536,"system":"s","mode":")" << evil
@@ -216,8 +218,6 @@ TEST(Text, OfAFileReachesTheTerminalWithoutItsControlCharacters) {
                                          "-o", page});
   EXPECT_EQ(missing.err.find('\x1b'), std::string::npos);
   EXPECT_EQ(missing.err.find("\xc2\x9b"), std::string::npos);
-  std::filesystem::remove(file);
-  std::filesystem::remove(page);
 }
 
 // Nor does what variables and NCCL's log say.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "support/run_program.h"
+#include "support/scratch.h"
 
 namespace sealane::test {
 namespace {
@@ -240,7 +241,8 @@ TEST(Run, SaysThatTheRuntimeIsActiveAndWithWhat) {
 }
 
 TEST(Run, SaysThatAProgramCannotHaveTheRuntime) {
-  const std::string program = testing::TempDir() + "/static-program";
+  const Scratch scratch;
+  const std::string program = scratch.file("static-program");
   const std::string source = program + ".c";
   std::ofstream(source) << "int main(void) { return 0; }\n";
   if (run_program({"cc", "-static", "-o", program, source}).exit_code != 0) {
@@ -251,8 +253,6 @@ TEST(Run, SaysThatAProgramCannotHaveTheRuntime) {
   EXPECT_NE(result.err.find("runs WITHOUT the runtime: it is linked statically"), std::string::npos)
       << result.err;
   EXPECT_EQ(run_program({SEALANE_PROGRAM, "run", "--", "true"}).err, "");
-  std::filesystem::remove(program);
-  std::filesystem::remove(source);
 }
 
 TEST(Run, TakesTheLoaderForNoStaticProgram) {
@@ -281,23 +281,25 @@ TEST(Run, SaysThatAProgramThatGainsRightsCannotHaveTheRuntime) {
     GTEST_SKIP() << "another user cannot run programs from here";
   }
   EXPECT_EQ(as_user({}).err, "");
+  struct statvfs system {};
+  ASSERT_EQ(statvfs(program.c_str(), &system), 0);
+  const bool gains = (system.f_flag & ST_NOSUID) == 0;
+  const auto expect_told = [&](const std::string& why) {
+    const std::string err = as_user({}).err;
+    EXPECT_EQ(err.find("runs WITHOUT the runtime: " + why) != err.npos, gains) << err;
+    EXPECT_EQ(err.empty(), !gains) << err;
+  };
   constexpr const char* kCapabilities = "security.capability";
   constexpr vfs_cap_data kNetRaw = {
       .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
       .data = {{.permitted = 1 << CAP_NET_RAW, .inheritable = 0}, {}}};
   if (setxattr(program.c_str(), kCapabilities, &kNetRaw, sizeof kNetRaw, 0) == 0) {
-    const std::string err = as_user({}).err;
-    EXPECT_NE(err.find("runs WITHOUT the runtime: its file gives it capabilities"),
-              std::string::npos)
-        << err;
+    expect_told("its file gives it capabilities");
     EXPECT_EQ(run_program({SEALANE_PROGRAM, "run", "--", program}).err, "");  // root has them all
     removexattr(program.c_str(), kCapabilities);
   }
   ASSERT_EQ(chmod(program.c_str(), 04755), 0);
-  struct statvfs system {};
-  if (statvfs(program.c_str(), &system) == 0 && (system.f_flag & ST_NOSUID) == 0) {
-    EXPECT_NE(as_user({}).err.find("it runs as another user than you"), std::string::npos);
-  }
+  expect_told("it runs as another user than you");
   EXPECT_EQ(as_user({"--no-new-privs"}).err, "");
   std::filesystem::remove(program);
 }
@@ -323,7 +325,8 @@ TEST(RunEmulated, AFlagGoesBeforeWhatTheEnvironmentSays) {
 }
 
 TEST(Run, LosesNoFileOfAnEarlierRunToAProgramThatIsNotThere) {
-  const std::string file = testing::TempDir() + "/run_test.stats";
+  const Scratch scratch;
+  const std::string file = scratch.file("stats");
   for (const char* program : {"/no/such/program", "no-such-program", "/tmp", "/etc/passwd"}) {
     std::ofstream(file) << "earlier";
     const ProgramResult result =
@@ -332,7 +335,6 @@ TEST(Run, LosesNoFileOfAnEarlierRunToAProgramThatIsNotThere) {
     EXPECT_EQ(lines(result.err), 1u) << result.err;
     EXPECT_EQ(std::filesystem::file_size(file), 7u) << program;
   }
-  std::filesystem::remove(file);
 }
 
 TEST(Run, SaysThatThereIsNothingToObserveWithoutADriver) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/run_program.h"
+#include "support/scratch.h"
 
 namespace sealane::test {
 namespace {
@@ -216,20 +217,19 @@ TEST(Cli, EveryDocumentedVariableIsKnown) {
 }
 
 TEST(Cli, AKeyIsNeverOverwritten) {
-  const std::string path = testing::TempDir() + "/usage_test.key";
-  std::filesystem::remove(path);
+  const Scratch scratch;
+  const std::string path = scratch.file("key");
   EXPECT_EQ(sealane({"keygen", path}).exit_code, 0);
   const auto written = std::filesystem::last_write_time(path);
   const ProgramResult again = sealane({"keygen", path});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_NE(again.err.find("exists, and a key is never overwritten"), std::string::npos);
   EXPECT_EQ(std::filesystem::last_write_time(path), written);
-  std::filesystem::remove(path);
 }
 
 TEST(Cli, CertificatesAreMadeOnceAndTheirKeysAreTheirOwners) {
-  const std::string path = testing::TempDir() + "/usage_test.pki";
-  std::filesystem::remove_all(path);
+  const Scratch scratch;
+  const std::string path = scratch.file("pki");
   const ProgramResult made = sealane({"keygen", "--certificates", "2", "--group", "job", path});
   EXPECT_EQ(made.exit_code, 0) << made.err;
   for (const char* name : {"/ca.key", "/0.key", "/1.key"}) {
@@ -240,7 +240,6 @@ TEST(Cli, CertificatesAreMadeOnceAndTheirKeysAreTheirOwners) {
   EXPECT_FALSE(std::filesystem::exists(path + "/2.pem"));
   EXPECT_EQ(sealane({"keygen", "--certificates", "2", path}).exit_code, 2);
   EXPECT_EQ(sealane({"keygen", "--group", "job", path + "2"}).exit_code, 2);
-  std::filesystem::remove_all(path);
 }
 
 TEST(Cli, AnInterruptedBenchmarkLeavesNothingBehind) {

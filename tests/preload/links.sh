@@ -22,11 +22,12 @@ program=$1
 shift
 rest="$*"
 leave='ln -s "$mine" "$at/$name"; [ "$(id -u)" != 0 ] || chown -h 65534 "$at/$name";'
-run 'name=stats.$$.part; '"$leave"' export SEALANE_STATS="$at/stats";'
-[ -s "$scratch/shared/stats" ] || { echo "no statistics were written"; bad=1; }
+for kind in STATS TRACE METRICS; do
+  run 'name='$kind'.$$.part; '"$leave"' export SEALANE_'$kind'="$at/'$kind'";'
+  [ -s "$scratch/shared/$kind" ] || { echo "$kind: nothing was written"; bad=1; }
+done
 if [ "$(id -u)" = 0 ]; then # only root can leave a link in another's name
   run 'name=named; '"$leave"' export SEALANE_STATS="$at/named";'
   run 'name=trace.$$; '"$leave"' export SEALANE_TRACE="$at/trace.%p";'
-  run 'name=metrics.$$.part; '"$leave"' export SEALANE_METRICS="$at/metrics";'
 fi
 exit $bad

@@ -309,8 +309,8 @@ void crowd_of_contexts() {
 }
 
 // Two devices, a lane each. The program wants all the contexts there are while a stream of the
-// second device is held: only the first one's lane can go. It is not needed again.
-void one_lane_stops() {
+// second device is held: only the first one's lane can go. `again`: that device copies once more.
+void one_lane_stops(bool again) {
   OK(cuInit(0));
   static std::atomic<bool> released{false};
   Swapper first(0);
@@ -332,6 +332,9 @@ void one_lane_stops() {
   OK(cuCtxSetCurrent(second.context()));
   OK(cuStreamSynchronize(second.stream()));
   second.check(0);
+  if (!again) return;
+  OK(cuCtxSetCurrent(first.context()));
+  first.rounds(2);
 }
 
 // What is freed was asked for, is being sealed ahead, or both; other memory comes in its place.
@@ -433,7 +436,8 @@ int run_trouble(const std::string& what) {
       {"graph-beside", beside_a_graph},
       {"reset", reset_with_slots},
       {"crowd", crowd_of_contexts},
-      {"lane-stops", one_lane_stops},
+      {"lane-stops", [] { one_lane_stops(false); }},
+      {"lane-stops-and-opens", [] { one_lane_stops(true); }},
       {"free", free_with_slots},
       {"exit", exit_with_slots},
       {"attack", attacked_with_slots},

@@ -384,7 +384,7 @@ TEST(Files, OfTwoProcessesAtOnceAreThoseOfTheOneThatEndsLast) {
   const Scratch scratch;
   if (!can_exchange_names(scratch.file(""))) GTEST_SKIP() << "this file system exchanges no names";
   const std::string script =
-      "cd \"$0\" && mkfifo a b || exit 1\n"
+      "cd \"$0\" && mkfifo a b && : > a.out && : > b.out || exit 1\n"
       "step() { yes s | head -n $1 | tr -d '\\n'; }\n"
       "await() { i=0; while [ $(wc -c < $1) -lt $2 ] && [ $i -lt 6000 ]; do sleep 0.05; "
       "i=$((i+1)); done; ls traces | wc -l; }\n"

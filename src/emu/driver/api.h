@@ -103,6 +103,12 @@ CUresult capture_operation(Driver& d, ResolvedStream& stream, Operation& operati
 // is the one that the capture began with.
 bool leave_capture(Driver& d, StreamObject& stream);
 
+// All streams of a context that is about to go leave theirs. Captures that began with one end.
+void leave_captures(Driver& d, const Context& context);
+
+// A node is about to go: nothing that is captured follows it. Under Driver::capture_mutex.
+void forget_captured(Driver& d, const GraphNode* node);
+
 // Says once per name that the emulated GPU does not do this.
 CUresult unsupported(const char* name);
 

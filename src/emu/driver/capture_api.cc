@@ -39,7 +39,7 @@ CUgraphNodeType type_of(const Operation& operation) {
 
 // A stream outside waits for an event of a capture: it joins. Inside: one more predecessor.
 CUresult capture_await(StreamObject& stream, EventObject& event) {
-  if (!event.capture) {
+  if (!event.capture || event.capture->origin == nullptr) {
     // Waiting inside a capture for something outside it would tie the graph to this moment.
     if (stream.capture) stream.capture->broken = true;
     return stream.capture ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_NOT_READY;
@@ -59,12 +59,27 @@ CUresult capture_await(StreamObject& stream, EventObject& event) {
   return CUDA_SUCCESS;
 }
 
+// Events that were recorded in it keep it: from now on it has no origin, and nobody joins it.
 void end(Driver& d, Capture& capture) {
   for (StreamObject* stream : capture.streams) {
     stream->capture = nullptr;
     stream->capture_tail.clear();
   }
+  capture.streams.clear();
+  capture.origin = nullptr;
   d.captures -= 1;
+}
+
+// Nobody gets its graph, unless it was the program's before.
+void give_up_graph(Driver& d, const Capture& capture) {
+  if (!capture.begun_by_program) d.graphs.remove(reinterpret_cast<CUgraph>(capture.graph.get()));
+}
+
+void leave(Capture& capture, StreamObject& stream) {
+  std::erase(capture.streams, &stream);
+  capture.left.insert(capture.left.end(), stream.capture_tail.begin(), stream.capture_tail.end());
+  stream.capture = nullptr;
+  stream.capture_tail.clear();
 }
 
 bool are_waited_for(const std::vector<GraphNode*>& tail) {
@@ -87,11 +102,30 @@ bool leave_capture(Driver& d, StreamObject& stream) {
   const auto capture = stream.capture;
   if (!capture) return true;
   if (capture->origin == &stream) return false;
-  std::erase(capture->streams, &stream);
-  capture->left.insert(capture->left.end(), stream.capture_tail.begin(), stream.capture_tail.end());
-  stream.capture = nullptr;
-  stream.capture_tail.clear();
+  leave(*capture, stream);
   return true;
+}
+
+void leave_captures(Driver& d, const Context& context) {
+  const std::lock_guard lock(d.capture_mutex);
+  for (const auto& stream : d.streams.all()) {
+    const auto capture = stream->capture;
+    if (!capture || stream->context.get() != &context) continue;
+    if (capture->origin == stream.get()) {
+      end(d, *capture);
+      give_up_graph(d, *capture);
+    } else {
+      leave(*capture, *stream);
+    }
+  }
+}
+
+void forget_captured(Driver& d, const GraphNode* node) {
+  for (const auto& event : d.events.all()) std::erase(event->capture_tail, node);
+  for (const auto& stream : d.streams.all()) {
+    std::erase(stream->capture_tail, node);
+    if (stream->capture) std::erase(stream->capture->left, node);
+  }
 }
 
 CUresult capture_operation(Driver& d, ResolvedStream& stream, Operation& operation) {
@@ -195,13 +229,12 @@ CUresult end_capture(CUstream handle, DefaultStream mode, CUgraph* out) {
     if (wrong_thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     const bool joined = all_joined(*capture);
     end(d, *capture);
-    const auto graph = reinterpret_cast<CUgraph>(capture->graph.get());
     if (capture->broken || !joined) {
-      if (!capture->begun_by_program) d.graphs.remove(graph);
+      give_up_graph(d, *capture);
       return capture->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                              : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
-    *out = graph;
+    *out = reinterpret_cast<CUgraph>(capture->graph.get());
     return CUDA_SUCCESS;
   });
 }

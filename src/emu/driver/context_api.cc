@@ -24,6 +24,7 @@ CUresult make_context(Driver& d, Gpu& gpu, unsigned flags, std::shared_ptr<Conte
 
 void end_context(Driver& d, const std::shared_ptr<Context>& context) {
   context->close();
+  leave_captures(d, *context);
   d.streams.remove_if([&](const StreamObject& s) { return s.context == context; });
   d.events.remove_if([&](const EventObject& e) { return e.context == context; });
   d.arrays.remove_if([&](const ArrayObject& a) { return a.owner == context->id(); });

@@ -218,8 +218,10 @@ EMU_API cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, con
 
 EMU_API cuGraphDestroyNode(CUgraphNode handle) {
   return guarded([&](Driver& d) {
+    const std::lock_guard captures(d.capture_mutex);
     const auto graph = graph_of(d, handle);
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    forget_captured(d, node_of(handle));
     const std::lock_guard lock(graph->mutex);
     for (const auto& node : graph->nodes) std::erase(node->after, node_of(handle));
     std::erase_if(graph->nodes, [&](const auto& node) { return node.get() == node_of(handle); });

@@ -185,7 +185,7 @@ struct GraphExec {
 
 struct Capture {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  StreamObject* origin = nullptr;
+  StreamObject* origin = nullptr;  // none: it has ended
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   const void* thread = nullptr;
   uint64_t id = 0;
