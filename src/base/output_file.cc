@@ -124,10 +124,7 @@ bool is_program(const Place& place) {
   const ssize_t got = ::read(file, start.data(), start.size());
   ::close(file);
   const std::string_view text(start.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  return text.starts_with(
-             "\x7f"
-             "ELF") ||
-         text.starts_with("#!");
+  return text.starts_with("\177ELF") || text.starts_with("#!");
 }
 
 // Where an output goes. A program is never one, and what the kernel says of writing to one that

@@ -65,13 +65,17 @@ struct TrialFlags {
   std::vector<std::string> command;
 };
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
+void read_on(std::ifstream& file, std::string& text) {
   std::array<char, 1 << 16> piece;
   while (text.size() < kTextMax && (file.read(piece.data(), piece.size()), file.gcount() > 0)) {
     text.append(piece.data(), static_cast<size_t>(file.gcount()));
   }
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  read_on(file, text);
   return text;
 }
 
@@ -188,17 +192,14 @@ Result<MaskedOutput> Trial::masked_output(const TrialStep& step) const {
   std::ifstream file(this->file(step, "out"), std::ios::binary);
   size_t lines = 0;
   for (std::string text; !flags_.ignore_stdout && file.good();) {
-    const size_t before = text.size();
-    text.resize(kTextMax);
-    file.read(text.data() + before, static_cast<std::streamsize>(kTextMax - before));
-    text.resize(before + static_cast<size_t>(file.gcount()));
+    read_on(file, text);
     const size_t last = text.rfind('\n');
     const size_t end = file.good() && last != text.npos ? last + 1 : text.size();
     std::string rest = text.substr(end);
     text.resize(end);
     SEALANE_LET(std::string masked, apply_within_limit(masks_, text, lines));
     hash.add(as_bytes(masked));
-    if (lines == 0) out.begin = std::move(masked);
+    if (out.begin.empty()) out.begin = std::move(masked);
     lines += static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
     text = std::move(rest);
   }

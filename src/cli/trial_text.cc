@@ -25,7 +25,8 @@ constexpr size_t kLineMax = 4096;
 // commas would be read to its end from each of them.
 const char* const kUsual[] = {
     // 12.3 ms, 4 s, 1.5 minutes; 12 tok/s, 3.4 GB/s, 7 it/s
-    R"([0-9][0-9.,]{0,31}(e[-+]?[0-9]+)? ?(ns|us|µs|ms|s|sec|secs|seconds?|min|minutes?|hours?)\b)",
+    R"([0-9][0-9.,]{0,31}(e[-+]?[0-9]+)? ?)"
+    R"((ns|us|µs|ms|s|sec|secs|seconds?|min|minutes?|hours?)\b)",
     R"([0-9][0-9.,]{0,31}(e[-+]?[0-9]+)? ?[A-Za-z]+/(s|sec|second|min|h)\b)",
     // total_s 0.25, tokens_per_second: 17, elapsed = 4.2
     R"(\b([A-Za-z_]*_(s|ms|us|ns|sec|seconds?)|[Tt]ime|[Ee]lapsed|[Ll]atency|[Tt]hroughput)\b)"
