@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/above_standard.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -113,6 +114,27 @@ Place find_place(std::string path) {
   return out;
 }
 
+// Whatever its name: nothing of ours begins as a program, a script or a library does. One that
+// may be run but not read is taken for a program.
+bool is_program(const Place& place) {
+  if (place.error != 0 || !place.exists || !place.is_ordinary()) return false;
+  const int file = ::open(place.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return (place.status.st_mode & 0111) != 0;
+  std::array<char, 4> start{};
+  const ssize_t got = ::read(file, start.data(), start.size());
+  ::close(file);
+  const std::string_view text(start.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  return text.starts_with("\177ELF") || text.starts_with("#!");
+}
+
+// Where an output goes. A program is never one, and what the kernel says of writing to one that
+// runs is said of all.
+Place find_output(const std::string& path) {
+  Place place = find_place(path);
+  if (is_program(place)) place.error = ETXTBSY;
+  return place;
+}
+
 // While one lives, writing to a pipe that nobody reads is an error code in this thread.
 class NoPipeSignal {
  public:
@@ -165,13 +187,39 @@ int make_beside(const std::string& path, std::string& name) {
       name += kDigits[byte >> 4];
       name += kDigits[byte & 15];
     }
-    const int file =
-        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int file = above_standard(
+        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
 }
 
+// Of what can be written, but not replaced: nothing can be made beside it, or it is a mount. With
+// O_CREAT the kernel applies its rule for files of others (protected_regular). Whatever took the
+// file's place meanwhile is neither waited for nor written. -1 and errno.
+int open_in_place(const std::string& path) {
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const int file = above_standard(::open(path.c_str(), flags, 0666));
+  if (file < 0) return -1;
+  struct stat own {};
+  int error = ::fstat(file, &own) == 0 ? 0 : errno;
+  if (error == 0 && !S_ISREG(own.st_mode)) error = ENOTSUP;
+  if (error == 0 && ::ftruncate(file, 0) != 0) error = errno;
+  if (error == 0) return file;
+  ::close(file);
+  errno = error;
+  return -1;
+}
+
+int write_in_place(const std::string& path, std::string_view content) {
+  const int file = open_in_place(path);
+  if (file < 0) return errno;
+  int error = write_descriptor(file, content);
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
+// A mount (of one file into a container) cannot be replaced.
 int replace(const Place& place, std::string_view content) {
   std::string beside;
   const int file = make_beside(place.path, beside);
@@ -183,14 +231,14 @@ int replace(const Place& place, std::string_view content) {
   if (::close(file) != 0 && error == 0) error = errno;
   if (error == 0 && ::rename(beside.c_str(), place.path.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(beside.c_str());
-  return error;
+  return error == EBUSY ? write_in_place(place.path, content) : error;
 }
 
 // A descriptor to write through, or -1 and errno. A pipe without a reader is ENXIO.
 int open_through(const Place& place) {
   if (place.descriptor >= 0) return ::fcntl(place.descriptor, F_DUPFD_CLOEXEC, 3);
-  const int file =
-      ::open(place.path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  const int file = above_standard(
+      ::open(place.path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC));
   if (file >= 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
 }
@@ -247,23 +295,6 @@ int take_name(const std::string& beside, const std::string& path) {
   return ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;
 }
 
-// Of what can be written, but not replaced: nothing can be made beside it, or it is a mount. With
-// O_CREAT the kernel applies its rule for files of others (protected_regular). Whatever took the
-// file's place meanwhile is neither waited for nor written. -1 and errno.
-int open_in_place(const std::string& path) {
-  const int file = ::open(
-      path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
-  if (file < 0) return -1;
-  struct stat own {};
-  int error = ::fstat(file, &own) == 0 ? 0 : errno;
-  if (error == 0 && !S_ISREG(own.st_mode)) error = ENOTSUP;
-  if (error == 0 && ::ftruncate(file, 0) != 0) error = errno;
-  if (error == 0) return file;
-  ::close(file);
-  errno = error;
-  return -1;
-}
-
 // A file of its own in the place of what is there. -1 and errno. `whole`: its name from the root,
 // asked for before another stream can move it; "" if it cannot be told.
 int make_own(const Place& place, std::string& whole) {
@@ -298,7 +329,7 @@ int write_descriptor(int descriptor, std::string_view text) {
 }
 
 int write_output(const std::string& path, std::string_view content) {
-  const Place place = find_place(path);
+  const Place place = find_output(path);
   if (place.error != 0) return place.error;
   if (place.is_ordinary()) return replace(place, content);
   const int file = open_through(place);
@@ -309,13 +340,15 @@ int write_output(const std::string& path, std::string_view content) {
 }
 
 int check_output(const std::string& path) {
-  const Place place = find_place(path);
+  const Place place = find_output(path);
   if (place.error != 0) return place.error;
   if (place.descriptor >= 0) {
     const int flags = ::fcntl(place.descriptor, F_GETFL);
     return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? 0 : EBADF;
   }
-  if (!place.is_ordinary()) return ::access(place.path.c_str(), W_OK) == 0 ? 0 : errno;
+  const bool there = place.exists || !place.is_ordinary();
+  if (there && ::faccessat(AT_FDCWD, place.path.c_str(), W_OK, AT_EACCESS) != 0) return errno;
+  if (!place.is_ordinary()) return 0;
   std::string beside;
   const int file = make_beside(place.path, beside);
   if (file < 0) return errno;
@@ -325,7 +358,7 @@ int check_output(const std::string& path) {
 }
 
 void remove_output(const std::string& path) {
-  const Place place = find_place(path);
+  const Place place = find_output(path);
   if (place.error != 0 || !place.exists || !place.is_ordinary()) return;
   if (!remove_unless_written(place.path)) ::unlink(place.path.c_str());
 }
@@ -355,7 +388,7 @@ OutputStream::~OutputStream() {
 }
 
 int OutputStream::open(const std::string& path) {
-  const Place place = find_place(path);
+  const Place place = find_output(path);
   if (place.error != 0) return place.error;
   path_.clear();
   descriptor_ = place.is_ordinary() ? make_own(place, path_) : open_through(place);

@@ -5,7 +5,9 @@
 // runtime inside a program, the emulated GPU. Nothing but an ordinary file is ever replaced or
 // removed:
 //
-//   ordinary file       replaced whole: written beside it under a name nobody can foresee, renamed
+//   ordinary file       replaced whole: written beside it under a name nobody can foresee, renamed;
+//                       written in place where it is a mount (one file of a container)
+//   program, library    refused (ETXTBSY), whatever its name: no output begins as these do
 //   link                stays a link; what it points to is written by these rules. Not followed
 //                       where somebody else left it in a directory that everybody writes to (the
 //                       kernel's own rule for links in /tmp)
@@ -29,7 +31,8 @@ namespace sealane {
 // All of it or, where a file is replaced, nothing. Returns an errno, 0 if it is done.
 [[nodiscard]] int write_output(const std::string& path, std::string_view content);
 
-// Could `path` be written? Leaves nothing behind and changes nothing.
+// Could `path` be written? Leaves nothing behind and changes nothing. What is there and may not be
+// written to is not to be replaced either.
 [[nodiscard]] int check_output(const std::string& path);
 
 // Takes an ordinary file away, so that it is not taken for what is written later; a link to it

@@ -94,6 +94,39 @@ TEST_F(OutputFile, IsCheckedWithoutATrace) {
   EXPECT_EQ(check_output("/dev/stdout"), 0);
 }
 
+// What cannot be opened for writing is not to be replaced behind its owner's back.
+TEST_F(OutputFile, ThatMayNotBeWrittenToIsNotReplaced) {
+  std::ofstream(file("a")) << "kept";
+  ASSERT_EQ(chmod(file("a").c_str(), 0444), 0);
+  fs::permissions(directory_, fs::perms(0777));
+  const bool root = geteuid() == 0;  // may write to everything
+  if (root) {
+    ASSERT_EQ(chown(file("a").c_str(), 65534, 65534), 0);
+    ASSERT_EQ(seteuid(65534), 0);
+  }
+  const int found = check_output(file("a"));
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  EXPECT_EQ(found, EACCES);
+}
+
+TEST_F(OutputFile, IsNeverAProgramOrALibrary) {
+  for (const std::string text : {"\177ELF and more", "#!/bin/sh\n"}) {
+    std::ofstream(file("a")) << text;
+    fs::remove(file("link"));
+    fs::create_symlink("a", file("link"));
+    for (const char* name : {"a", "link"}) {
+      EXPECT_EQ(check_output(file(name)), ETXTBSY);
+      EXPECT_EQ(write_output(file(name), "x"), ETXTBSY);
+      OutputStream stream;
+      EXPECT_EQ(stream.open(file(name)), ETXTBSY);
+      remove_output(file(name));
+      EXPECT_EQ(contents(file("a")), text);
+    }
+  }
+}
+
 TEST_F(OutputFile, BehindLinksIsFoundThroughAllOfThem) {
   fs::create_directory(file("d"));
   fs::create_symlink("d/two", file("one"));

@@ -107,7 +107,9 @@ Error explain_absence(int process, pid_t pid, pid_t parent) {
   }
   if (read_small(process, "maps", 8 << 20).find("libsealane-preload.so") == std::string::npos) {
     return io_error(fmt::format(
-        "process {} does not run under Sealane: it has to be started by `sealane run`", pid));
+        "process {} does not run under Sealane: it has to be started by `sealane run`, with "
+        "--emulate also with a part or with something that watches (--enable, --stats)",
+        pid));
   }
   return io_error(
       fmt::format("process {} has Sealane but cannot be asked: it has not used the GPU yet, closed "

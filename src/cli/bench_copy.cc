@@ -66,7 +66,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
                                                const bench::CopyPolicy& policy,
                                                const bench::CopyFiles& files) {
   RunOptions options = copy_run(setting, example, policy, files);
-  auto environment = environment_for(options);
+  auto environment = copy_environment(options);
   if (!environment) return environment.error();
   return bench::CopySetting::Entering([variables = *std::move(environment)] { enter(variables); });
 }

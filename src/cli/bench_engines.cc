@@ -51,7 +51,7 @@ Result<bench::CopySetting::Entering> run_under(const bench::CopySetting& setting
   RunOptions options = copy_run(setting, engine, policy, files);
   options.set("SEALANE_EMU_COMPUTE_CAPABILITY", "12.0");
   options.set("SEALANE_EMU_MEMORY", "2G");
-  SEALANE_LET(auto environment, environment_for(options));
+  SEALANE_LET(auto environment, copy_environment(options));
   environment.emplace_back("PYTHONDONTWRITEBYTECODE", "1");
   environment.emplace_back("HF_HUB_OFFLINE", "1");  // models are made in code
   return bench::CopySetting::Entering([variables = std::move(environment)] { enter(variables); });

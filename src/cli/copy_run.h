@@ -5,8 +5,10 @@
 // policy, as `sealane run` would start them.
 #pragma once
 
+#include "base/try.h"
 #include "bench/copy_trial.h"
 #include "cli/command.h"
+#include "cli/run_environment.h"
 #include "cli/run_options.h"
 
 namespace sealane::cli {
@@ -26,6 +28,19 @@ inline RunOptions copy_run(const bench::CopySetting& setting, const bench::CopyE
   options.set("SEALANE_EMU_DILATION",
               setting.dilation.empty() ? program.dilation : setting.dilation);
   return options;
+}
+
+// Without the outputs that this process was told of: they would cost time, and all runs would write
+// the same files.
+inline Result<Environment> copy_environment(const RunOptions& options) {
+  Environment out;
+  for (const char* name : {"SEALANE_STATS", "SEALANE_METRICS", "SEALANE_TRACE", "SEALANE_RECORD",
+                           "SEALANE_EMU_STATS"}) {
+    out.emplace_back(name, "");
+  }
+  SEALANE_LET(const auto own, environment_for(options));
+  out.insert(out.end(), own.begin(), own.end());
+  return out;
 }
 
 template <typename Flags>

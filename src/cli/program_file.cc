@@ -22,7 +22,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -94,6 +93,37 @@ bool is_loader(const std::string& path) {
   return ours && std::filesystem::equivalent(*ours, path, failed);
 }
 
+// As the kernel reads a script's line, to which a carriage return is a letter as any other.
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  constexpr std::string_view kBlanks = " \t";
+  for (size_t at = 0; (at = line.find_first_not_of(kBlanks, at)) != line.npos;) {
+    const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    words.emplace_back(line.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+// Whom env(1) becomes: behind its options (-S PROGRAM, -Su NAME PROGRAM) and variables. Empty:
+// nobody.
+std::string named_to_env(const std::vector<std::string>& words) {
+  constexpr std::string_view kSplit = "--split-string=";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& option = words[i];
+    std::string_view word = option;
+    if (option.starts_with(kSplit)) {
+      word.remove_prefix(kSplit.size());
+    } else if (option.starts_with("-")) {
+      const size_t split = option.starts_with("--") ? option.npos : option.find('S');
+      word.remove_prefix(split == option.npos ? option.size() : split + 1);
+      if (option.ends_with('u') || option.ends_with('C')) ++i;  // -u NAME, -C DIRECTORY
+    }
+    if (!word.empty() && word.find('=') == word.npos) return std::string(word);
+  }
+  return {};
+}
+
 // Of a script: its interpreter, and, where that is env(1), the one it finds. Else nothing.
 std::vector<std::string> named_by_script(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -101,13 +131,11 @@ std::vector<std::string> named_by_script(const std::string& path) {
   file.read(start.data(), start.size());
   const std::string_view line(start.data(), static_cast<size_t>(file.gcount()));
   if (!line.starts_with("#!")) return {};
-  std::istringstream words(std::string(line.substr(2, line.find('\n') - 2)));
-  std::string interpreter;
-  std::string named;
-  words >> interpreter >> named;
-  if (interpreter.empty()) return {};
-  if (interpreter != "/usr/bin/env") return {interpreter};
-  const auto found = find_program(named);
+  const auto words = words_of(line.substr(2, line.find('\n') - 2));
+  if (words.empty()) return {};
+  const std::string& interpreter = words[0];
+  if (std::filesystem::path(interpreter).filename() != "env") return {interpreter};
+  const auto found = find_program(named_to_env(words));
   if (!found) return {interpreter};
   return {interpreter, *found};
 }

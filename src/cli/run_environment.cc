@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 
 #include "base/output_file.h"
 #include "base/try.h"
@@ -233,6 +234,11 @@ std::vector<std::string> inherited_preloads() {
 }
 
 }  // namespace
+
+bool inherits_runtime() {
+  const char* list = std::getenv("LD_PRELOAD");
+  return list != nullptr && std::string_view(list).find(kPreload) != std::string_view::npos;
+}
 
 std::vector<std::string> own_libraries() {
   namespace fs = std::filesystem;

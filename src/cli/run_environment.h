@@ -20,6 +20,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 Result<Environment> environment_for(const RunOptions& options);
 void enter(const Environment& environment);  // for whatever this process runs next
 
+// Whether the runtime is among what this process's LD_PRELOAD names for every program.
+bool inherits_runtime();
+
 // The runtime's and the emulated GPU's, whichever of them may be loaded into a program.
 std::vector<std::string> own_libraries();
 

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/figures.h"
 #include "base/output_file.h"
 #include "base/text.h"
@@ -36,6 +37,7 @@
 #include "cli/trial_plan.h"
 #include "cli/trial_run.h"
 #include "cli/trial_text.h"
+#include "core/session/sha256.h"
 #include "report/output.h"
 #include "report/trial_page.h"
 
@@ -45,7 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr size_t kTextMax = 64 << 20;               // of a program's output that is compared
+constexpr size_t kTextMax = 64 << 20;               // of a program's output, at a time
 constexpr int kDepthMax = 64;                       // of lists in lists
 constexpr const char* kVerifiedAnswers = "100000";  // by the engine's first run
 
@@ -63,13 +65,17 @@ struct TrialFlags {
   std::vector<std::string> command;
 };
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
+void read_on(std::ifstream& file, std::string& text) {
   std::array<char, 1 << 16> piece;
   while (text.size() < kTextMax && (file.read(piece.data(), piece.size()), file.gcount() > 0)) {
     text.append(piece.data(), static_cast<size_t>(file.gcount()));
   }
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  read_on(file, text);
   return text;
 }
 
@@ -102,6 +108,12 @@ json settings_of(const TrialFlags& flags, const Environment& plain) {
                           {"environment", variables}});
 }
 
+// Of a program's stdout what is compared: the beginning for people, and all of it.
+struct MaskedOutput {
+  std::string begin;
+  std::string fingerprint;
+};
+
 // A trial under way: its directory, what was run so far, and what comes next.
 class Trial {
  public:
@@ -124,7 +136,7 @@ class Trial {
   std::string file(const TrialStep& step, const char* name) const {
     return fmt::format("{}/runs/{}/{}", directory_, name_of(step), name);
   }
-  Result<std::string> masked_output(const TrialStep& step) const;
+  Result<MaskedOutput> masked_output(const TrialStep& step) const;
   Status resume();
   Result<TrialRun> prepared(const TrialStep& step) const;
   Result<TrialOutcome> run(const TrialStep& step);
@@ -173,9 +185,26 @@ Status Trial::resume() {
   return {};
 }
 
-Result<std::string> Trial::masked_output(const TrialStep& step) const {
-  if (flags_.ignore_stdout) return std::string();
-  return apply_within_limit(masks_, read_text(file(step, "out")));
+// Whole lines at a time, if they are not longer than that.
+Result<MaskedOutput> Trial::masked_output(const TrialStep& step) const {
+  MaskedOutput out;
+  Sha256 hash;
+  std::ifstream file(this->file(step, "out"), std::ios::binary);
+  size_t lines = 0;
+  for (std::string text; !flags_.ignore_stdout && file.good();) {
+    read_on(file, text);
+    const size_t last = text.rfind('\n');
+    const size_t end = file.good() && last != text.npos ? last + 1 : text.size();
+    std::string rest = text.substr(end);
+    text.resize(end);
+    SEALANE_LET(std::string masked, apply_within_limit(masks_, text, lines));
+    hash.add(as_bytes(masked));
+    if (out.begin.empty()) out.begin = std::move(masked);
+    lines += static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+    text = std::move(rest);
+  }
+  out.fingerprint = hash.text();
+  return out;
 }
 
 Result<TrialRun> Trial::prepared(const TrialStep& step) const {
@@ -233,8 +262,8 @@ Result<TrialOutcome> Trial::run(const TrialStep& step) {
 
 Status Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files,
                     TrialOutcome& outcome) {
-  SEALANE_LET(const std::string out, masked_output(step));
-  outcome.output = "stdout=" + fingerprint_of(out);
+  SEALANE_LET(const MaskedOutput out, masked_output(step));
+  outcome.output = "stdout=" + out.fingerprint;
   std::string changed;
   for (const WatchedFile& one : files) {
     const std::string word = fmt::format(" {}={}", one.path(), one.fingerprint());
@@ -245,9 +274,13 @@ Status Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files
                                                          : "another one");
     }
     outcome.output += word;
-    std::error_code ignored;  // everything is kept, as far as it can be
-    const auto kept = fs::path(file(step, "out")).parent_path() / fs::path(one.path()).filename();
-    if (fs::file_size(one.path(), ignored) <= kTextMax) fs::copy_file(one.path(), kept, ignored);
+    // Everything is kept, as far as it can be, and apart from what is ours.
+    std::error_code ignored;
+    const fs::path files_kept = file(step, "files");
+    fs::create_directory(files_kept, ignored);
+    if (fs::file_size(one.path(), ignored) <= kTextMax) {
+      fs::copy_file(one.path(), files_kept / fs::path(one.path()).filename(), ignored);
+    }
   }
   const std::string errors = read_text(file(step, "err"));
   outcome.said = lines_of_sealane(errors);
@@ -262,8 +295,11 @@ Status Trial::judge(const TrialStep& step, const std::vector<WatchedFile>& files
   if (step.kind == StepKind::alone && step.round == 1) {
     first_fingerprint_ = outcome.output;
   } else if (outcome.output != first_fingerprint_) {
-    SEALANE_LET(const std::string first, masked_output({StepKind::alone, 0, 1}));
-    outcome.difference = first_difference(first, out);
+    SEALANE_LET(const MaskedOutput first, masked_output({StepKind::alone, 0, 1}));
+    outcome.difference = first_difference(first.begin, out.begin);
+    if (outcome.difference.empty() && first.fingerprint != out.fingerprint) {
+      outcome.difference = "stdout differs behind its first 64 MiB";
+    }
     if (outcome.difference.empty()) outcome.difference = changed;
   }
   return {};
@@ -319,12 +355,11 @@ Status Trial::conclude() {
   json all = findings();
   const json observed = read_json(file({StepKind::observe, 0, 0}, "stats.json"));
   TrialRecords records{read_json(file({}, "doctor.json")), read_observed(observed), {}};
-  for (const json& run : runs_) {
-    const std::string name = run.value("name", "");
-    const size_t round = name.find_first_of("0123456789");
-    if (round != std::string::npos && name.substr(round) != "1") continue;  // for the times
-    json counters = read_json(fmt::format("{}/runs/{}/stats.json", directory_, name));
-    records.statistics.emplace_back(name, std::move(counters));
+  // What comes after the first round is for the times.
+  std::vector<TrialStep> watched = {{StepKind::observe, 0, 0}, {StepKind::verify, 0, 0}};
+  for (size_t i = 0; i < trial_parts().size(); ++i) watched.push_back({StepKind::part, i, 1});
+  for (const TrialStep& step : watched) {
+    records.statistics.emplace_back(name_of(step), read_json(file(step, "stats.json")));
   }
   const auto members = trial_bundle(all, records, private_names(flags_));
   SEALANE_TRY(place_.write("bundle.tar", tar_of(members)));
@@ -362,7 +397,7 @@ Status check_compared(const std::vector<std::string>& files) {
   return {};
 }
 
-// Which is made before --json is written, with all it is in.
+// Which is made before --json is written, with all it is in; what is in it is read again.
 Status check_directory(const TrialFlags& flags) {
   std::error_code ignored;
   fs::path made = fs::absolute(flags.directory, ignored);
@@ -371,7 +406,39 @@ Status check_directory(const TrialFlags& flags) {
     return usage_error(fmt::format("--json: {} is the directory of the trial, or the one it is in",
                                    visible(flags.json_path)));
   }
+  if (flags.json_path.empty() || flags.json_path == "-") return {};
+  const fs::path directory = fs::weakly_canonical(flags.directory, ignored);
+  fs::path in = fs::weakly_canonical(flags.json_path, ignored).parent_path();
+  for (; in.has_relative_path(); in = in.parent_path()) {
+    if (in != directory) continue;
+    return usage_error(
+        fmt::format("--json: {} is in the directory of the trial, which has the same "
+                    "in trial.json: name another file",
+                    visible(flags.json_path)));
+  }
   return {};
+}
+
+// Every run has what this process has, so what would spoil them all is refused.
+Status check_environment(RunOptions options) {
+  options.enable = "default";  // a trial says by itself which parts are on
+  SEALANE_TRY(take_from_environment(options));
+  if (options.disabled) {
+    return usage_error(
+        "SEALANE_DISABLE is set, so the runtime would do nothing in any run: unset it");
+  }
+  for (const auto& [name, file] : {std::pair("SEALANE_STATS", &options.stats),
+                                   {"SEALANE_METRICS", &options.metrics},
+                                   {"SEALANE_TRACE", &options.trace},
+                                   {"SEALANE_RECORD", &options.record},
+                                   {"SEALANE_EMU_STATS", &options.truth}}) {
+    if (file->empty()) continue;
+    return usage_error(fmt::format("{} is set, so every run would write it: unset it", name));
+  }
+  if (!inherits_runtime()) return {};
+  return usage_error(
+      "LD_PRELOAD has the runtime in it, so the program would run without Sealane in no run: take "
+      "it out");
 }
 
 Status check_flags(TrialFlags& flags) {
@@ -386,11 +453,7 @@ Status check_flags(TrialFlags& flags) {
   }
   SEALANE_TRY(check(flags.options));
   SEALANE_TRY(check_kernels(flags.options));
-  if (const char* off = std::getenv("SEALANE_DISABLE");
-      off != nullptr && *off != '\0' && std::string_view(off) != "0") {
-    return usage_error(
-        "SEALANE_DISABLE is set, so the runtime would do nothing in any run: unset it");
-  }
+  SEALANE_TRY(check_environment(flags.options));
   SEALANE_TRY(check_compared(flags.files));
   SEALANE_TRY(check_directory(flags));
   SEALANE_LET(const auto program, find_program(flags.command[0]));

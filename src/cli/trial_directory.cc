@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,11 @@ Result<TrialDirectory> TrialDirectory::open(const std::string& path, const std::
   out.descriptor_ = Descriptor(::open(path.c_str(), kAsDirectory));
   if (!out.descriptor_.ok()) return io_error(fmt::format("cannot open {}", name), errno);
   SEALANE_TRY(check_owner(out.descriptor_, name));
+  // Held as long as anything of this trial lives, also what ends its last run.
+  if (flock(out.descriptor_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return usage_error(fmt::format(
+        "another trial is under way in {}: wait for it, or name another directory with -o", name));
+  }
   std::error_code error;
   out.path_ = fs::canonical(path, error).string();  // where a link led when it was looked at
   if (error) return io_error(fmt::format("cannot open {}", name), error.value());

@@ -29,7 +29,7 @@ class Descriptor {
 class TrialDirectory {
  public:
   // `name` as its user calls it: made, if it is not there. A usage error: it is somebody else's,
-  // others may write to it, or something is in it.
+  // others may write to it, something is in it, or another trial is under way there.
   static Result<TrialDirectory> begin(const std::string& name);
   // One that was begun, by the same rules but the last.
   static Result<TrialDirectory> resume(const std::string& name);

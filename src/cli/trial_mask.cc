@@ -68,15 +68,16 @@ int end(pid_t process, bool at_once) {
   return status;
 }
 
-Error cannot_apply(const Masks& masks, const Place& place) {
+Error cannot_apply(const Masks& masks, const Place& place, size_t lines) {
   return usage_error(fmt::format(
       "--mask: '{}' does not come to an end on line {} of the program's output: there are too many "
       "ways to match it; do not repeat what repeats itself",
-      masks.expression(place.mask), place.line + 1));
+      masks.expression(place.mask), lines + place.line + 1));
 }
 
 // Until it has said everything, or takes too long.
-Result<std::string> read_all(int from, pid_t process, const Masks& masks, const Place& place) {
+Result<std::string> read_all(int from, pid_t process, const Masks& masks, const Place& place,
+                             size_t lines) {
   std::string out;
   std::array<char, 1 << 16> piece;
   std::pair<size_t, size_t> tried;
@@ -100,13 +101,13 @@ Result<std::string> read_all(int from, pid_t process, const Masks& masks, const 
       tried = now;
       began_s = now_s;
     }
-    if (now_s - began_s > kLimitS) return cannot_apply(masks, place);
+    if (now_s - began_s > kLimitS) return cannot_apply(masks, place, lines);
   }
 }
 
 }  // namespace
 
-Result<std::string> apply_within_limit(const Masks& masks, const std::string& text) {
+Result<std::string> apply_within_limit(const Masks& masks, const std::string& text, size_t lines) {
   if (text.empty()) return text;
   void* shared =
       mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -117,13 +118,13 @@ Result<std::string> apply_within_limit(const Masks& masks, const std::string& te
   if (process == 0) apply(masks, text, place, ends[1]);
   const int error = errno;
   close(ends[1]);
-  Result<std::string> out = process > 0 ? read_all(ends[0], process, masks, place)
+  Result<std::string> out = process > 0 ? read_all(ends[0], process, masks, place, lines)
                                         : io_error("cannot mask the program's output", error);
   close(ends[0]);
   if (process > 0) {
     const int status = end(process, !out);
     const bool fine = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (out && !fine) out = cannot_apply(masks, place);
+    if (out && !fine) out = cannot_apply(masks, place, lines);
   }
   munmap(shared, sizeof(Place));
   return out;

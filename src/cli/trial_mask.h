@@ -8,6 +8,7 @@
 // Concurrency: one thread, which must hold a Scratch or otherwise block the signals that end us.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
@@ -15,8 +16,10 @@
 
 namespace sealane::cli {
 
-// `text` as Masks::apply() has it. A usage error names the expression that cannot be applied to
-// one of its lines; an io error: the user interrupted, or there is no process to be had.
-Result<std::string> apply_within_limit(const Masks& masks, const std::string& text);
+// `text` as Masks::apply() has it, behind `lines` others of the same output. A usage error names
+// the expression that cannot be applied to one of its lines; an io error: the user interrupted, or
+// there is no process to be had.
+Result<std::string> apply_within_limit(const Masks& masks, const std::string& text,
+                                       size_t lines = 0);
 
 }  // namespace sealane::cli

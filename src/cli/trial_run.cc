@@ -167,6 +167,14 @@ TrialEnd end_of(int status, double seconds) {
   _exit(0);
 }
 
+// A program may have stopped the process that keeps it; nobody else would let it go on.
+bool lets_go_on(pid_t keeper, int how) {
+  int status = 0;
+  if (waitpid(keeper, &status, how | WUNTRACED) != keeper || !WIFSTOPPED(status)) return false;
+  kill(keeper, SIGCONT);
+  return true;
+}
+
 // Which file it is, and when it was last written.
 std::string state_of(const std::string& path) {
   struct stat found {};
@@ -192,6 +200,7 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   close(ends[1]);
   pid_t program = -1;
   ssize_t got = -1;
+  for (Pause pause; keeper > 0 && !pause.wait_for(ends[0]);) lets_go_on(keeper, WNOHANG);
   do {
     got = recv(ends[0], &program, sizeof program, MSG_WAITALL);
   } while (keeper > 0 && got < 0 && errno == EINTR);  // what follows is the report
@@ -201,14 +210,14 @@ Result<TrialEnd> run_for_trial(const TrialRun& run, const std::function<void(dou
   Pause pause;
   while (keeper > 0 && !stop && !pause.wait_for(ends[0])) {
     stop = bench::interrupted();
+    lets_go_on(keeper, WNOHANG);
     tick(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   const bool told = keeper > 0 && !stop &&
                     recv(ends[0], &report, sizeof report, MSG_WAITALL) == ssize_t{sizeof report};
   close(ends[0]);
   if (keeper < 0) return io_error("cannot start " + run.command[0], error);
-  while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  while (lets_go_on(keeper, 0) || errno == EINTR) errno = 0;
   if (stop) return io_error("interrupted");
   if (!told) {
     if (began && program > 0) kill(-program, SIGKILL);
@@ -230,12 +239,6 @@ std::string WatchedFile::fingerprint() const {
   while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
     hash.add(as_bytes(std::string_view(piece.data(), static_cast<size_t>(file.gcount()))));
   }
-  return hash.text();
-}
-
-std::string fingerprint_of(const std::string& text) {
-  Sha256 hash;
-  hash.add(as_bytes(text));
   return hash.text();
 }
 

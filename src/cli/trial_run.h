@@ -46,6 +46,4 @@ class WatchedFile {
   std::string before_;
 };
 
-std::string fingerprint_of(const std::string& text);
-
 }  // namespace sealane::cli

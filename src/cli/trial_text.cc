@@ -21,10 +21,13 @@ using nlohmann::json;
 // Longer lines are compared as they are: std::regex recurses with a line's length.
 constexpr size_t kLineMax = 4096;
 
+// No such number is longer than 32 digits: without an end a line that is nothing but digits and
+// commas would be read to its end from each of them.
 const char* const kUsual[] = {
     // 12.3 ms, 4 s, 1.5 minutes; 12 tok/s, 3.4 GB/s, 7 it/s
-    R"([0-9][0-9.,]*(e[-+]?[0-9]+)? ?(ns|us|µs|ms|s|sec|secs|seconds?|min|minutes?|hours?)\b)",
-    R"([0-9][0-9.,]*(e[-+]?[0-9]+)? ?[A-Za-z]+/(s|sec|second|min|h)\b)",
+    R"([0-9][0-9.,]{0,31}(e[-+]?[0-9]+)? ?)"
+    R"((ns|us|µs|ms|s|sec|secs|seconds?|min|minutes?|hours?)\b)",
+    R"([0-9][0-9.,]{0,31}(e[-+]?[0-9]+)? ?[A-Za-z]+/(s|sec|second|min|h)\b)",
     // total_s 0.25, tokens_per_second: 17, elapsed = 4.2
     R"(\b([A-Za-z_]*_(s|ms|us|ns|sec|seconds?)|[Tt]ime|[Ee]lapsed|[Ll]atency|[Tt]hroughput)\b)"
     R"("? ?[:=]? *-?[0-9][0-9.,]*(e[-+]?[0-9]+)?)",

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -38,6 +39,34 @@ TEST(TrialText, TimesRatesDatesAndAddressesMayDiffer) {
   EXPECT_FALSE(alike("step took 12.3 ms", "step took 9 ms", {}, false));
   EXPECT_TRUE(alike("loss 0.25", "loss 0.26", {"loss [0-9.]+"}));
   EXPECT_FALSE(Masks::make(true, {"("}).ok());
+}
+
+// Lines of so many bytes that are nothing but numbers, 8,000 bytes in all.
+std::string lines_of_numbers(size_t length) {
+  std::string line;
+  for (int number = 1000; line.size() < length; ++number) line += std::to_string(number) + ",";
+  std::string text;
+  while (text.size() < 8000) text += line + "\n";
+  return text;
+}
+
+// On the processor's clock, in turns, and against lines of an eighth: what grows with the square of
+// a line's length takes eight times as long, whatever the machine.
+TEST(TrialText, LinesOfNumbersAreMaskedInTimeThatGrowsWithTheirLength) {
+  const auto masks = Masks::make(true, {});
+  ASSERT_TRUE(masks.ok());
+  const auto masking = [&](const std::string& text) {
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(masks->apply(text), text);
+    return static_cast<double>(std::clock() - begin);
+  };
+  double shorter = 0;
+  double longer = 0;
+  for (int i = 0; i < 5; ++i) {
+    shorter += masking(lines_of_numbers(500));
+    longer += masking(lines_of_numbers(4000));
+  }
+  EXPECT_LT(longer, 4 * shorter);
 }
 
 TEST(TrialText, SaysWhereTwoOutputsDiffer) {

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/above_standard.h"
+
 namespace sealane {
 namespace {
 
@@ -62,7 +64,7 @@ std::optional<Mapping> find_mapping(std::istream& maps, uint64_t address) {
 }
 
 Result<Mappings> Mappings::open() {
-  Descriptor maps(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  Descriptor maps(above_standard(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)));
   if (!maps.valid()) return io_error("cannot open /proc/self/maps", errno);
   return Mappings(std::move(maps));
 }

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/above_standard.h"
 #include "base/text.h"
 
 namespace sealane {
@@ -145,8 +146,8 @@ Result<PageGuards> PageGuards::open() {
 Result<PageGuards> PageGuards::open(std::string_view kernel_release) {
   // User mode only is what needs no privilege. It speaks of faults delivered to a handler; in
   // asynchronous mode there are none, so writes by the kernel (read(2)) work and are noticed.
-  Descriptor faults(
-      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
+  Descriptor faults(above_standard(
+      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))));
   if (!faults.valid()) return explain_refused_userfaultfd(errno);
   uffdio_api api{};
   api.api = UFFD_API;
@@ -154,7 +155,7 @@ Result<PageGuards> PageGuards::open(std::string_view kernel_release) {
   if (ioctl(faults.get(), UFFDIO_API, &api) != 0) {
     return io_error("this kernel has no asynchronous write protection; Linux 6.7 or later has it");
   }
-  Descriptor pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  Descriptor pagemap(above_standard(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)));
   if (!pagemap.valid()) return io_error("cannot open /proc/self/pagemap", errno);
   auto mappings = Mappings::open();
   if (!mappings) return mappings.error();

@@ -24,6 +24,9 @@ Status status_of(const std::string& path, int error_number) {
   if (error_number == ENOTSUP) {
     return io_error("cannot write " + path + ": it is neither a file nor a pipe nor a device");
   }
+  if (error_number == ETXTBSY) {
+    return usage_error(path + " is a program or a library, which no output replaces: name another");
+  }
   if (error_number == ENXIO) return io_error("cannot write " + path + ": nobody reads that pipe");
   return io_error("cannot write " + path, error_number);
 }
@@ -98,10 +101,9 @@ Status write_results(const std::string& text, const std::string& path,
 }
 
 Status write_both(const std::string& text, const std::string& path, const std::string& content) {
-  if (path != "-") {
-    SEALANE_TRY(write_file("-", text));
-  }
-  return path.empty() ? Status{} : write_file(path, content);
+  const Status written = path.empty() ? Status{} : write_file(path, content);
+  const Status said = path == "-" ? Status{} : write_file("-", text);
+  return written ? said : written;
 }
 
 Status check_outputs(std::vector<NamedFile> outputs, std::vector<std::string> inputs) {

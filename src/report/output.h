@@ -22,8 +22,9 @@ Status check_writable(const std::string& path);
 
 Status write_json(const std::string& path, const nlohmann::json& value);
 
-// What a command has found: the text for people on standard output, unless that is where the file
-// for programs goes; and that file, if `path` names one.
+// What a command has found: the file for programs, if `path` names one, and the text for people on
+// standard output, unless that is where the file goes. The file first, which must not depend on who
+// reads standard output for how long; and the text even if there is no file.
 Status write_results(const std::string& text, const std::string& path, const nlohmann::json& value);
 Status write_both(const std::string& text, const std::string& path, const std::string& content);
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "base/above_standard.h"
 #include "os/thread.h"
 #include "serve/process.h"
 
@@ -147,7 +148,9 @@ void tell_when_woken(void*) {
 }  // namespace
 
 void watch_for_last_signals() {
-  if (::pipe2(told.ends, O_CLOEXEC) != 0 || ::fstat(told.ends[0], &told.pipe) != 0) return;
+  if (::pipe2(told.ends, O_CLOEXEC) != 0) return;
+  for (int& end : told.ends) end = above_standard(end);
+  if (told.ends[1] < 0 || ::fstat(told.ends[0], &told.pipe) != 0) return;
   told.process = ::getpid();
   if (!start_thread("sealane-signal", &tell_when_woken, nullptr)) return;
   for (const int signal : kSignals) {

@@ -143,6 +143,19 @@ TEST_P(ProgramOutputs, NorAFileThatIsGivenToTheProgram) {
   EXPECT_EQ(contents(file("model.bin")), "weights");
 }
 
+TEST_P(ProgramOutputs, NorAnyOtherProgramOrLibrary) {
+  fs::copy_file(SEALANE_EMU_PROBE, file("lib.so"));
+  fs::permissions(file("lib.so"), fs::perms(0644));
+  write(file("shim"), "#!/bin/sh\n");
+  for (const char* name : {"lib.so", "shim"}) {
+    const std::string before = contents(file(name));
+    const ProgramResult result = to(file(name));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(contents(file(name)) == before) << name;
+  }
+}
+
 TEST_P(ProgramOutputs, NoNameAndTheProgramsOwnStdoutAreRefused) {
   for (const std::string name : {"", "-"}) {
     const ProgramResult result = to(name);
@@ -250,6 +263,8 @@ class Readings : public Outputs, public testing::WithParamInterface<Reading> {
     fs::copy_file("/bin/sh", file("shell"));
     write(file("script"), "#!" + file("shell") + "\ntrue\n");
     fs::permissions(file("script"), fs::perms(0755));
+    write(file("split"), "#!/usr/bin/env -S -i -u NAME A=B shell -u\ntrue\n");
+    fs::permissions(file("split"), fs::perms(0755));
     fs::create_directories(file("vd/nsys"));
     fs::create_directories(file("blind"));
     for (const char* name : {"plug.so", "log", "kernels.so", "blind/measured.csv", "weights"}) {
@@ -305,6 +320,10 @@ const Reading kReadings[] = {
      "weights",
      {"run", "--stats", "@weights", "--", "true", "--model=@weights"}},
     {"run_interpreter", "shell", {"run", "--stats", "@shell", "--", "@script"}},
+    {"run_interpreter_of_env",
+     "shell",
+     {"run", "--stats", "@shell", "--", "@split"},
+     {"PATH=@:/usr/bin:/bin"}},
     {"run_preload",
      "plug.so",
      {"run", "--stats", "@plug.so", "--", "true"},
@@ -536,6 +555,53 @@ TEST_P(ProgramOutputs, OfAScriptThatCannotRunStayAsTheyWere) {
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_NE(result.err.find("its interpreter " + file("nobody")), std::string::npos) << result.err;
   EXPECT_EQ(contents(file("earlier")), "earlier");
+}
+
+TEST_P(ProgramOutputs, OfAScriptWithACarriageReturnStayAsTheyWere) {
+  write(file("earlier"), "earlier");
+  write(file("script"), "#!/bin/sh\r\ntrue\r\n");
+  fs::permissions(file("script"), fs::perms(0755));
+  Words words = GetParam().words;
+  words.insert(words.end(), {file("earlier"), "--", file("script")});
+  const ProgramResult result = sealane(words);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(contents(file("earlier")), "earlier");
+}
+
+// As `docker run -v FILE:FILE` has them.
+TEST_P(ProgramOutputs, ThatAreMountsAreWrittenInPlace) {
+  write(file("host"), "earlier");
+  write(file("inside"), "");
+  Words words = {"unshare",
+                 "-rm",
+                 "sh",
+                 "-c",
+                 "mount --bind \"$1\" \"$2\" || exit 77; shift 2; \"$@\"",
+                 "sh",
+                 file("host"),
+                 file("inside"),
+                 SEALANE_PROGRAM};
+  words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
+  words.push_back(file("inside"));
+  words.insert(words.end(), program().begin(), program().end());
+  const ProgramResult result = run_program(words);
+  if (result.exit_code == 77 || result.err.starts_with("unshare:")) GTEST_SKIP() << result.err;
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(contents(file("host")), "earlier");
+  EXPECT_GT(contents(file("host")).size(), 20u);
+  EXPECT_EQ(files(), 2u);
+}
+
+// The table is for people, who may look at its first lines alone.
+TEST_F(Outputs, AreThereWhoeverReadsTheTable) {
+  for (const char* where : {" | true", " > /dev/full"}) {
+    const ProgramResult result = run_program(
+        {"sh", "-c",
+         "\"$0\" estimate --workload decode --draws 0 --json \"$1\"" + std::string(where),
+         SEALANE_PROGRAM, file("e.json")});
+    EXPECT_TRUE(contents(file("e.json")).starts_with("{")) << where << result.err;
+    fs::remove(file("e.json"));
+  }
 }
 
 TEST_P(ProgramOutputs, HaveTheProcesssNumberInTheirNames) {

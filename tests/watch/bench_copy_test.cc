@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "watch/e2e.h"
@@ -66,6 +67,22 @@ TEST(BenchCopy, DoesNotCompareWhatDidNotKeepThePace) {
   if (late == 0) GTEST_SKIP() << "this machine is as fast as the modelled one";
   EXPECT_NE(run.out.find(" !"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("did not keep the modelled pace"), std::string::npos) << run.out;
+}
+
+// Written by every run they would cost time, and each would have the next one's name.
+TEST(BenchCopy, WritesNothingThatOtherProgramsAreToWrite) {
+  const Scratch scratch;
+  ProgramOptions told;
+  for (const char* name : {"SEALANE_STATS", "SEALANE_METRICS", "SEALANE_TRACE", "SEALANE_RECORD",
+                           "SEALANE_EMU_STATS"}) {
+    told.environment.push_back(std::string(name) + "=" + scratch.file(name));
+  }
+  const ProgramResult run =
+      run_program({SEALANE_PROGRAM, "bench", "copy", "--examples", "decode_loop", "--policies",
+                   "off,sealane", "--rounds", "1"},
+                  told);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.file("")));
 }
 
 TEST(BenchCopy, KnowsWhatWasMeant) {

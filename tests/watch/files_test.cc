@@ -527,6 +527,27 @@ TEST(Stats, OfAnUnpacedEmulationArePutBesideNoEstimate) {
   EXPECT_NE(paced.err.find("(device time)"), std::string::npos) << paced.err;
 }
 
+// The kernel gives their numbers to the next files that are opened, which may be ours.
+TEST(Files, OfAProgramWithoutStdinStdoutAndStderrDoNotHarmIt) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", "--emulate", "--stats"},
+                                             {"run", "--emulate", "--trace"},
+                                             {"run", "--emulate", "--observe", "--stats"},
+                                             {"record", "--emulate", "-o"}}) {
+    for (const std::string closed : {"<&- >&- 2>&-", ">&- 2>&-", "2>&-"}) {
+      const Scratch scratch;
+      std::vector<std::string> all = {"sh", "-c", "exec " + closed + "; exec \"$@\"", "sh",
+                                      SEALANE_PROGRAM};
+      all.insert(all.end(), words.begin(), words.end());
+      all.insert(all.end(), {scratch.file("out"), "--", example("layer_swap_drv"), "--width", "256",
+                             "--steps", "1", "--layers", "2"});
+      const ProgramResult run = run_program(all);
+      EXPECT_EQ(run.signal, 0) << words[2] << closed;
+      EXPECT_NE(contents(scratch.file("out")), "") << words[2] << closed;
+    }
+  }
+}
+
 TEST(Files, ThatCannotBeWrittenAreSaidBeforeTheProgramRuns) {
   const ProgramResult run =
       sealane({"run", "--emulate", "--stats", "/nowhere/at/all"}, {"--", "echo", "ran"});

@@ -561,6 +561,106 @@ TEST(Trial, SaysThatTheRuntimeIsSwitchedOff) {
   EXPECT_EQ(run.out.find("used no GPU"), std::string::npos) << run.out;
 }
 
+ProgramResult try_with(const Scratch& scratch, const std::string& variable,
+                       const std::string& program) {
+  ProgramOptions options;
+  options.environment = {variable};
+  return run_program({SEALANE_PROGRAM, "trial", "--emulate", "--rounds", "1", "-o",
+                      scratch.file("trial"), "--", program},
+                     options);
+}
+
+TEST(Trial, RefusesVariablesByWhichEveryRunWouldWriteAFile) {
+  for (const std::string name : {"SEALANE_STATS", "SEALANE_METRICS", "SEALANE_TRACE",
+                                 "SEALANE_RECORD", "SEALANE_EMU_STATS"}) {
+    const Scratch scratch;
+    const std::string program = script(scratch, "");
+    const std::string before = contents(program);
+    const ProgramResult run = try_with(scratch, name + "=" + program, program);
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_NE(run.err.find(name), std::string::npos) << run.err;
+    EXPECT_EQ(contents(program), before) << name;
+  }
+}
+
+TEST(Trial, RefusesVariablesThatRunRefuses) {
+  const Scratch scratch;
+  const ProgramResult run = try_with(scratch, "SEALANE_WORKERS=nan", kGood[0]);
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_NE(run.err.find("SEALANE_WORKERS"), std::string::npos) << run.err;
+}
+
+// What `eval "$(sealane run --print-env)"` leaves behind.
+TEST(Trial, DoesNotTakeAProgramUnderTheRuntimeForThePlainOne) {
+  const Scratch scratch;
+  const ProgramResult run =
+      run_program({"sh", "-c",
+                   "eval \"$(\"$0\" run --emulate --enable default --print-env)\"; "
+                   "exec \"$0\" trial --emulate --rounds 1 -o \"$1\" -- true",
+                   SEALANE_PROGRAM, scratch.file("trial")});
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_NE(run.err.find("LD_PRELOAD"), std::string::npos) << run.err;
+}
+
+TEST(Trial, RefusesFindingsInItsOwnDirectory) {
+  const Scratch scratch;
+  ASSERT_EQ(try_on_emulated(scratch, {}, {"true"}).verdict(), "gpu_unused");
+  for (const char* name : {"bundle.tar", "runs/alone-1/out", "new"}) {
+    const std::string file = scratch.file(std::string("trial/") + name);
+    const bool there = std::filesystem::exists(file);
+    const std::string before = contents(file);
+    const ProgramResult run = sealane({"trial", "--emulate", "--rounds", "1", "--resume", "-o",
+                                       scratch.file("trial"), "--json", file, "--"},
+                                      {"true"});
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_NE(run.err.find("--json"), std::string::npos) << run.err;
+    EXPECT_EQ(std::filesystem::exists(file), there) << name;
+    EXPECT_EQ(contents(file), before) << name;
+  }
+}
+
+TEST(Trial, IsTheOnlyOneInItsDirectory) {
+  const Scratch scratch;
+  const std::string other = scratch.file("other");
+  const std::string nested =
+      "[ -e " + other + " ] || { '" SEALANE_PROGRAM "' trial --emulate -o '" +
+      scratch.file("trial") + "' --resume -- true 2> " + other + "; echo $? >> " + other + "; }";
+  const Tried tried = try_on_emulated(scratch, {}, {script(scratch, nested)});
+  EXPECT_EQ(tried.verdict(), "fine") << tried.result.out << tried.result.err;
+  const std::string said = contents(other);
+  EXPECT_NE(said.find("another trial is under way"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("\n2\n")) << said;
+}
+
+TEST(Trial, TheBundleHasNoFileThatTheProgramWrites) {
+  const Scratch scratch;
+  const std::string stats = scratch.file("stats.json");
+  const Tried tried =
+      try_on_emulated(scratch, {"--compare", stats},
+                      {script(scratch, "echo '{\"weights\": \"the-output\"}' > '" + stats + "'")});
+  ASSERT_EQ(tried.verdict(), "fine") << tried.result.out << tried.result.err;
+  EXPECT_EQ(contents(scratch.file("trial/bundle.tar")).find("the-output"), std::string::npos);
+  EXPECT_NE(contents(scratch.file("trial/runs/alone-1/files/stats.json")), "");
+  EXPECT_EQ(read_json(scratch.file("trial/runs/observe/stats.json"))["version"], 1);
+}
+
+TEST(Trial, ComparesAllThatAProgramSays) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(
+      scratch, {},
+      {script(scratch, "yes \"$(printf '%5000s' x)\" | head -c 67200000; echo; echo number $$")});
+  EXPECT_EQ(tried.verdict(), "not_reproducible") << tried.result.out << tried.result.err;
+  EXPECT_EQ(tried.runs().back(), "alone-2");
+  EXPECT_NE(tried.result.out.find("behind its first 64 MiB"), std::string::npos)
+      << tried.result.out;
+}
+
+TEST(Trial, GoesOnWhenTheProgramStopsItsKeeper) {
+  const Scratch scratch;
+  const Tried tried = try_on_emulated(scratch, {}, {"sh", "-c", "kill -STOP $PPID"});
+  EXPECT_EQ(tried.verdict(), "gpu_unused") << tried.result.out << tried.result.err;
+}
+
 TEST(Trial, RefusesWhatMakesNoSense) {
   EXPECT_EQ(sealane({"trial"}, {}).exit_code, 2);
   EXPECT_EQ(sealane({"trial", "--ignore-stdout"}, {"--", "true"}).exit_code, 2);
