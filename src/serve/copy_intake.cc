@@ -167,7 +167,7 @@ void CopyIntake::tell_touched(Stream& stream) {
   if (std::exchange(under_way_.legacy_epoch, epoch) != epoch) {
     under_way_.copies.handle_work(0, true);
   }
-  if (stream.touched.exchange(false, std::memory_order_relaxed)) {
+  if (ProgramStreams::take_touched(stream)) {
     under_way_.copies.handle_work(stream.key, stream.legacy);
   }
 }

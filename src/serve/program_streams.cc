@@ -39,6 +39,7 @@ StreamPointer ProgramStreams::get(StreamHandle handle) {
   auto made = std::make_shared<Stream>();
   made->key = made_.fetch_add(1) + 1;
   made->legacy = is_legacy(handle);
+  made->entering = &entering(*key);
   if (driver_.context_of(handle, made->context) != kSuccess) return nullptr;
   if (driver_.device_of(made->context, made->device) != kSuccess) return nullptr;
   const std::unique_lock lock(mutex_);
@@ -46,14 +47,37 @@ StreamPointer ProgramStreams::get(StreamHandle handle) {
 }
 
 // In every call of the program that puts something into a stream.
-void ProgramStreams::touch(StreamHandle handle) {
-  if (is_legacy(handle)) {
-    legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
-  } else if (const auto key = key_of(handle)) {
-    const std::shared_lock lock(mutex_);
-    const auto known = streams_.find(*key);
-    if (known != streams_.end()) known->second->touched.store(true, std::memory_order_relaxed);
+ProgramStreams::Entering::Entering(ProgramStreams& streams, StreamHandle handle)
+    : streams_(streams),
+      legacy_(is_legacy(handle)),
+      key_(legacy_ ? std::nullopt : streams.key_of(handle)),
+      entering_(legacy_ ? streams.entering_legacy_ : streams.entering(key_.value_or(0))) {
+  entering_.fetch_add(1, std::memory_order_relaxed);  // whoever must see it was told since
+}
+
+ProgramStreams::Entering::~Entering() {
+  if (legacy_) {
+    streams_.legacy_epoch_.fetch_add(1, std::memory_order_relaxed);
+  } else if (key_) {
+    const std::shared_lock lock(streams_.mutex_);
+    const auto known = streams_.streams_.find(*key_);
+    if (known != streams_.streams_.end()) {
+      known->second->touched.store(true, std::memory_order_relaxed);
+    }
   }
+  entering_.fetch_sub(1, std::memory_order_release);  // the note is there when it does not count
+}
+
+bool ProgramStreams::take_touched(Stream& stream) {
+  const bool now = stream.entering->load(std::memory_order_acquire) != 0;
+  return stream.touched.exchange(false, std::memory_order_relaxed) || now;
+}
+
+uint64_t ProgramStreams::legacy_epoch() {
+  if (entering_legacy_.load(std::memory_order_acquire) == 0) {
+    return legacy_epoch_.load(std::memory_order_relaxed);
+  }
+  return legacy_epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 StreamPointer ProgramStreams::forget(StreamHandle handle) {

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program's streams that have had a carried copy, found by their handles; what else goes into
-// them, noted in a word until it matters; and which streams are being captured. Knows how CUDA
-// names default streams. Thread-safe; nothing is decided here.
+// them, or may be going now, noted in a word until it matters; and which streams are being
+// captured. Knows how CUDA names default streams. Thread-safe; nothing is decided here.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -23,8 +24,25 @@ class ProgramStreams {
   explicit ProgramStreams(GpuDriver& driver) : driver_(driver) {}
 
   StreamPointer get(StreamHandle handle);  // nullptr: the driver does not know it
-  void touch(StreamHandle handle);         // something else went into it
-  uint64_t legacy_epoch() const { return legacy_epoch_.load(std::memory_order_relaxed); }
+  // Around a call of the program that puts something into a stream. The driver may run that before
+  // its call is back, so it counts as long as the call lasts. What the call has put there counts
+  // afterwards, too: a note from before it would be gone with the first copy of another thread.
+  class Entering {
+   public:
+    Entering(ProgramStreams& streams, StreamHandle handle);
+    ~Entering();
+    Entering(const Entering&) = delete;
+    Entering& operator=(const Entering&) = delete;
+
+   private:
+    ProgramStreams& streams_;
+    const bool legacy_;
+    const std::optional<uint64_t> key_;  // nothing: no such stream, or the legacy one
+    std::atomic<uint32_t>& entering_;
+  };
+  // Whether something else is in a stream, or may be, since this was asked last.
+  static bool take_touched(Stream& stream);
+  uint64_t legacy_epoch();                    // grows with what goes into the legacy stream
   StreamPointer forget(StreamHandle handle);  // the program destroyed it
 
   // True: the first of all begins to be captured, or the last has ended.
@@ -44,6 +62,14 @@ class ProgramStreams {
 
  private:
   std::optional<uint64_t> key_of(StreamHandle stream) const;  // nothing: no such stream
+  std::atomic<uint32_t>& entering(uint64_t key) { return entering_[key * kOdd >> kShift]; }
+
+  // Calls under way that put something into streams. Also of streams that no copy was carried for,
+  // so found without a map; where two streams share a count, copies of both begin more runs.
+  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  static constexpr int kShift = 64 - 10;
+  std::array<std::atomic<uint32_t>, size_t{1} << (64 - kShift)> entering_{};
+  std::atomic<uint32_t> entering_legacy_{0};
 
   GpuDriver& driver_;
   std::shared_mutex mutex_;

@@ -55,21 +55,11 @@ class Runtime {
   // Copies of one stream among which there is no order: all are carried, or all are to be passed.
   Route copy_together(std::span<const CopyAsked> batch) { return intake_.take(batch); }
   uint64_t next_copy() { return copies_numbered_.fetch_add(1) + 1; }
-  // Something else went into this stream.
-  void touch(StreamHandle stream) { streams_.touch(stream); }
-  // Around a call that puts something into a stream. It is noted when the call is back: before, a
-  // copy that another thread asks for meanwhile would have the note to itself, and the next one of
-  // this thread would not wait for what the call has put there.
-  class Entering {
+  // Around a call that puts something else into a stream.
+  class Entering : public ProgramStreams::Entering {
    public:
-    Entering(Runtime& runtime, StreamHandle stream) : runtime_(runtime), stream_(stream) {}
-    ~Entering() { runtime_.touch(stream_); }
-    Entering(const Entering&) = delete;
-    Entering& operator=(const Entering&) = delete;
-
-   private:
-    Runtime& runtime_;
-    const StreamHandle stream_;
+    Entering(Runtime& runtime, StreamHandle stream)
+        : ProgramStreams::Entering(runtime.streams_, stream) {}
   };
   void forget_stream(StreamHandle stream);  // the program destroyed it
   // The program is about to destroy a context, and has then, or the driver has kept it. Its memory

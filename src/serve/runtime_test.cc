@@ -52,6 +52,41 @@ TEST_F(RuntimeTest, ACopyWaitsForWhatItsThreadPutThereThoughAnotherCopiedMeanwhi
   EXPECT_EQ(driver_.device[400], 3);
 }
 
+// What a call has put there may run before the call is back, and wake another thread.
+TEST_F(RuntimeTest, ACopyWaitsForWhatRunsInItsStreamThoughTheCallThatPutItThereIsNotBack) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, stream_);
+    driver_.obstruct(stream_);
+    for (uint64_t at = 400; at < 1000; at += 200) {
+      std::thread([&] { EXPECT_EQ(in(at, 100), Route::carried); }).join();
+    }
+  }
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  for (uint64_t at = 400; at < 1000; at += 200) EXPECT_EQ(driver_.device[at], 0) << at;
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[800], 3);
+}
+
+TEST_F(RuntimeTest, ACopyWaitsForWhatRunsInTheLegacyStreamThoughTheCallThatPutItThereIsNotBack) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, FakeDriver::stream(kLegacyStream));
+    driver_.obstruct(stream_);  // which waits for it
+    std::thread([&] { EXPECT_EQ(in(400, 100), Route::carried); }).join();
+  }
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  EXPECT_EQ(driver_.device[400], 0);
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[400], 3);
+}
+
 // Somebody who forges the next message would else be told of before the copy's turn: in the call
 // that opened a thread for it.
 TEST_F(RuntimeTest, AThreadThatIsOpenedBehindOthersSendsNoMessageOfItsOwn) {
