@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sealane::serve {
@@ -15,6 +17,12 @@ bool is_default(StreamHandle stream) {
 }
 
 bool is_legacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream) <= kLegacyStream; }
+
+bool has_gates(Stream& stream) {
+  const std::lock_guard held(stream.mutex);
+  return std::any_of(stream.gates.begin(), stream.gates.end(),
+                     [](const StreamGates& gates) { return gates.thread() != nullptr; });
+}
 
 }  // namespace
 
@@ -80,26 +88,108 @@ uint64_t ProgramStreams::legacy_epoch() {
   return legacy_epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-StreamPointer ProgramStreams::forget(StreamHandle handle) {
-  const std::unique_lock lock(mutex_);
-  const auto found = streams_.find(reinterpret_cast<uint64_t>(handle));
-  if (found == streams_.end()) return nullptr;
-  StreamPointer gone = std::move(found->second);
-  streams_.erase(found);
-  return gone;
-}
+// --- their end
 
-bool ProgramStreams::forget_context(ContextHandle context) {
+ProgramStreams::Left ProgramStreams::leave_stream(StreamHandle handle) {
+  Left left;
+  const auto key = reinterpret_cast<uint64_t>(handle);
   {
     const std::unique_lock lock(mutex_);
-    std::erase_if(streams_, [&](const auto& entry) { return entry.second->context == context; });
+    const auto found = streams_.find(key);
+    if (found != streams_.end()) {
+      left.streams.emplace_back(*found);
+      if (has_gates(*found->second)) ended_.push_back({found->second, nullptr});
+      streams_.erase(found);
+    }
+  }
+  take_captures(left, [&](const auto& entry) { return entry.first == key; });
+  return left;
+}
+
+ProgramStreams::Left ProgramStreams::leave_context(ContextHandle context) {
+  Left left;
+  left.context = context;
+  {
+    const std::lock_guard nobody_asks(asking_);
+    const std::unique_lock lock(mutex_);
+    std::copy_if(streams_.begin(), streams_.end(), std::back_inserter(left.streams),
+                 [&](const auto& entry) { return entry.second->context == context; });
+    ended_.reserve(ended_.size() + left.streams.size());
+    for (const auto& [key, stream] : left.streams) {
+      ended_.push_back({stream, nullptr});
+      streams_.erase(key);
+    }
+    for (Ended& one : ended_) {
+      if (one.stream->context == context) one.leaves_with = context;
+    }
+  }
+  take_captures(left, [&](const auto& entry) { return entry.second == context; });
+  return left;
+}
+
+template <typename Goes>
+void ProgramStreams::take_captures(Left& left, Goes&& goes) {
+  const std::lock_guard lock(captures_mutex_);
+  std::copy_if(capturing_.begin(), capturing_.end(), std::back_inserter(left.capturing), goes);
+  for (const auto& entry : left.capturing) capturing_.erase(entry.first);
+  captures_.store(capturing_.size());
+  left.ends_captures = !left.capturing.empty() && capturing_.empty();
+}
+
+bool ProgramStreams::stay(const Left& left) {
+  {
+    const std::unique_lock lock(mutex_);
+    for (const auto& entry : left.streams) {
+      entry.second->touched.store(true, std::memory_order_relaxed);
+      streams_.insert_or_assign(entry.first, entry.second);
+      std::erase_if(ended_, [&](const Ended& one) { return one.stream == entry.second; });
+    }
+    for (Ended& one : ended_) {
+      if (one.leaves_with == left.context) one.leaves_with = nullptr;
+    }
   }
   const std::lock_guard lock(captures_mutex_);
-  const auto gone =
-      std::erase_if(capturing_, [&](const auto& entry) { return entry.second == context; });
+  const bool none = capturing_.empty();
+  capturing_.insert(left.capturing.begin(), left.capturing.end());
   captures_.store(capturing_.size());
-  return gone > 0 && capturing_.empty();
+  return none && !capturing_.empty();
 }
+
+// The last of a stream may make the driver destroy a context, which takes its time: without locks.
+void ProgramStreams::forget_context(const Left& left) {
+  std::vector<Ended> gone;
+  const std::unique_lock lock(mutex_);
+  const auto goes = [&](const Ended& one) { return one.leaves_with == left.context; };
+  std::copy_if(ended_.begin(), ended_.end(), std::back_inserter(gone), goes);
+  std::erase_if(ended_, goes);
+}
+
+void ProgramStreams::mark_end(const StreamPointer& stream, EventPool::LeasePointer end) {
+  const std::unique_lock lock(mutex_);
+  for (Ended& one : ended_) {
+    if (one.stream == stream) one.end = end;
+  }
+}
+
+// Where the driver says that it has failed nothing waits any more.
+void ProgramStreams::drop_ended() {
+  std::vector<Ended> asked;  // let go without locks
+  const std::lock_guard asking(asking_);
+  {
+    const std::shared_lock lock(mutex_);
+    std::copy_if(ended_.begin(), ended_.end(), std::back_inserter(asked),
+                 [](const Ended& one) { return one.end != nullptr && one.leaves_with == nullptr; });
+  }
+  std::erase_if(asked,
+                [&](const Ended& one) { return driver_.query(one.end->event) == kNotReady; });
+  const std::unique_lock lock(mutex_);
+  std::erase_if(ended_, [&](const Ended& one) {
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const Ended& end) { return end.stream == one.stream; });
+  });
+}
+
+// --- captures
 
 bool ProgramStreams::set_capturing(StreamHandle handle, bool now) {
   const uint64_t key = key_of(handle).value_or(0);

@@ -13,8 +13,11 @@
 #include <optional>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "serve/gpu_driver.h"
+#include "serve/stream_marks.h"
 #include "serve/under_way.h"
 
 namespace sealane::serve {
@@ -42,15 +45,31 @@ class ProgramStreams {
   };
   // Whether something else is in a stream, or may be, since this was asked last.
   static bool take_touched(Stream& stream);
-  uint64_t legacy_epoch();                    // grows with what goes into the legacy stream
-  StreamPointer forget(StreamHandle handle);  // the program destroyed it
+  uint64_t legacy_epoch();  // grows with what goes into the legacy stream
+
+  // The driver is about to destroy a stream, or a context with all it has: nobody finds them from
+  // now on, though another thread may have one with this handle before we hear how it went. Then
+  // one of the three that follow.
+  struct Left {
+    ContextHandle context = nullptr;  // that goes; nullptr: one stream does
+    std::vector<std::pair<uint64_t, StreamPointer>> streams;
+    std::vector<std::pair<uint64_t, ContextHandle>> capturing;
+    bool ends_captures = false;  // there are no others
+  };
+  Left leave_stream(StreamHandle handle);
+  Left leave_context(ContextHandle context);
+  bool stay(const Left& left);  // true: there are captures again
+  void forget_context(const Left& left);
+  // A stream is gone for the program only: what is in it goes on, and may wait for a gate. So it is
+  // kept until the event that was put behind all that has been reached, or its context is gone.
+  void mark_end(const StreamPointer& stream, EventPool::LeasePointer end);
+  void drop_ended();
 
   // True: the first of all begins to be captured, or the last has ended.
   bool set_capturing(StreamHandle handle, bool now);
-  bool forget_context(ContextHandle context);  // and all its streams, captured or not
   bool any_capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
 
-  // One at a time, while no call puts anything into it.
+  // One at a time, while no call puts anything into it; those that are kept, too.
   template <typename Visit>
   void each(Visit&& visit) {
     const std::shared_lock lock(mutex_);
@@ -58,9 +77,21 @@ class ProgramStreams {
       const std::lock_guard held(stream->mutex);
       visit(*stream);
     }
+    for (const Ended& one : ended_) {
+      const std::lock_guard held(one.stream->mutex);
+      visit(*one.stream);
+    }
   }
 
  private:
+  struct Ended {
+    StreamPointer stream;
+    EventPool::LeasePointer end;          // nullptr: not yet, or it could not be put
+    ContextHandle leaves_with = nullptr;  // its context is about to go, and the event with it
+  };
+
+  template <typename Goes>
+  void take_captures(Left& left, Goes&& goes);
   std::optional<uint64_t> key_of(StreamHandle stream) const;  // nothing: no such stream
   std::atomic<uint32_t>& entering(uint64_t key) { return entering_[key * kOdd >> kShift]; }
 
@@ -74,6 +105,8 @@ class ProgramStreams {
   GpuDriver& driver_;
   std::shared_mutex mutex_;
   std::unordered_map<uint64_t, StreamPointer> streams_;
+  std::vector<Ended> ended_;
+  std::mutex asking_;  // whether ends are reached: no context goes meanwhile. Before mutex_
   std::atomic<StreamKey> made_{0};
   std::atomic<uint64_t> legacy_epoch_{0};  // counts what went into the legacy stream
   std::mutex captures_mutex_;
