@@ -74,10 +74,13 @@ CUresult retain_primary(CUdevice device, Retain&& retain) {
 }
 
 // Pinned memory goes with its context, also where it is ours.
-void forget(serve::Runtime& runtime, CUcontext context, const serve::Runtime::LeftMemory& left) {
-  runtime.forget_context(handle(context));
+// `left`: nullptr if nobody said that it would go.
+void forget(serve::Runtime& runtime, CUcontext context, const serve::Runtime::LeftContext* left) {
+  left != nullptr ? runtime.forget_context(handle(context), *left)
+                  : runtime.forget_context(handle(context));
   forget_objects_of(handle(context));
-  for (const auto& block : left.host) {
+  if (left == nullptr) return;
+  for (const auto& block : left->memory.host) {
     if (block.what.ours) munmap(reinterpret_cast<void*>(block.range.address), block.range.bytes);
   }
 }
@@ -95,7 +98,7 @@ CUresult end_context(CUcontext context, End&& end) {
         event.context = reinterpret_cast<uint64_t>(context);
       });
   if (result == CUDA_SUCCESS) {
-    forget(*runtime, context, left);
+    forget(*runtime, context, &left);
   } else {
     runtime->stay_in_context(handle(context), left);
   }
@@ -107,14 +110,14 @@ CUresult end_primary(CUdevice device, bool leaves, End&& end) {
   serve::Runtime* runtime = serve::Runtime::get();
   const CUcontext before = runtime != nullptr ? primary_context(device) : nullptr;
   if (before == nullptr) return end();
-  serve::Runtime::LeftMemory left;
+  serve::Runtime::LeftContext left;
   if (leaves) {
     left = runtime->leave_context(handle(before));
     forget_launch_times();
   }
   const CUresult result = end();
   if (primary_context(device) == nullptr) {
-    forget(*runtime, before, left);
+    forget(*runtime, before, leaves ? &left : nullptr);
   } else if (leaves) {
     runtime->stay_in_context(handle(before), left);
   }

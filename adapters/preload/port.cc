@@ -70,6 +70,23 @@ struct Calls {
 
 const Calls& calls() { return found_table<Calls>(); }
 
+// For a scope no capture is this thread's business: another one may have begun one that any thread
+// spoils by allocating, for one, since the program's call has looked.
+class BesideCaptures {
+ public:
+  BesideCaptures() { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() {
+    if (calls().capture_mode != nullptr) calls().capture_mode(&mode_);
+  }
+
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
+};
+
 // Makes a context current for a scope.
 class Current {
  public:
@@ -83,6 +100,7 @@ class Current {
   bool ok() const { return pushed_; }
 
  private:
+  const BesideCaptures beside_captures_;
   const bool pushed_;
 };
 
@@ -131,12 +149,13 @@ class PassableStream {
   CUstream found_ = nullptr;
 };
 
-// True: the stream's context has failed, by a byte that it was told is forged.
+// True: the stream's context has failed, by a byte that it was told is forged. A driver may refuse
+// the copy for other reasons: a gate must not open for those.
 bool refuse_byte(CUdeviceptr from, CUstream in) {
   const serve::RefusedOpening refused;
   const CUresult code =
       SEALANE_REAL(cuMemcpyDtoHAsync_v2)(serve::RefusedOpening::place(), from, 1, in);
-  return code != CUDA_SUCCESS || SEALANE_REAL(cuStreamSynchronize)(in) != CUDA_SUCCESS;
+  return fails_context(code == CUDA_SUCCESS ? SEALANE_REAL(cuStreamSynchronize)(in) : code);
 }
 
 // True: the stream's context has failed, by a kernel that does nothing else.
@@ -148,7 +167,7 @@ bool trap(CUstream in) {
   return calls().module_load(&module, kCode) == CUDA_SUCCESS &&
          calls().module_function(&function, module, "sealane_trap") == CUDA_SUCCESS &&
          calls().launch(function, 1, 1, 1, 1, 1, 1, 0, in, nullptr, nullptr) == CUDA_SUCCESS &&
-         SEALANE_REAL(cuStreamSynchronize)(in) != CUDA_SUCCESS;
+         fails_context(SEALANE_REAL(cuStreamSynchronize)(in));
 }
 
 class Port final : public serve::GpuDriver {
@@ -156,6 +175,7 @@ class Port final : public serve::GpuDriver {
   Code make_context(int device, CopyContext& out) override {
     const auto create = SEALANE_REAL(cuCtxCreate_v2);
     if (create == nullptr) return serve::kNotSupported;
+    const BesideCaptures beside_captures;
     CUcontext made = nullptr;
     CUresult code = create(&made, CU_CTX_SCHED_BLOCKING_SYNC, device);
     if (code != CUDA_SUCCESS) return code;
@@ -175,6 +195,7 @@ class Port final : public serve::GpuDriver {
   }
 
   void drop_context(const CopyContext& lane) override {
+    const BesideCaptures beside_captures;
     if (const auto destroy = SEALANE_REAL(cuCtxDestroy_v2)) destroy(context(lane.context));
   }
 
@@ -256,7 +277,10 @@ class Port final : public serve::GpuDriver {
   Code record(EventHandle e, StreamHandle s) override {
     return SEALANE_REAL(cuEventRecord)(event(e), stream(s));
   }
-  Code query(EventHandle e) override { return SEALANE_REAL(cuEventQuery)(event(e)); }
+  Code query(EventHandle e) override {
+    const BesideCaptures beside_captures;
+    return SEALANE_REAL(cuEventQuery)(event(e));
+  }
 
   Code wait_word(StreamHandle s, uint64_t address, uint32_t value) override {
     const auto wait = SEALANE_REAL(cuStreamWaitValue32_v2);
@@ -279,9 +303,10 @@ class Port final : public serve::GpuDriver {
   // own) is not told: there a kernel fails the context.
   Code fail_context(ContextHandle h, uint64_t device_address) override {
     const Current current(context(h));
+    if (!current.ok()) return CUDA_ERROR_INVALID_CONTEXT;
     PassableStream own;
     if (const CUresult code = own.find(); code != CUDA_SUCCESS) {
-      return code == CUDA_ERROR_ECC_UNCORRECTABLE ? serve::kSuccess : code;
+      return fails_context(code) ? serve::kSuccess : code;
     }
     const bool failed = refuse_byte(device_address, own.get()) || trap(own.get());
     return failed ? serve::kSuccess : serve::kNotSupported;

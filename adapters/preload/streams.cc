@@ -289,9 +289,13 @@ CUresult destroy_stream(CUstream stream, CUresult (*next)(CUstream)) {
   serve::Runtime* runtime = serve::Runtime::get();
   if (runtime == nullptr) return next(stream);
   const CUresult left = left_error(*runtime, handle(stream));
-  const CUresult result = next(stream);
-  if (result != CUDA_SUCCESS && !fails_context(result)) return result;
-  runtime->forget_stream(handle(stream));
+  CUresult result = CUDA_SUCCESS;
+  bool gone = false;
+  runtime->destroy_stream(handle(stream), [&] {
+    result = next(stream);
+    return gone = result == CUDA_SUCCESS || fails_context(result);
+  });
+  if (!gone) return result;
   forget_object(stream);
   return left != CUDA_SUCCESS ? left : result;
 }

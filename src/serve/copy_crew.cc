@@ -165,6 +165,7 @@ bool CopyCrew::any_mending() const {
 
 // Those that have something to do after a moment, and those for whose words a stream may wait.
 std::set<const CopyThread*> CopyCrew::find_busy(ProgramStreams& streams) {
+  streams.drop_ended();
   std::set<const CopyThread*> busy;
   {
     std::unique_lock lock(under_way_.mutex);

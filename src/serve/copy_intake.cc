@@ -167,7 +167,7 @@ void CopyIntake::tell_touched(Stream& stream) {
   if (std::exchange(under_way_.legacy_epoch, epoch) != epoch) {
     under_way_.copies.handle_work(0, true);
   }
-  if (stream.touched.exchange(false, std::memory_order_relaxed)) {
+  if (ProgramStreams::take_touched(stream)) {
     under_way_.copies.handle_work(stream.key, stream.legacy);
   }
 }
@@ -184,11 +184,16 @@ Code CopyIntake::perform(const Call& call, const CallStep& step) try {
   return kNotSupported;
 }
 
+EventPool::LeasePointer CopyIntake::mark(ContextHandle context, StreamHandle stream) try {
+  auto lease = events_.take(context);
+  return lease && driver_.record(lease->event, stream) == kSuccess ? lease : nullptr;
+} catch (const std::exception&) {
+  return nullptr;
+}
+
 Code CopyIntake::record(const Call& call, const RecordEvent& record) {
-  const auto lease = events_.take(call.stream->context);
+  const auto lease = mark(call.stream->context, call.asked.front().stream);
   if (!lease) return kNotSupported;
-  const Code code = driver_.record(lease->event, call.asked.front().stream);
-  if (code != kSuccess) return code;
   const std::lock_guard lock(under_way_.mutex);
   under_way_.events[record.event] = lease;
   return kSuccess;

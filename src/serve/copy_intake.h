@@ -50,6 +50,8 @@ class CopyIntake {
 
   // Copies of one stream among which there is no order: all are carried, or all are to be passed.
   Route take(std::span<const CopyAsked> batch);
+  // An event behind all that is in the stream now. nullptr: it could not be put there.
+  EventPool::LeasePointer mark(ContextHandle context, StreamHandle stream);
   void leave_context(ContextHandle context) { events_.leave(context); }
   void stay_in_context(ContextHandle context) { events_.stay(context); }
   void forget_context(ContextHandle context) { events_.forget(context); }

@@ -60,31 +60,59 @@ void Runtime::tell_capture(bool begins) {
   under_way_.copies.handle_capture(begins);
 }
 
-void Runtime::forget_stream(StreamHandle handle) {
-  set_capturing(handle, false);
-  if (const StreamPointer gone = streams_.forget(handle)) under_way_.forget_stream(gone->key);
+ProgramStreams::Left Runtime::leave_stream(StreamHandle handle) {
+  const ProgramStreams::Left left = streams_.leave_stream(handle);
+  if (left.ends_captures) tell_capture(false);
+  if (!left.capturing.empty()) return left;  // the event would be in the graph
+  for (const auto& [key, stream] : left.streams) {
+    streams_.mark_end(stream, intake_.mark(stream->context, handle));
+  }
+  return left;
 }
 
-Runtime::LeftMemory Runtime::leave_context(ContextHandle context) {
+void Runtime::forget_stream(const ProgramStreams::Left& left) {
+  for (const auto& [key, stream] : left.streams) under_way_.forget_stream(stream->key);
+  streams_.drop_ended();
+}
+
+void Runtime::stay(const ProgramStreams::Left& left) {
+  if (streams_.stay(left)) tell_capture(true);
+}
+
+Runtime::LeftContext Runtime::leave_context(ContextHandle context) {
   drain(context);
-  LeftMemory left = memory_.take_out(context);
-  for (const auto& block : left.device) drain(block.range);
-  for (const auto& block : left.host) drain(block.range);
+  LeftContext left;
+  left.memory = memory_.take_out(context);
+  for (const auto& block : left.memory.device) drain(block.range);
+  for (const auto& block : left.memory.host) drain(block.range);
+  left.streams = leave_streams(context);
   intake_.leave_context(context);
   return left;
 }
 
-void Runtime::stay_in_context(ContextHandle context, const LeftMemory& left) {
-  for (const auto& block : left.device) put_back(block);
-  for (const auto& block : left.host) put_back(block);
+ProgramStreams::Left Runtime::leave_streams(ContextHandle context) {
+  ProgramStreams::Left left = streams_.leave_context(context);
+  if (left.ends_captures) tell_capture(false);
+  return left;
+}
+
+void Runtime::stay_in_context(ContextHandle context, const LeftContext& left) {
+  for (const auto& block : left.memory.device) put_back(block);
+  for (const auto& block : left.memory.host) put_back(block);
+  stay(left.streams);
   intake_.stay_in_context(context);
 }
 
-void Runtime::forget_context(ContextHandle context) {
-  if (streams_.forget_context(context)) tell_capture(false);
+void Runtime::forget_context(ContextHandle context, const LeftContext& left) {
+  streams_.forget_context(left.streams);
+  for (const auto& [key, stream] : left.streams.streams) under_way_.forget_stream(stream->key);
   memory_.take_out(context);  // what was made in it meanwhile
   under_way_.forget_context(context);
   intake_.forget_context(context);
+}
+
+void Runtime::forget_context(ContextHandle context) {
+  forget_context(context, {.memory = {}, .streams = leave_streams(context)});
 }
 
 void Runtime::drain_others(const Range& device, StreamHandle stream) {

@@ -55,30 +55,29 @@ class Runtime {
   // Copies of one stream among which there is no order: all are carried, or all are to be passed.
   Route copy_together(std::span<const CopyAsked> batch) { return intake_.take(batch); }
   uint64_t next_copy() { return copies_numbered_.fetch_add(1) + 1; }
-  // Something else went into this stream.
-  void touch(StreamHandle stream) { streams_.touch(stream); }
-  // Around a call that puts something into a stream. It is noted when the call is back: before, a
-  // copy that another thread asks for meanwhile would have the note to itself, and the next one of
-  // this thread would not wait for what the call has put there.
-  class Entering {
+  // Around a call that puts something else into a stream.
+  class Entering : public ProgramStreams::Entering {
    public:
-    Entering(Runtime& runtime, StreamHandle stream) : runtime_(runtime), stream_(stream) {}
-    ~Entering() { runtime_.touch(stream_); }
-    Entering(const Entering&) = delete;
-    Entering& operator=(const Entering&) = delete;
-
-   private:
-    Runtime& runtime_;
-    const StreamHandle stream_;
+    Entering(Runtime& runtime, StreamHandle stream)
+        : ProgramStreams::Entering(runtime.streams_, stream) {}
   };
-  void forget_stream(StreamHandle stream);  // the program destroyed it
+  // Around the call of the driver's that destroys a stream; it says whether the stream is gone.
+  template <typename Destroy>
+  void destroy_stream(StreamHandle stream, Destroy&& destroy) {
+    const ProgramStreams::Left left = leave_stream(stream);
+    destroy() ? forget_stream(left) : stay(left);
+  }
   // The program is about to destroy a context, and has then, or the driver has kept it. Its memory
   // goes with it: when leave_context() returns nothing of ours is under way on it, in whatever
   // context, and nothing more will be.
-  using LeftMemory = ProgramMemory::OfContext;
-  [[nodiscard]] LeftMemory leave_context(ContextHandle context);
-  void forget_context(ContextHandle context);  // and all that was in it
-  void stay_in_context(ContextHandle context, const LeftMemory& left);
+  struct LeftContext {
+    ProgramMemory::OfContext memory;
+    ProgramStreams::Left streams;
+  };
+  [[nodiscard]] LeftContext leave_context(ContextHandle context);
+  void forget_context(ContextHandle context, const LeftContext& left);  // and all that was in it
+  void stay_in_context(ContextHandle context, const LeftContext& left);
+  void forget_context(ContextHandle context);         // that went and was not left before
   void set_capturing(StreamHandle stream, bool now);  // nothing is carried while any is
   bool any_capturing() const { return streams_.any_capturing(); }
 
@@ -125,6 +124,10 @@ class Runtime {
  private:
   explicit Runtime(GpuDriver& driver);
   void tell_capture(bool begins);
+  ProgramStreams::Left leave_stream(StreamHandle stream);
+  ProgramStreams::Left leave_streams(ContextHandle context);
+  void forget_stream(const ProgramStreams::Left& left);
+  void stay(const ProgramStreams::Left& left);
   void put_back(const RangeMap<DeviceBlock>::Entry& block) {
     memory_.device().add(block.range, block.what);
   }

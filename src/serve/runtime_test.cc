@@ -52,6 +52,41 @@ TEST_F(RuntimeTest, ACopyWaitsForWhatItsThreadPutThereThoughAnotherCopiedMeanwhi
   EXPECT_EQ(driver_.device[400], 3);
 }
 
+// What a call has put there may run before the call is back, and wake another thread.
+TEST_F(RuntimeTest, ACopyWaitsForWhatRunsInItsStreamThoughTheCallThatPutItThereIsNotBack) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, stream_);
+    driver_.obstruct(stream_);
+    for (uint64_t at = 400; at < 1000; at += 200) {
+      std::thread([&] { EXPECT_EQ(in(at, 100), Route::carried); }).join();
+    }
+  }
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  for (uint64_t at = 400; at < 1000; at += 200) EXPECT_EQ(driver_.device[at], 0) << at;
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[800], 3);
+}
+
+TEST_F(RuntimeTest, ACopyWaitsForWhatRunsInTheLegacyStreamThoughTheCallThatPutItThereIsNotBack) {
+  std::memset(host_, 3, sizeof host_);
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.await(stream_);
+  {
+    const Runtime::Entering entering(*runtime_, FakeDriver::stream(kLegacyStream));
+    driver_.obstruct(stream_);  // which waits for it
+    std::thread([&] { EXPECT_EQ(in(400, 100), Route::carried); }).join();
+  }
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  EXPECT_EQ(driver_.device[400], 0);
+  driver_.lift();
+  driver_.await(stream_);
+  EXPECT_EQ(driver_.device[400], 3);
+}
+
 // Somebody who forges the next message would else be told of before the copy's turn: in the call
 // that opened a thread for it.
 TEST_F(RuntimeTest, AThreadThatIsOpenedBehindOthersSendsNoMessageOfItsOwn) {
@@ -380,7 +415,7 @@ TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
   driver_.obstruct(stream_);
   EXPECT_EQ(in(0, 100), Route::carried);
   EXPECT_EQ(in(300, 100), Route::carried);  // on the other copy thread
-  runtime_->forget_stream(stream_);
+  runtime_->destroy_stream(stream_, [] { return true; });
   const StreamHandle other = FakeDriver::stream(8192);
   for (uint64_t at = 1000; at < 2000; at += 200) {
     EXPECT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + at, host_ + at, 100,
@@ -391,6 +426,83 @@ TEST_F(RuntimeTest, AStreamThatIsGoneKeepsItsGatesUntilItsCopiesAreDone) {
   driver_.lift();
   runtime_->drain(FakeDriver::program());
   EXPECT_TRUE(driver_.done(other)) << "its words were set back";
+}
+
+// The driver gives a handle again before we hear that the one who had it is gone, and somebody
+// copies there: that is another stream, whatever becomes known of the old one in the middle of it.
+class HandleGivenAgain : public RuntimeTest {
+ protected:
+  // What is in a word by now would let another one through.
+  void use_the_old_one() {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(in(0, 100), Route::carried);
+      driver_.await(stream_);
+      runtime_->drain(FakeDriver::program());
+      const Runtime::Entering entering(*runtime_, stream_);
+    }
+  }
+  // A copy wants a second thread then, and waits for its context.
+  void begin_copy() {
+    const StreamHandle busy = FakeDriver::stream(8192);
+    driver_.put_into_another(busy);
+    driver_.obstruct(busy);
+    EXPECT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + 1000, host_ + 1000,
+                              100, busy, ++id_}),
+              Route::carried);
+    driver_.hold_contexts(true);
+    caller_ = std::thread([this] { EXPECT_EQ(in(2000, 100), Route::carried); });
+    while (driver_.making() == 0) std::this_thread::yield();
+  }
+  void expect_that_it_waits_for_its_copy() {
+    driver_.lift();
+    runtime_->drain(FakeDriver::another());
+    driver_.hold_copies_of(FakeDriver::kDeviceBase + 2000);
+    driver_.hold_contexts(false);
+    caller_.join();
+    while (driver_.waiting() == 0) std::this_thread::yield();
+    EXPECT_FALSE(driver_.done(stream_)) << "its copy is not there yet";
+    driver_.let_go();
+    driver_.await(stream_);
+    runtime_->drain(FakeDriver::program());
+    EXPECT_EQ(driver_.device[2000], 7);
+  }
+
+ private:
+  std::thread caller_;
+};
+
+TEST_F(HandleGivenAgain, AStreamsIsAnotherStream) {
+  host_[2000] = 7;
+  use_the_old_one();
+  runtime_->destroy_stream(stream_, [&] { return begin_copy(), true; });
+  expect_that_it_waits_for_its_copy();
+}
+
+TEST_F(HandleGivenAgain, AContextsStreamsAreOthers) {
+  host_[2000] = 7;
+  use_the_old_one();
+  const auto left = runtime_->leave_context(FakeDriver::program());
+  runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                {0, FakeDriver::another()});
+  runtime_->host_memory().add({address(host_), sizeof host_},
+                              {false, false, 0, FakeDriver::another()});
+  begin_copy();
+  runtime_->forget_context(FakeDriver::program(), left);
+  expect_that_it_waits_for_its_copy();
+}
+
+TEST_F(RuntimeTest, AStreamThatTheDriverKeepsIsAsItWas) {
+  EXPECT_EQ(in(0, 100), Route::carried);
+  driver_.obstruct(stream_);
+  runtime_->set_capturing(stream_, true);
+  runtime_->destroy_stream(stream_, [] { return false; });
+  EXPECT_EQ(in(200, 100), Route::passed_capture);
+  runtime_->set_capturing(stream_, false);
+  EXPECT_EQ(in(200, 100), Route::carried);
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  EXPECT_FALSE(driver_.done(stream_));
+  driver_.lift();
+  driver_.await(stream_);
 }
 
 TEST_F(RuntimeTest, ContextsAreGivenBackAndTakenAgain) {

@@ -30,7 +30,7 @@ class TogetherTest : public RuntimeTest {
     moves_before_ = driver_.moves();  // one of them may have crossed early
     driver_.hold();
     driver_.obstruct(stream_);
-    runtime_->touch(stream_);  // as any work of the program's in the stream does
+    const Runtime::Entering entering(*runtime_, stream_);  // as any work of the program's does
   }
   size_t moves() { return driver_.moves() - moves_before_; }
   // Of two lanes, each of which may have looked when only the first copies were there.
@@ -192,7 +192,7 @@ TEST_F(TogetherTest, RandomCopiesEndUpWhereTheyShould) {
       const uint64_t there = area * kArea + *rc::gen::inRange<uint64_t>(0, kArea - bytes);
       if (*rc::gen::inRange(0, 8) == 0) {
         driver_.obstruct(stream);
-        runtime_->touch(stream);
+        const Runtime::Entering entering(*runtime_, stream);
       }
       CopyAsked one{Direction::to_host, FakeDriver::kDeviceBase + at, host_ + there, bytes, stream};
       std::vector<uint8_t> source(bytes, static_cast<uint8_t>(*rc::gen::inRange(0, 256)));

@@ -34,7 +34,8 @@ struct Stream {
   int device = 0;
   bool legacy = false;
   std::atomic<bool> touched{false};  // something else went into it, of which nobody was told yet
-  std::mutex mutex;                  // one call at a time puts copies into it
+  const std::atomic<uint32_t>* entering = nullptr;   // calls that may be putting something into it
+  std::mutex mutex;                                  // one call at a time puts copies into it
   std::array<StreamGates, kThreadsPerDevice> gates;  // by the place of the copy thread
 };
 using StreamPointer = std::shared_ptr<Stream>;

@@ -178,7 +178,6 @@ void Copies::withdraw(CopyId id, Instant now) {
 
 void Copies::handle_context_gone(ContextKey context) {
   failures_.forget(context);
-  streams_.forget_context(context);
   threads_.handle_room();
 }
 

@@ -87,7 +87,7 @@ class Copies {
   void handle_work(StreamKey stream, bool legacy) { streams_.handle_work(stream, legacy); }
   void handle_capture(bool begins) { captures_ += begins ? 1 : -1; }
   void handle_stream_gone(StreamKey stream) { streams_.forget(stream); }
-  void handle_context_gone(ContextKey context);
+  void handle_context_gone(ContextKey context);  // its streams were told of
   // No thread that is there gets anything more. Each goes when it has nothing to do, and may be had
   // again when the program has given a context back; or it stays after all.
   void handle_leaving() { threads_.handle_leaving(); }

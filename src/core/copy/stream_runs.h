@@ -133,13 +133,6 @@ class StreamRuns {
     leave(found->second);
     streams_.erase(found);
   }
-  void forget_context(ContextKey context) {
-    std::erase_if(streams_, [&](const auto& entry) {
-      if (entry.second.context != context) return false;
-      leave(entry.second);
-      return true;
-    });
-  }
 
  private:
   struct Event {
