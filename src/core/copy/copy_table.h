@@ -54,7 +54,8 @@ struct CopiesOptions {
   bool async = true;
   uint64_t bulk_bytes_min = 128_KiB;     // with threads for bulk: what travels on them
   std::optional<CrossingCosts> costs{};  // nothing: every copy travels alone
-  uint64_t early_bytes_max = 0;          // of a copy that may cross early
+  uint64_t early_bytes_max = 0;          // of a copy that may cross early,
+  bool early_in_place = true;            // also if its source is read then, and not already
 };
 
 class CopyTable {
