@@ -88,8 +88,7 @@ TEST(EarlyCopies, WhatIsReadInPlaceWaitsForItsTurnIfItIsToldTo) {
     CopiesOptions options = early();
     options.early_in_place = in_place;
     Told told(options);
-    CopyCall first = copy_in(7, 0);
-    told.ask(first);
+    told.ask(copy_in(7, 0));
     told.ask(second);
     told.copies.handle_reached(1);
     EXPECT_EQ(told.take(kIn), "carry 1");
@@ -97,7 +96,9 @@ TEST(EarlyCopies, WhatIsReadInPlaceWaitsForItsTurnIfItIsToldTo) {
     const CopyThreadId other = inward ? kSecondIn : kOut;
     const std::string early = told.take(other);
     told.end(kIn);
-    if (early.empty()) EXPECT_EQ(told.take(other), "carry 2") << "at its turn";
+    if (early.empty()) {
+      EXPECT_EQ(told.take(other), "carry 2") << "at its turn";
+    }
     return early == "early 2";
   };
   CopyCall registered = copy_in(7, 1);
