@@ -115,6 +115,7 @@ void Copies::add(const CopyCall& call, CopyThreadId thread, CallPlan& plan, Inst
   plan.copies.push_back(id);
   streams_.hold(after);
   under_way_[id].call.alone = threads_.bulk_pending(call.device) == 0;
+  ++threads_[thread].streams[call.stream];
   threads_[thread].queue.push_back(id);
   turns_.handle_added(id, now);
 }
@@ -406,7 +407,7 @@ void Copies::handle_ended(CopyThreadId id, Instant now) {
 
 void Copies::remove(CopyId id) {
   const Carried& copy = under_way_[id];
-  std::erase(threads_[copy.thread].queue, id);
+  threads_[copy.thread].drop(id, copy.call.stream);
   streams_.release(copy.after);
   under_way_.erase(id);
 }
