@@ -156,12 +156,8 @@ CUresult copy_batch(serve::StreamHandle stream, Describe&& describe, Pass&& pass
   Batch batch = describe(*runtime);
   for (Asked& one : batch.copies) one.id = timed ? runtime->next_copy() : 0;
   const serve::Route route = carry(*runtime, stream, batch);
-  const auto pass_and_wipe = [&] {
-    const CUresult passed = pass();
-    if (passed == CUDA_ERROR_ECC_UNCORRECTABLE) wipe_forged(batch.others);
-    return passed;
-  };
-  const CUresult result = pass_unless_carried(*runtime, route, stream, batch.copies, pass_and_wipe);
+  const CUresult result =
+      pass_unless_carried(*runtime, route, stream, batch.copies, batch.others, pass);
   if (timed) tell(*runtime, batch, stream, route, result, begin);
   return result;
 }

@@ -4,6 +4,7 @@
 // Which copy is this? Copies of a range between host and device are offered to the runtime; every
 // other shape is counted and passed.
 
+#include <algorithm>
 #include <cstring>
 
 #include "asked.h"
@@ -29,15 +30,32 @@ Asked by_pointers(serve::Runtime& runtime, CUdeviceptr to, CUdeviceptr from, siz
   return {Direction::to_host, from, reinterpret_cast<void*>(to), bytes};
 }
 
+namespace {
+
+bool is_delivered(const Asked& one) {
+  return one.direction ? one.whole && *one.direction == Direction::to_host : one.host != nullptr;
+}
+
+}  // namespace
+
 void wipe_forged(std::span<const Asked> copies) {
   for (const Asked& one : copies) {
-    const bool delivered =
-        one.direction ? one.whole && *one.direction == Direction::to_host : one.host != nullptr;
-    // The error may be an older one's, and the address none, or a device's.
-    if (delivered && serve::is_usable(one.host, one.bytes, serve::Access::write)) {
+    // Another copy may have failed meanwhile, and the address be none, or a device's.
+    if (is_delivered(one) && serve::is_usable(one.host, one.bytes, serve::Access::write)) {
       std::memset(one.host, 0, one.bytes);
     }
   }
+}
+
+// The driver is asked, and not whether an opening was refused during the call: it may open where
+// nobody sees it. While something is captured the question could break the capture.
+CUresult forged_before(const serve::Runtime& runtime, serve::StreamHandle stream,
+                       std::span<const Asked> copies) {
+  const auto query = SEALANE_REAL(cuStreamQuery);
+  if (query == nullptr || runtime.any_capturing()) return CUDA_SUCCESS;
+  if (std::none_of(copies.begin(), copies.end(), is_delivered)) return CUDA_SUCCESS;
+  const CUresult code = query(reinterpret_cast<CUstream>(stream));
+  return code == CUDA_ERROR_ECC_UNCORRECTABLE ? code : CUDA_SUCCESS;
 }
 
 void tell_copy(serve::Runtime& runtime, const Asked& asked, serve::StreamHandle stream, bool async,
@@ -137,7 +155,7 @@ CUresult copy(serve::StreamHandle stream, bool async, Describe&& describe, Pass&
     route =
         runtime->copy({*asked.direction, asked.device, asked.host, asked.bytes, stream, asked.id});
   }
-  const CUresult result = pass_unless_carried(*runtime, route, stream, {&asked, 1}, pass);
+  const CUresult result = pass_unless_carried(*runtime, route, stream, {&asked, 1}, {}, pass);
   if (timed) {
     tell_copy(*runtime, asked, stream, async, route, result, begin, SteadyClock().now());
   }

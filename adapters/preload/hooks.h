@@ -60,6 +60,7 @@ CUresult hooked_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t by
 CUresult hooked_cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult hooked_cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
 CUresult hooked_cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
+CUresult hooked_cuStreamQuery(CUstream stream);
 CUresult hooked_cuStreamSynchronize(CUstream stream);
 CUresult hooked_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
                                        unsigned flags);

@@ -19,8 +19,9 @@
 //               a host that looks at pinned memory can tell. Those of one call have no order. Until
 //               then it is not carried, or crosses early, into memory of ours.
 //   early-read  A copy that crosses early reads nothing that one before it is still to write.
-//               Nobody can tell it from one that is read at its turn: between the two are copies
-//               alone, for whose end nobody has waited.
+//               Between the two are copies alone, for whose end nobody has waited: only who writes
+//               what copies under way read, a race that CUDA leaves undefined, can tell it from
+//               one that is read at its turn.
 //   gate        Behind the copies of a call the stream waits for each thread that has one of them,
 //               so launches, events, host functions and synchronising calls behind it mean what
 //               they always mean. A gate that is reached has everything before it done, so its

@@ -45,7 +45,7 @@ const char* CopyCrew::open_missing(const CopyCall& call) {
 std::unique_ptr<CopyThread> CopyCrew::open(CopyThreadId id, const CopyCall& call,
                                            const char*& why) {
   const int device = static_cast<int>(call.device);
-  CopyThreadOptions wanted{.id = id, .lane = next_number(device)};
+  CopyThreadOptions wanted{.id = id, .lane = next_number(device), .crew = &threads_};
   if (CopyThreads::is_bulk(id)) wanted.ahead = make_speculator(device, wanted.lane);
   auto made = CopyThread::open(driver_, memory_, under_way_, wanted);
   if (!made) SEALANE_LOG(info, "the driver has no context for another lane");

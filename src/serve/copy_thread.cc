@@ -44,6 +44,7 @@ CopyThread::CopyThread(GpuDriver& driver, ProgramMemory& memory, UnderWay& under
       id_(options.id),
       lane_(options.lane),
       direction_(CopyThreads::direction_of(options.id)),
+      crew_(options.crew),
       context_(context),
       words_(driver, context),
       proxy_(driver, direction_),
@@ -134,7 +135,7 @@ bool CopyThread::serve_once(Lock& lock) {
   look_at_events(lock);
   look_at_guards(lock);
   if (!take(lock)) return false;
-  if (broken_ && !handed_.dropped) mend_context(lock);
+  if ((broken_ || spoiled_) && !handed_.dropped) mend_context(lock);
   if (handed_.early) prepare_early(lock);
   const Code code = carry(lock);
   if (handed_.early && code == kSuccess) await_landing(lock);
@@ -207,6 +208,7 @@ Code CopyThread::carry(Lock& lock) {
   lock.unlock();
   const bool begun = together || fetch_all();
   Code code = begun ? kSuccess : kIllegalAddress;
+  auto use = enter_context(together || handed_.between || handed_.pads > 0);
   const bool by_turns = ahead_ != nullptr && ahead_->begin();
   if (handed_.pads > 0) {
     code = pad(handed_.pads);
@@ -221,22 +223,61 @@ Code CopyThread::carry(Lock& lock) {
   const bool failed = code != kSuccess && begun && handed_.pads == 0;
   if (failed) {
     early_.discard(handed_.between ? handed_.bytes : 0);
-    replace_context();
+    lender_ == this ? replace_context() : lender_->spoiled_.store(true);
   }
+  use.unlock();
   lock.lock();
   if (failed) tell_context(rooms);
   return code;
 }
 
-// There was no room for another context. Nobody asks for copies here meanwhile: they would all fail
-// with the one there is.
+// Nobody else carries there meanwhile. Its own if it has one, or if memory of its own is in there;
+// else one that is left. Where nobody has any, the copy fails with its own.
+std::unique_lock<std::mutex> CopyThread::enter_context(bool own) {
+  lender_ = this;
+  if (own) return std::unique_lock(using_);
+  if (auto mine = enter_context_of(*this)) return mine;
+  for (CopyThread* const other : find_others()) {
+    if (other == nullptr) continue;
+    if (auto theirs = enter_context_of(*other)) {
+      lender_ = other;
+      return theirs;
+    }
+  }
+  return std::unique_lock(using_);
+}
+
+std::unique_lock<std::mutex> CopyThread::enter_context_of(CopyThread& other) {
+  std::unique_lock use(other.using_);
+  if (other.broken_ || other.spoiled_ || other.closed_) use.unlock();
+  return use;
+}
+
+// But those on which positions are planned: nobody else is to use them up.
+std::array<CopyThread*, kThreadsPerDevice> CopyThread::find_others() {
+  std::array<CopyThread*, kThreadsPerDevice> found{};
+  if (crew_ == nullptr) return found;
+  const Lock lock(under_way_.mutex);
+  const CopyThreadId first = id_ - CopyThreads::place_of(id_);
+  for (uint32_t place = 0; place < kThreadsPerDevice && first + place < crew_->size(); ++place) {
+    const CopyThreadId id = first + place;
+    if (id != id_ && !CopyThreads::is_bulk(id)) found[place] = (*crew_)[id].get();
+  }
+  return found;
+}
+
+// There was no room for another context. Nobody asks for copies here meanwhile: they would all be
+// carried in somebody else's.
 void CopyThread::mend_context(Lock& lock) {
   may_mend_ = false;
   const uint64_t rooms = under_way_.copies.threads().rooms();
-  if (broken_) {  // else who asked did so while it found one
+  if (broken_ || spoiled_) {  // else who asked did so while it found one
     mends_now_ = true;
     lock.unlock();
-    replace_context();
+    {
+      const std::lock_guard use(using_);
+      replace_context();
+    }
     lock.lock();
     mends_now_ = false;
   }
@@ -252,7 +293,7 @@ void CopyThread::tell_context(uint64_t rooms) {
 // that is gone fails its own copy, and it alone.
 bool CopyThread::prepare_together(Lock& lock) {
   lock.unlock();
-  const bool ready = crossing_.ready(context_, *handed_.together) && fetch_all();
+  const bool ready = !broken_ && crossing_.ready(context_, *handed_.together) && fetch_all();
   lock.lock();
   if (ready) return true;
   handed_ = *under_way_.copies.take_alone(id_);
@@ -264,7 +305,7 @@ bool CopyThread::prepare_together(Lock& lock) {
 void CopyThread::prepare_early(Lock& lock) {
   if (!handed_.between) return;
   lock.unlock();
-  const bool ready = early_.ready(context_);
+  const bool ready = !broken_ && early_.ready(context_);
   lock.lock();
   if (ready) return;
   await_landing(lock);
@@ -290,9 +331,9 @@ Code CopyThread::carry_part(const HeldCopy& copy, uint64_t offset, uint64_t byte
   const bool between = handed_.between;
   uint8_t* const host = between && !inward ? early_.host() : copy.host + offset;
   const uint64_t device = between && inward ? early_.device() : copy.device_address + offset;
-  const bool drivers = copy.drivers || (between && !inward);
+  const bool drivers = copy.drivers || (between && !inward) || lender_ != this;
   this_thread().copy = copy.id;
-  const Code code = drivers ? driver_.copy(context_, direction_, device, host, bytes)
+  const Code code = drivers ? driver_.copy(lender_->context_, direction_, device, host, bytes)
                             : proxy_.copy(context_, device, host, bytes);
   this_thread().copy = 0;
   tell(copy, offset, bytes, code, begin, now(), 1);
@@ -354,6 +395,7 @@ void CopyThread::replace_context() {
   CopyContext fresh;
   broken_ = driver_.make_context(device_of(id_), fresh) != kSuccess;
   if (broken_) return;
+  spoiled_ = false;
   proxy_.drop();
   if (pad_word_.address != 0) words_.give(std::exchange(pad_word_, {}));
   words_.replace_context(fresh);
@@ -433,6 +475,7 @@ Code CopyThread::perform(const Ending& ending) {
 
 Code CopyThread::deliver(const HeldCopy& copy) {
   if (handed_.between) {
+    const std::lock_guard use(using_);
     const Code code = early_.land(context_, copy.device_address, copy.host, copy.bytes);
     if (code != kSuccess) replace_context();
     return code;
@@ -446,6 +489,8 @@ void CopyThread::close() {
     closing_ = true;
   }
   asked_.notify_one();
+  const std::lock_guard use(using_);
+  closed_ = true;
   proxy_.drop();
   words_.close();
 }

@@ -11,12 +11,19 @@
 //               early waits for its turn to land
 //   3. end      wipe, deliver, fail a context, open the gate, give memory back; in its order
 //
+// A forged message fails the context it came in, and with it all that is carried there. So contexts
+// are replaced; where the driver has no other one, what is queued already is carried in that of
+// another copy thread of the device, one crossing at a time: it may be the program's of a context
+// that has nothing to do with the forgery.
+//
 // Memory: the copy thread asks for none. What it fills has room for the most there can be.
 //
 // Threads: wake() from any thread. The copy thread starts with the first copy and sleeps when
 // there is none; while copies wait for work of the GPU it looks every kPoll.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -35,10 +42,14 @@
 
 namespace sealane::serve {
 
+class CopyThread;
+
 struct CopyThreadOptions {
   CopyThreadId id = 0;
   int lane = 0;                     // its number, for those who watch
   LiveSpeculator* ahead = nullptr;  // outlives the copy thread
+  // All there are, by id, under UnderWay's mutex. What was in there is never deleted.
+  const std::vector<std::unique_ptr<CopyThread>>* crew = nullptr;
 };
 
 class CopyThread {
@@ -81,6 +92,9 @@ class CopyThread {
   Code carry(Lock& lock);
   void prepare_early(Lock& lock);
   void tell_context(uint64_t rooms);
+  std::unique_lock<std::mutex> enter_context(bool own);
+  std::unique_lock<std::mutex> enter_context_of(CopyThread& other);
+  std::array<CopyThread*, kThreadsPerDevice> find_others();
   void await_landing(Lock& lock);
   bool prepare_together(Lock& lock);
   bool fetch_all();
@@ -103,8 +117,15 @@ class CopyThread {
   const CopyThreadId id_;
   const int lane_;
   const Direction direction_;
-  CopyContext context_;  // replaced when it has failed
-  bool broken_ = false;  // it has, and there was no other
+  const std::vector<std::unique_ptr<CopyThread>>* const crew_;
+
+  // Who carries in its context, and who replaces it; taken without UnderWay's mutex, one at a time.
+  std::mutex using_;
+  CopyContext context_;               // replaced when it has failed
+  bool broken_ = false;               // it has, and there was no other; written by the copy thread
+  std::atomic<bool> spoiled_{false};  // what another copy thread carried in it has failed it
+  bool closed_ = false;
+
   GateWords words_;
   GateWord pad_word_;  // what pads write to
   PinnedProxy proxy_;
@@ -114,6 +135,7 @@ class CopyThread {
 
   // What is being carried; the copy thread's.
   Handed handed_;
+  CopyThread* lender_ = nullptr;  // whose context it is carried in
   std::vector<HeldCopy*> copies_;
   std::vector<CrossingPart> parts_;
   std::vector<Ending> endings_;

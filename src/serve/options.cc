@@ -137,6 +137,7 @@ Options read_options(Lookup lookup) {
   options.metrics_seconds = std::clamp<uint64_t>(pause, 1, 86400);
   options.workers = static_cast<unsigned>(number(lookup, "SEALANE_WORKERS").value_or(0));
   options.staging_bytes_max = megabytes(lookup, "SEALANE_STAGING_MB", options.staging_bytes_max);
+  options.early = number(lookup, "SEALANE_EARLY").value_or(1) != 0;
   options.page_guards = number(lookup, "SEALANE_PAGE_GUARDS").value_or(1) != 0;
   options.slot_bytes_max = megabytes(lookup, "SEALANE_SLOT_MB", options.slot_bytes_max);
   return options;

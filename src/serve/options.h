@@ -25,6 +25,7 @@ struct Options {
   bool registration = true;  //   "register": host registration succeeds
   bool pinned = false;       //   pinned memory is ours, and cannot be mapped into the device
   Speculate speculate = Speculate::by_cost;  // bulk copies are sealed before they are asked for
+  bool early = true;        // SEALANE_EARLY=0: no copy reads its source before its turn
   bool page_guards = true;  // SEALANE_PAGE_GUARDS=0: digests guard what is sealed ahead
   uint64_t slot_bytes_max = uint64_t{256} << 20;  // SEALANE_SLOT_MB: what is sealed ahead
   uint64_t verify = 0;           // SEALANE_VERIFY: compare so many answers with libcrypto's

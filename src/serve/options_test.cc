@@ -45,6 +45,8 @@ TEST(Options, PartsAreSwitchedOneByOne) {
   EXPECT_FALSE(watching.engine || watching.async || watching.parallel || watching.registration);
   EXPECT_TRUE(with("SEALANE_DISABLE", "1").disabled);
   EXPECT_FALSE(with("SEALANE_DISABLE", "0").disabled);
+  EXPECT_TRUE(all.early && with("SEALANE_EARLY", "1").early && with("SEALANE_EARLY", "no").early);
+  EXPECT_FALSE(with("SEALANE_EARLY", "0").early);
 }
 
 // What is on by default is written down twice: here, and as the policy `sealane`.

@@ -25,6 +25,7 @@ CopiesOptions copies_options(const SpeculationChoice& speculation) {
   CopiesOptions made;
   made.async = options().async;
   made.early_bytes_max = kEarlyBytesMax;
+  made.early_in_place = options().early;
   if (speculation.policy != nullptr) {
     made.bulk_bytes_min = speculation.policy->bulk_bytes_min;
     made.threads.bulk = kBulkThreads;

@@ -287,6 +287,69 @@ TEST_F(RuntimeTest, AGateOpensThoughNoContextOfOursIsLeft) {
   EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
 }
 
+// A copy is forged of one context of the program's, and the driver has no other one for ours. What
+// waits behind it is of another context.
+class ForgedBesideTest : public RuntimeTest {
+ protected:
+  static constexpr uint64_t kAt = 1000;
+  static constexpr uint64_t kCopies = 3;
+  static constexpr uint64_t kEach = 100;
+
+  ForgedBesideTest() {
+    driver_.put_into_another(other_);
+    EXPECT_EQ(out(2000, kEach), Route::carried);
+    EXPECT_EQ(in(0, kEach), Route::carried);
+    driver_.await(stream_);
+    runtime_->drain(FakeDriver::program());
+    driver_.contexts_max = driver_.contexts();
+    std::memset(host_, 7, sizeof host_);
+    driver_.obstruct(other_);
+    for (uint64_t i = 0; i < kCopies; ++i) {
+      const uint64_t at = kAt + i * kEach;
+      EXPECT_EQ(runtime_->copy({Direction::to_device, FakeDriver::kDeviceBase + at, host_ + at,
+                                kEach, other_, ++id_}),
+                Route::carried);
+    }
+    driver_.break_context(2, 214);
+    EXPECT_EQ(in(200, kEach), Route::carried);
+    driver_.await(stream_);
+    runtime_->drain(FakeDriver::program());
+    EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), 214);
+  }
+  void go_on() {
+    driver_.lift();
+    driver_.await(other_);
+    runtime_->drain(FakeDriver::another());
+  }
+
+  const StreamHandle other_ = FakeDriver::stream(8192);
+};
+
+TEST_F(ForgedBesideTest, WhatIsQueuedIsCarriedInAContextThatIsLeft) {
+  go_on();
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::another()), kSuccess);
+  for (uint64_t at = kAt; at < kAt + kCopies * kEach; ++at) ASSERT_EQ(driver_.device[at], 7) << at;
+}
+
+// Whose context it is has it replaced before the next copy of its own.
+TEST_F(ForgedBesideTest, WhatIsForgedThereFailsNobodyElse) {
+  driver_.break_context(1, 214);
+  go_on();
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::another()), 214);
+  driver_.contexts_max += 2;
+  runtime_->forget_context(FakeDriver::program());
+  runtime_->device_memory().add({FakeDriver::kDeviceBase, driver_.device.size()},
+                                {0, FakeDriver::program()});
+  runtime_->host_memory().add({address(host_), sizeof host_},
+                              {false, false, 0, FakeDriver::program()});
+  driver_.device[3000] = 9;
+  EXPECT_EQ(out(3000, kEach), Route::carried);
+  driver_.await(stream_);
+  runtime_->drain(FakeDriver::program());
+  EXPECT_EQ(runtime_->failure_of(FakeDriver::program()), kSuccess);
+  EXPECT_EQ(host_[3000], 9);
+}
+
 // Its context failed while the driver had no other. When it has one, copies are carried again.
 TEST_F(RuntimeTest, AThreadThatBrokeIsMendedWhenThereIsRoomAgain) {
   break_the_only_thread();

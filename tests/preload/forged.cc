@@ -16,6 +16,9 @@
 //
 //   forged again   contexts fail one after the other, more than there can be at once
 //   forged pool    copies from memory that only the driver knows leave nothing unverified
+//   forged beside  copies of another context that were asked for already go on
+//   forged older   what is asked for in a context that has failed before does not happen: its
+//                  destination holds what the program had there
 //
 // Streams share hardware queues, so FORGED_STREAMS streams more are made behind the program's two.
 // FORGED_ROUNDS copies go both ways before: after one, threads of the runtime that several at a
@@ -319,6 +322,107 @@ void copy_from_pool(int how) {
   OK(cuCtxDestroy(context));
 }
 
+// A copy of each of two contexts waits for its stream, then the first one is forged.
+void forge_beside(bool to_device) {
+  struct One {
+    One() {
+      OK(cuCtxCreate(&context, nullptr, 0, 0));
+      OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      OK(cuMemAlloc(&device, kBytes));
+      source = pinned(5);
+      target = pinned(kUntouched);
+    }
+    // Copies both ways, the first of which is there when the second is asked for.
+    void there() const {
+      OK(cuCtxSetCurrent(context));
+      OK(cuMemcpyHtoDAsync(device, source, kBytes, stream));
+    }
+    void back() const {
+      OK(cuCtxSetCurrent(context));
+      OK(cuMemcpyDtoHAsync(target, device, kBytes, stream));
+    }
+    void hold() {
+      OK(cuCtxSetCurrent(context));
+      OK(cuLaunchHostFunc(
+          stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(true); }, &held));
+    }
+    void let_go() {
+      held = false;
+      held.notify_all();
+    }
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    CUdeviceptr device = 0;
+    uint8_t* source = nullptr;
+    uint8_t* target = nullptr;
+    std::atomic<bool> held{true};
+  };
+  One first;
+  One second;
+  for (const One* one : {&first, &second}) {
+    one->there();
+    one->back();
+    OK(cuStreamSynchronize(one->stream));
+  }
+  std::memset(second.target, kUntouched, kBytes);
+  std::memset(second.source, 6, kBytes);
+  first.hold();
+  second.hold();
+  disturb(to_device ? "flip" : "flip:to_host");
+  to_device ? first.there() : first.back();
+  second.there();
+  second.back();
+  first.let_go();
+  OK(cuCtxSetCurrent(first.context));
+  expect_forged(cuStreamSynchronize(first.stream), "the forged one's wait");
+  second.let_go();
+  OK(cuCtxSetCurrent(second.context));
+  OK(cuStreamSynchronize(second.stream));
+  if (std::memcmp(second.source, second.target, kBytes) != 0)
+    fail("a context beside it lost bytes");
+  OK(cuMemcpyHtoD(second.device, second.source, 64));
+  OK(cuCtxDestroy(first.context));
+  OK(cuCtxDestroy(second.context));
+}
+
+// Of copies of every route one after the other, and of a batch.
+void copy_in_failed_context(bool to_host) {
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  CUdeviceptr device = 0;
+  OK(cuCtxCreate(&context, nullptr, 0, 0));
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&device, kBytes));
+  OK(cuMemsetD8Async(device, 1, kBytes, stream));
+  uint8_t* const target = pinned(kUntouched);
+  std::vector<uint8_t> pageable(kBytes, kUntouched);
+  std::vector<uint8_t> forged(kBytes, 0);
+  OK(cuStreamSynchronize(stream));
+  disturb(to_host ? "flip:to_host" : "flip");
+  expect_forged(to_host ? cuMemcpyDtoH(forged.data(), device, kBytes)
+                        : cuMemcpyHtoD(device, forged.data(), kBytes),
+                "a forged copy");
+  const auto expect_kept = [](const uint8_t* kept, CUresult code, const char* what) {
+    expect_forged(code, what);
+    for (size_t i = 0; i < kBytes; ++i) {
+      if (kept[i] != kUntouched) fail(what, kept[i]);
+    }
+  };
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  auto to = reinterpret_cast<CUdeviceptr>(pageable.data());
+  size_t bytes = kBytes;
+  size_t start = 0;
+  uint8_t* const own = pageable.data();
+  expect_kept(own, cuMemcpyDtoH(own, device, kBytes), "a copy that waits");
+  expect_kept(own, cuMemcpy(to, device, kBytes), "a copy of any direction");
+  expect_kept(own, cuMemcpyDtoHAsync(own, device, kBytes, stream), "to pageable memory");
+  expect_kept(target, cuMemcpyDtoHAsync(target, device, kBytes, stream), "to pinned memory");
+  expect_kept(own, cuMemcpyBatchAsync(&to, &device, &bytes, 1, &attributes, &start, 1, stream),
+              "a batch");
+  OK(cuCtxDestroy(context));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -326,6 +430,16 @@ int main(int argc, char** argv) {
   OK(cuInit(0));
   if (what == "pool") {
     for (int how = 0; how < 3; ++how) copy_from_pool(how);
+    std::puts("ok");
+    return 0;
+  }
+  if (what == "beside") {
+    forge_beside(argc < 3);
+    std::puts("ok");
+    return 0;
+  }
+  if (what == "older") {
+    for (const bool to_host : {false, true}) copy_in_failed_context(to_host);
     std::puts("ok");
     return 0;
   }

@@ -8,10 +8,14 @@
 //
 // What is copied back is what was copied in before it, also if that travelled with others.
 //
+// "publish" is of readers: who writes data and then a flag while copies read both, the flag before
+// the data, sees no data that is older than its flag. CUDA leaves such races undefined, and by
+// default data may be read early: for SEALANE_EARLY=0.
+//
 // And a stream that is kept waiting, with however many copies behind each other, keeps no other one
 // waiting: the host lets it go when the other's copy is done.
 //
-//   order kernel|stream|host|back|beside
+//   order kernel|stream|host|back|beside|publish
 
 #include <cuda.h>
 #include <sched.h>
@@ -21,6 +25,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "emulated.h"
 
@@ -136,6 +141,68 @@ void beside(Device& device) {
   }
 }
 
+// Until it is told to stop: data, then flag. Whoever reads meanwhile races with it, on purpose.
+std::atomic<bool> publishing{false};
+[[gnu::noinline, gnu::no_sanitize("thread")]] void write_until_stopped(uint32_t* flag, uint32_t* data) {
+  for (uint32_t n = 1; publishing; ++n) {
+    __atomic_store_n(data, n, __ATOMIC_SEQ_CST);
+    __atomic_store_n(flag, n, __ATOMIC_SEQ_CST);
+    if (n % 64 == 0) sched_yield();
+  }
+}
+void publish(const sealane_emu_launch* launch) {
+  write_until_stopped(static_cast<uint32_t*>(launch->memory(launch, argument(launch, 0), 4)),
+                      static_cast<uint32_t*>(launch->memory(launch, argument(launch, 1), 4)));
+}
+
+// The flag is the last word of what is copied first, the data the first of what is copied then.
+constexpr size_t kData = 4 << 20;
+constexpr size_t kFlag = kData - sizeof(uint32_t);
+constexpr size_t kDataBytes = 100'000;  // neither small nor bulk
+constexpr uint32_t kPublished = 200;
+
+void check_published(const uint8_t* got) {
+  uint32_t flag = 0;
+  uint32_t data = 0;
+  std::memcpy(&flag, got + kFlag, sizeof flag);
+  std::memcpy(&data, got + kData, sizeof data);
+  if (data < flag) fail("data is older than its flag", static_cast<int>(flag - data));
+}
+
+void publish_on_device(Device& device) {
+  CUfunction kernel = make_kernel("publish", publish, 2);
+  auto* const got = static_cast<uint8_t*>(device.host);
+  OK(cuMemsetD8(device.memory, 0, kData + kDataBytes));
+  publishing = true;
+  OK(launch(kernel, device.other, {device.memory + kFlag, device.memory + kData}));
+  for (uint32_t round = 0; round < kPublished; ++round) {
+    OK(cuMemcpyDtoHAsync(got, device.memory, kData, device.stream));
+    OK(cuMemcpyDtoHAsync(got + kData, device.memory + kData, kDataBytes, device.stream));
+    OK(cuStreamSynchronize(device.stream));
+    check_published(got);
+  }
+  publishing = false;
+  OK(cuStreamSynchronize(device.other));
+}
+
+void publish_on_host(Device& device) {
+  auto* const source = static_cast<uint8_t*>(device.host);
+  uint8_t* const got = source + kBytes / 2;
+  std::memset(source, 0, kData + kDataBytes);
+  publishing = true;
+  std::thread writer(write_until_stopped, reinterpret_cast<uint32_t*>(source + kFlag),
+                     reinterpret_cast<uint32_t*>(source + kData));
+  for (uint32_t round = 0; round < kPublished; ++round) {
+    OK(cuMemcpyHtoDAsync(device.memory, source, kData, device.stream));
+    OK(cuMemcpyHtoDAsync(device.memory + kData, source + kData, kDataBytes, device.stream));
+    OK(cuStreamSynchronize(device.stream));
+    OK(cuMemcpyDtoH(got + kFlag, device.memory + kFlag, kData - kFlag + sizeof(uint32_t)));
+    check_published(got);
+  }
+  publishing = false;
+  writer.join();
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -144,7 +211,11 @@ int main(int count, char** words) {
   CUfunction kernel = make_kernel("look", look, 3);
   if (who == "beside") beside(device);
   if (who == "back") back(device);
-  const bool flagged = who != "beside" && who != "back";
+  if (who == "publish") {
+    publish_on_device(device);
+    publish_on_host(device);
+  }
+  const bool flagged = who != "beside" && who != "back" && who != "publish";
   for (uint32_t round = 1; round <= kRounds && flagged; ++round) {
     who == "host" ? to_host(device, round) : to_device(device, kernel, round, who == "kernel");
   }

@@ -109,6 +109,8 @@ class Run:
         if self.sometimes(0.3):
             environment["SEALANE_PAGE_GUARDS"] = "0"
         if self.sometimes(0.15):
+            environment["SEALANE_EARLY"] = "0"
+        if self.sometimes(0.15):
             environment["SEALANE_STAGING_MB"] = self.dice.choice(["0", "1", "4"])
         if self.sometimes(0.15):
             environment["SEALANE_VERIFY"] = self.dice.choice(["10", "1000000"])

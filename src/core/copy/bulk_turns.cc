@@ -26,7 +26,9 @@ void BulkTurns::handle_added(CopyId id, Instant now) {
 void BulkTurns::at_turn(CopyThreadId thread, std::vector<CopyId>& out) {
   out.clear();
   if (!CopyThreads::is_bulk(thread)) return;
-  for (const CopyId id : threads_.queue_of(thread)) {
+  const auto* const queue = threads_.queue_of(thread);
+  if (queue == nullptr) return;
+  for (const CopyId id : *queue) {
     Carried& copy = copies_[id];
     if (copy.looked || copy.ahead != nullptr || copy.side != HostSide::in_place) continue;
     if (!copies_.may_go(copy)) continue;

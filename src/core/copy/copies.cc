@@ -115,6 +115,7 @@ void Copies::add(const CopyCall& call, CopyThreadId thread, CallPlan& plan, Inst
   plan.copies.push_back(id);
   streams_.hold(after);
   under_way_[id].call.alone = threads_.bulk_pending(call.device) == 0;
+  ++threads_[thread].streams[call.stream];
   threads_[thread].queue.push_back(id);
   turns_.handle_added(id, now);
 }
@@ -233,12 +234,16 @@ const Crossing* Copies::take_first(CopyThread& thread) {
   return nullptr;
 }
 
+bool Copies::allows_early(const CopyCall& call) const {
+  const bool read_already = host_side_of(call) == HostSide::snapshot;
+  return call.host.bytes <= options_.early_bytes_max && (read_already || options_.early_in_place);
+}
+
 // Behind one of its stream it could cross early there. Small ones wait for each other instead,
 // where they may travel together.
 bool Copies::worth_another_thread(const CopyCall& call) const {
   const uint64_t together = options_.costs ? options_.costs->bytes_max : 0;
-  return call.host.bytes > together && call.host.bytes <= options_.early_bytes_max &&
-         !turns_.is_bulk(call);
+  return call.host.bytes > together && allows_early(call) && !turns_.is_bulk(call);
 }
 
 // Behind copies that other threads have in the driver now. Those on bulk threads cross by turns,
@@ -259,7 +264,7 @@ const Crossing* Copies::take_early(CopyThreadId thread_id) {
   for (size_t i = 0; i < thread.queue.size(); ++i) {
     const CopyId id = thread.queue[i];
     const Carried& copy = under_way_[id];
-    if (copy.call.host.bytes > options_.early_bytes_max) continue;
+    if (!allows_early(copy.call)) continue;
     if (failures_.failed(copy.call.context)) continue;  // dropped, when its turn has come
     if (!under_way_.may_cross_early(copy, crossing_of)) continue;
     if (options_.costs && has_company(under_way_, thread, i, *options_.costs)) continue;
@@ -401,7 +406,7 @@ void Copies::handle_ended(CopyThreadId id, Instant now) {
 
 void Copies::remove(CopyId id) {
   const Carried& copy = under_way_[id];
-  std::erase(threads_[copy.thread].queue, id);
+  threads_[copy.thread].drop(id, copy.call.stream);
   streams_.release(copy.after);
   under_way_.erase(id);
 }

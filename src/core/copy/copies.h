@@ -164,6 +164,7 @@ class Copies {
   const Crossing* take_dropped(CopyThread& thread);
   const Crossing* take_first(CopyThread& thread);
   const Crossing* take_early(CopyThreadId thread);
+  bool allows_early(const CopyCall& call) const;
   bool worth_another_thread(const CopyCall& call) const;
   bool begin_delivery(Crossing& crossing, std::vector<Ending>& out);
   void end_all(Crossing& crossing, ErrorCode code, std::vector<Ending>& out);

@@ -54,7 +54,8 @@ struct CopiesOptions {
   bool async = true;
   uint64_t bulk_bytes_min = 128_KiB;     // with threads for bulk: what travels on them
   std::optional<CrossingCosts> costs{};  // nothing: every copy travels alone
-  uint64_t early_bytes_max = 0;          // of a copy that may cross early
+  uint64_t early_bytes_max = 0;          // of a copy that may cross early,
+  bool early_in_place = true;            // also if its source is read then, and not already
 };
 
 class CopyTable {
@@ -92,12 +93,14 @@ class CopyTable {
   }
   // What those of a thread's queue wait for in their streams: of each stream the first, which is
   // reached before the others. Who has more streams than can be told at once is told the next ones
-  // the next time, for none may keep another waiting.
+  // the next time, for none may keep another waiting. What stands behind the first of each is not
+  // looked at: it may be very many.
   void find_awaited(CopyThread& thread, std::vector<EventKey>& out) const {
     std::array<StreamKey, kCopiesToldMax> streams{};
     out.clear();
     size_t at = std::min(thread.told_to, thread.queue.size());
-    for (; at < thread.queue.size() && out.size() < streams.size(); ++at) {
+    const size_t most = std::min(streams.size(), thread.streams.size());
+    for (; at < thread.queue.size() && out.size() < most; ++at) {
       const Carried& copy = (*this)[thread.queue[at]];
       if (!copy.put || streams_.reached(copy.after)) continue;
       const auto told = streams.begin() + static_cast<ptrdiff_t>(out.size());
@@ -105,7 +108,7 @@ class CopyTable {
       *told = copy.call.stream;
       out.push_back(copy.after);
     }
-    thread.told_to = at < thread.queue.size() ? at : 0;
+    thread.told_to = at < thread.queue.size() && most < thread.streams.size() ? at : 0;
   }
   bool touches(const Range& host_or_device) const {
     return any([&](const Carried& copy) { return touches(copy, host_or_device); });

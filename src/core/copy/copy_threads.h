@@ -18,8 +18,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
-#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/copy/copy_call.h"
@@ -59,14 +60,22 @@ constexpr uint32_t kThreadsPerDevice = kFirstBulkThread + kBulkThreads;
 struct CopyThread {
   enum class State : uint8_t { absent, open, refused, broken };  // there, without a good context
   State state = State::absent;
-  std::vector<CopyId> queue;     // not over, in the order they were asked for
-  size_t told_to = 0;            // so far in the queue it was told what to look at
-  Crossing crossing;             // what the driver has of them now
-  bool crosses_early = true;     // until there is no memory for it
-  bool leaving = false;          // with its context, which the program may need
-  Speculation* ahead = nullptr;  // bulk: what seals ahead for it
+  std::deque<CopyId> queue;                       // not over, in the order they were asked for
+  std::unordered_map<StreamKey, size_t> streams;  // how many of them each has
+  size_t told_to = 0;                             // so far in the queue it was told what to look at
+  Crossing crossing;                              // what the driver has of them now
+  bool crosses_early = true;                      // until there is no memory for it
+  bool leaving = false;                           // with its context, which the program may need
+  Speculation* ahead = nullptr;                   // bulk: what seals ahead for it
 
   bool open() const { return state == State::open; }
+  // It is one of the first, nearly always.
+  void drop(CopyId copy, StreamKey stream) {
+    const auto counted = streams.find(stream);
+    if (counted != streams.end() && --counted->second == 0) streams.erase(counted);
+    const auto found = std::find(queue.begin(), queue.end(), copy);
+    if (found != queue.end()) queue.erase(found);
+  }
 };
 
 class CopyThreads {
@@ -91,8 +100,8 @@ class CopyThreads {
   size_t pending(CopyThreadId id) const {
     return id < threads_.size() ? threads_[id].queue.size() : 0;
   }
-  std::span<const CopyId> queue_of(CopyThreadId id) const {
-    return id < threads_.size() ? threads_[id].queue : std::span<const CopyId>();
+  const std::deque<CopyId>* queue_of(CopyThreadId id) const {
+    return id < threads_.size() ? &threads_[id].queue : nullptr;
   }
   const Crossing& crossing_of(CopyThreadId id) const { return threads_[id].crossing; }
   // Of what may be sealed ahead.

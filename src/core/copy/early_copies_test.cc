@@ -82,6 +82,38 @@ TEST(EarlyCopies, NorWhatAnyOfACrossingIsStillToWrite) {
   goes(copy_out, copy_in, kIn);
 }
 
+// Where nothing may read its source early, what was read in the call may still cross.
+TEST(EarlyCopies, WhatIsReadInPlaceWaitsForItsTurnIfItIsToldTo) {
+  const auto goes = [](CopyCall second, bool in_place) {
+    CopiesOptions options = early();
+    options.early_in_place = in_place;
+    Told told(options);
+    told.ask(copy_in(7, 0));
+    told.ask(second);
+    told.copies.handle_reached(1);
+    EXPECT_EQ(told.take(kIn), "carry 1");
+    const bool inward = second.direction == Direction::to_device;
+    const CopyThreadId other = inward ? kSecondIn : kOut;
+    const std::string early = told.take(other);
+    told.end(kIn);
+    if (early.empty()) {
+      EXPECT_EQ(told.take(other), "carry 2") << "at its turn";
+    }
+    return early == "early 2";
+  };
+  CopyCall registered = copy_in(7, 1);
+  registered.memory = HostKind::registered;
+  CopyCall pageable = copy_in(7, 1);
+  pageable.memory = HostKind::pageable;
+  CopyCall read_now = copy_in(7, 1);
+  read_now.read_now = true;
+  for (const CopyCall& call : {copy_in(7, 1), copy_out(7, 1), registered}) {
+    EXPECT_TRUE(goes(call, true));
+    EXPECT_FALSE(goes(call, false));
+  }
+  for (const CopyCall& call : {pageable, read_now}) EXPECT_TRUE(goes(call, false));
+}
+
 // Whoever waits to land serves nobody: another thread is left for other streams.
 TEST(EarlyCopies, OfADirectionOneThreadNeverWaitsToLand) {
   Told told(early());
