@@ -55,11 +55,14 @@ class Patience {
  public:
   explicit Patience(std::chrono::milliseconds timeout) : deadline_(Clock::now() + timeout) {}
 
+  void check(int rank) const {
+    if (Clock::now() <= deadline_) return;
+    throw std::runtime_error("rank " + std::to_string(rank) +
+                             " did not come to this start of the job in time: was it started?");
+  }
+
   void wait_for(int rank) {
-    if (Clock::now() > deadline_) {
-      throw std::runtime_error("rank " + std::to_string(rank) +
-                               " did not come to this start of the job in time: was it started?");
-    }
+    check(rank);
     std::this_thread::sleep_for(pause_);
     pause_ = std::min(pause_ * 2, std::chrono::milliseconds(20));
   }
@@ -76,10 +79,14 @@ std::string lead(c10d::Store& store, int size, std::chrono::milliseconds timeout
   int64_t answered = 0;
   const std::string before = look(store, kAnswered);
   std::from_chars(before.data(), before.data() + before.size(), answered);
+  answered = std::max<int64_t>(answered, 0);
   Patience patience(timeout);
   for (int rank = 1; rank < size;) {
     const int64_t asked = store.add(kAsked, 0);
-    for (; answered < asked; ++answered) put(store, answer_key(answered + 1), name);
+    for (; answered < asked; ++answered) {  // as many as the store says, which may lie
+      patience.check(rank);
+      put(store, answer_key(answered + 1), name);
+    }
     put(store, kAnswered, std::to_string(answered));
     const std::string size_there = look(store, here_key(name, rank));
     if (size_there.empty()) {

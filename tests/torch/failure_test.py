@@ -377,6 +377,14 @@ def odd_note(rank: int, size: int, directory: str, key: str) -> str:
     return error_of(lambda: join(rank, size, directory, key, store=store))
 
 
+def asked_for_ever(rank: int, size: int, directory: str, key: str) -> str:
+    """The store says that ranks asked more often which start this is than anybody could answer."""
+    os.environ["TORCHELASTIC_RUN_ID"] = "job"
+    inner = dist.FileStore(directory + "/store", size)
+    store = HostileStore(inner, directory, port=None, count=("sealane/start/asked", 10**12))
+    return error_of(lambda: join(rank, size, directory, key, seconds=3, store=store))
+
+
 def mixed_jobs(rank: int, size: int, directory: str, key: str) -> str:
     """One store for two jobs of one key: what a hostile store could make of them."""
     options = sealane.torch.Options(group="first" if rank == 0 else "second")
@@ -555,6 +563,10 @@ class Failures(Case):
     def test_words_of_the_store_do_no_harm(self) -> None:
         for error in self.ranks(2, odd_note):
             self.assertIn("gave up: rank 99999999999999999999999 said so", error)
+
+    def test_counts_of_the_store_take_no_longer_than_the_time_out(self) -> None:
+        for error in self.ranks(2, asked_for_ever):
+            self.assertIn("did not come to this start of the job in time", error)
 
     def test_two_jobs_do_not_meet(self) -> None:
         for groups in (["first", "second"], ["default", "default"]):

@@ -16,7 +16,7 @@ _DATA = b"D"  # how a data connection begins (docs/wire-format.md)
 
 
 class HostileStore(dist.Store):
-    """Hands out the address of a meddler instead of rank 0's, another job's addresses, or a text of its own."""
+    """Hands out the address of a meddler instead of rank 0's, another job's addresses, or texts and counts."""
 
     def __init__(
         self,
@@ -25,6 +25,7 @@ class HostileStore(dist.Store):
         port: Optional[int],
         rename: Tuple[str, str] = ("", ""),
         note: Tuple[str, bytes] = ("", b""),
+        count: Tuple[str, int] = ("", 0),
     ) -> None:
         super().__init__()
         self.inner = inner
@@ -32,6 +33,7 @@ class HostileStore(dist.Store):
         self.port = port
         self.rename = rename
         self.note = note  # how the key ends, and what it has
+        self.count = count  # likewise
 
     def _key(self, key: str) -> str:
         return key.replace(*self.rename) if "sealane/" in key and self.rename[0] else key
@@ -61,7 +63,8 @@ class HostileStore(dist.Store):
         return True
 
     def add(self, key: str, amount: int) -> int:
-        return self.inner.add(key, amount)
+        value = self.inner.add(key, amount)
+        return self.count[1] if self.count[0] and key.endswith(self.count[0]) else value
 
     def wait(self, keys: List[str], timeout: timedelta = timedelta(seconds=60)) -> None:
         self.inner.wait(keys, timeout)
