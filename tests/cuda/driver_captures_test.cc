@@ -28,7 +28,9 @@ class OtherContext {
   OtherContext& operator=(const OtherContext&) = delete;
 
   void end() {
-    if (context_ != nullptr) CU_EXPECT_OK(cuCtxDestroy(context_));
+    if (context_ != nullptr) {
+      CU_EXPECT_OK(cuCtxDestroy(context_));
+    }
     context_ = nullptr;
   }
   CUcontext context() const { return context_; }
