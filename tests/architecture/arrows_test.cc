@@ -86,6 +86,7 @@ const std::vector<Row>& plan() {
       {"tests/preload",
        {"src/base", "src/seal", "src/cuda_abi", "src/emu", "tests/cuda", "tests/support"}},
       {"tests/support", {}},
+      {"tests/torch", {}},
       // From within.
       {"tests/architecture", {}},
       {"tests/conformance", {"src/seal"}},
