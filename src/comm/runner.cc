@@ -115,8 +115,10 @@ struct Runner::Running {
   uint32_t rank;
   Fabric& fabric;
   Call call;
-  std::vector<bool> told;      // which ranks heard that it waits for them
-  uint64_t sum_at = kNowhere;  // where in `out` the sum belongs that the last task left in scratch
+  std::vector<bool> told;  // which ranks heard that it waits for them
+  // Where in `out` the sum belongs that the last task left in scratch, and what this task leaves.
+  uint64_t sum_at = kNowhere;
+  uint64_t next_sum_at = kNowhere;
   // What was verified last, on its way to the caller: the next record that is opened or sealed
   // takes it along (seal/delivery.h).
   Delivery pending;
@@ -449,8 +451,7 @@ bool Runner::postpone(Running& running, const Delivery& delivery, Bytes incoming
 Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t out_at) {
   const Step& step = running.schedule.steps[task.step];
   const Operation& operation = running.operation;
-  // Good for one task: the next one may need the scratch.
-  const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
+  const bool still_in_scratch = running.sum_at == out_at;
   const bool stashed = step.kind == StepKind::fold_stash;
   SEALANE_LET(const auto opened,
               stashed ? Bytes(scratch_->stash().first(task.bytes)) : open(running, task));
@@ -471,7 +472,7 @@ Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t
     if (divided) divide(sum.type, sum.to, options_.self.size);
     if (to.data() != sum.to.data()) stream_copy(to, sum.to);
     operation.out.written(out_at, to);
-    if (sum.streamed) running.sum_at = out_at;
+    if (sum.streamed) running.next_sum_at = out_at;
   }
   if (!stashed) running.fabric.pop(running.in_wire(step));
   return {};
@@ -479,7 +480,7 @@ Status Runner::fold(Running& running, const Task& task, uint64_t in_at, uint64_t
 
 Status Runner::publish(Running& running, const Task& task, uint64_t in_at, uint64_t out_at) {
   const Operation& operation = running.operation;
-  const bool still_in_scratch = std::exchange(running.sum_at, kNowhere) == out_at;
+  const bool still_in_scratch = running.sum_at == out_at;
   if (running.schedule.steps[task.step].operand == Operand::in) {
     return send(running, task, in_place(read(running, operation.in, in_at, task.bytes)));
   }
@@ -525,6 +526,8 @@ Status Runner::perform(Running& running, const Task& task) {
   const Buffer& out = running.operation.out;
   const uint64_t in_at = block.in_offset + task.offset;
   const uint64_t out_at = block.out_offset + task.offset;
+  // Good for one task, whatever that is: another one comes first where a wire is full.
+  running.sum_at = std::exchange(running.next_sum_at, kNowhere);
 
   switch (step.kind) {
     case StepKind::copy: {
@@ -540,7 +543,6 @@ Status Runner::perform(Running& running, const Task& task) {
                   task.bytes);
       return {};
     case StepKind::send:
-      running.sum_at = kNowhere;
       return send(running, task, in_place(read(running, in, in_at, task.bytes)));
     case StepKind::publish:
       return publish(running, task, in_at, out_at);

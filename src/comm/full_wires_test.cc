@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Sealane authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A wire may be full when a record for it is ready, and other records come first. Does each still
+// carry what is its own?
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "comm/group_fixture.h"
+
+namespace sealane {
+namespace {
+
+constexpr uint32_t kRanks = 3;
+constexpr size_t kValues = 1'500'000;  // a result that is written past the caches
+
+// Where a record for everybody is ready, the wire has no room before one of somebody else's for
+// everybody was taken, and nothing else is there to be done. Unless there is none.
+class FullFabric final : public ForwardingFabric {
+ public:
+  using ForwardingFabric::ForwardingFabric;
+
+  bool writable(uint32_t wire) override {
+    if (wire != kEverybody) return inner().writable(wire) && !holds_up();
+    full_ = !taken_ && ++asked_ <= kAskedMax;
+    return !full_ && inner().writable(wire);
+  }
+  bool readable(uint32_t wire) override {
+    return inner().readable(wire) && (wire > kEverybody || !holds_up());
+  }
+  void commit(uint32_t wire, size_t bytes) override {
+    if (wire == kEverybody) {
+      full_ = taken_ = false;
+      asked_ = 0;
+    }
+    inner().commit(wire, bytes);
+  }
+  void pop(uint32_t wire) override {
+    if (full_ && wire > kEverybody) taken_ = true;
+    inner().pop(wire);
+  }
+  Duration patience() override { return Duration(0); }
+  void wait(Duration) override { std::this_thread::yield(); }
+
+ private:
+  static constexpr uint32_t kEverybody = kRanks;  // behind it those from everybody
+  static constexpr int kAskedMax = 20000;
+
+  bool holds_up() const { return full_ && !taken_; }
+
+  bool full_ = false;
+  bool taken_ = false;
+  int asked_ = 0;
+};
+
+float value_of(uint32_t rank, size_t at) { return static_cast<float>((at * 7 + rank * 13) % 1021); }
+
+// In memory of one piece, or of many that no record fits into.
+Status sum(Communicator& comm, ReduceOperator op, size_t piece) {
+  std::vector<float> values(kValues);
+  for (size_t i = 0; i < kValues; ++i) values[i] = value_of(comm.self().rank, i);
+  std::vector<MutableBytes> pieces;
+  for (size_t at = 0; at < kValues; at += piece) {
+    const size_t count = std::min(piece, kValues - at);
+    pieces.push_back({reinterpret_cast<uint8_t*>(values.data() + at), count * sizeof(float)});
+  }
+  const Buffer buffer(pieces);
+  SEALANE_TRY(comm.run({Collective::all_reduce, ElementType::float32, op, 0, buffer, buffer}));
+  for (size_t i = 0; i < kValues; ++i) {
+    float wanted = value_of(0, i) + value_of(1, i) + value_of(2, i);
+    if (op == ReduceOperator::avg) wanted /= kRanks;
+    if (std::abs(values[i] - wanted) > 1e-3f) return internal_error(concat("wrong from ", i));
+  }
+  return {};
+}
+
+TEST(FullWires, CarryWhatIsTheirOwn) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::hub}) {
+    for (const size_t piece : {kValues, size_t{10'007}}) {
+      for (const ReduceOperator op : {ReduceOperator::sum, ReduceOperator::avg}) {
+        GroupSetup setup;
+        setup.size = kRanks;
+        setup.algorithm = algorithm;
+        ThreadGroup group(setup);
+        const auto outcomes = group.run([&](Communicator& comm) { return sum(comm, op, piece); },
+                                        with_wires<FullFabric>(0));
+        EXPECT_EQ(outcome(outcomes), "ok") << to_string(algorithm) << ", pieces of " << piece
+                                           << (op == ReduceOperator::sum ? ", sum" : ", average");
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sealane
