@@ -40,8 +40,8 @@ TEST(TrialText, TimesRatesDatesAndAddressesMayDiffer) {
   EXPECT_FALSE(Masks::make(true, {"("}).ok());
 }
 
-// A line that is nothing but digits and commas is not read to its end from each of them: so long are
-// the numbers that are masked, and no longer.
+// A line that is nothing but digits and commas is not read to its end from each of them: so long
+// are the numbers that are masked, and no longer.
 TEST(TrialText, NumbersOfMoreThan32DigitsAreNotMasked) {
   const std::string digits(32, '1');
   EXPECT_TRUE(alike(digits + " ms", "9 ms"));

@@ -143,7 +143,8 @@ void beside(Device& device) {
 
 // Until it is told to stop: data, then flag. Whoever reads meanwhile races with it, on purpose.
 std::atomic<bool> publishing{false};
-[[gnu::noinline, gnu::no_sanitize("thread")]] void write_until_stopped(uint32_t* flag, uint32_t* data) {
+[[gnu::noinline, gnu::no_sanitize("thread")]] void write_until_stopped(uint32_t* flag,
+                                                                       uint32_t* data) {
   for (uint32_t n = 1; publishing; ++n) {
     __atomic_store_n(data, n, __ATOMIC_SEQ_CST);
     __atomic_store_n(flag, n, __ATOMIC_SEQ_CST);
