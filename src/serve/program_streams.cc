@@ -164,7 +164,7 @@ void ProgramStreams::forget_context(const Left& left) {
   std::erase_if(ended_, goes);
 }
 
-void ProgramStreams::mark_end(const StreamPointer& stream, EventPool::LeasePointer end) {
+void ProgramStreams::mark_end(const StreamPointer& stream, const EventPool::LeasePointer& end) {
   const std::unique_lock lock(mutex_);
   for (Ended& one : ended_) {
     if (one.stream == stream) one.end = end;

@@ -62,7 +62,7 @@ class ProgramStreams {
   void forget_context(const Left& left);
   // A stream is gone for the program only: what is in it goes on, and may wait for a gate. So it is
   // kept until the event that was put behind all that has been reached, or its context is gone.
-  void mark_end(const StreamPointer& stream, EventPool::LeasePointer end);
+  void mark_end(const StreamPointer& stream, const EventPool::LeasePointer& end);
   void drop_ended();
 
   // True: the first of all begins to be captured, or the last has ended.

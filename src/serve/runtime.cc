@@ -62,7 +62,7 @@ void Runtime::tell_capture(bool begins) {
 }
 
 ProgramStreams::Left Runtime::leave_stream(StreamHandle handle) {
-  const ProgramStreams::Left left = streams_.leave_stream(handle);
+  ProgramStreams::Left left = streams_.leave_stream(handle);
   if (left.ends_captures) tell_capture(false);
   if (!left.capturing.empty()) return left;  // the event would be in the graph
   for (const auto& [key, stream] : left.streams) {
