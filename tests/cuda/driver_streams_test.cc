@@ -318,10 +318,11 @@ TEST_F(DriverEvents, ElapsedTimeIsNotNegativeAndAddsUp) {
   DriverEvent b;
   DriverEvent c;
   DeviceMemory device(1 << 20);
+  DeviceMemory another(1 << 20);  // nothing keeps a copy of another stream behind the filling
   CU_OK(cuEventRecord(a, stream));
   CU_OK(cuMemsetD8Async(device.address(), 1, 1 << 20, stream));
   CU_OK(cuEventRecord(b, stream));
-  device.write(make_bytes(1 << 20, 1));
+  another.write(make_bytes(1 << 20, 1));
   CU_OK(cuEventRecord(c, stream));
   CU_OK(cuEventSynchronize(c));
   float ab = -1;
