@@ -22,7 +22,14 @@ part=${SUITE_PART:-1/1}
 # build/ is in memory. The page of junit goes to descriptor 3.
 if [ "${1:-}" = apart ]; then
   ip link set lo up
+  tree=$PWD
+  mount --bind "$tree" /mnt # it may be in a place that is hidden now
   for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+  if [ ! -e "$tree" ]; then
+    mkdir -p "$tree"
+    mount --move /mnt "$tree"
+  fi
+  cd "$tree"
   unset TMPDIR # it may be a place that is hidden now
   mkdir /tmp/.above /tmp/.above/build /tmp/.above/work
   mount -t overlay overlay -o "lowerdir=$PWD/build,upperdir=/tmp/.above/build,workdir=/tmp/.above/work" build
