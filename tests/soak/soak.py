@@ -31,6 +31,7 @@ FORGED = "214"  # CUDA_ERROR_ECC_UNCORRECTABLE
 RSS_SLACK_KB = 96 << 10
 DESCRIPTOR_SLACK = 12
 THREAD_SLACK = 12
+STARTED_CPU_SECONDS = 0.3  # by then a program has begun to repeat itself
 
 TROUBLES = ["none", "fork", "rotate", "host-function", "small-fetch", "reset", "crowd", "free", "exit", "attack", "threads", "stall",
             "no-threads", "one-thread", "no-lock", "no-lock-swap"]
@@ -137,7 +138,8 @@ class Run:
 
 
 class Watched:
-    """A running process: memory, descriptors and threads, early and late in its life."""
+    """A running process: memory, descriptors and threads, early and late in its life. How late it is
+    its own processor time tells: by the clock a busy machine would have it start for most of its life."""
 
     def __init__(self, process):
         self.process = process
@@ -147,17 +149,21 @@ class Watched:
         try:
             root = Path(f"/proc/{self.process.pid}")
             fields = dict(line.split(":", 1) for line in (root / "status").read_text().splitlines())
-            self.samples.append((int(fields["VmRSS"].split()[0]), len(os.listdir(root / "fd")),
+            ticks = (root / "stat").read_text().rpartition(")")[2].split()[11:13]
+            self.samples.append((sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"),
+                                 int(fields["VmRSS"].split()[0]), len(os.listdir(root / "fd")),
                                  int(fields["Threads"])))
         except (OSError, KeyError, ValueError):
             pass  # it has just ended
 
     def growth(self):
-        third = len(self.samples) // 3
-        if third < 3:
+        late_from = self.samples[-1][0] * 2 / 3 if self.samples else 0
+        early = [sample[1:] for sample in self.samples if sample[0] < late_from]
+        late = [sample[1:] for sample in self.samples if sample[0] >= late_from]
+        if late_from < STARTED_CPU_SECONDS or min(len(early), len(late)) < 3:
             return None
-        early = [max(column) for column in zip(*self.samples[: 2 * third])]
-        late = [max(column) for column in zip(*self.samples[2 * third:])]
+        early = [max(column) for column in zip(*early)]
+        late = [max(column) for column in zip(*late)]
         slack = (RSS_SLACK_KB + early[0] // 4, DESCRIPTOR_SLACK, THREAD_SLACK)
         for name, before, after, allowed in zip(("resident KiB", "descriptors", "threads"), early,
                                                 late, slack):
