@@ -105,7 +105,11 @@ Error explain_absence(int process, pid_t pid, pid_t parent) {
     return io_error(fmt::format(
         "process {} is a fork of process {}, and Sealane is off in it: ask that one", pid, parent));
   }
-  if (read_small(process, "maps", 8 << 20).find("libsealane-preload.so") == std::string::npos) {
+  const std::string maps = read_small(process, "maps", 8 << 20);
+  if (maps.empty()) {
+    return io_error(fmt::format("there is no process {} any more: it has just ended", pid));
+  }
+  if (maps.find("libsealane-preload.so") == std::string::npos) {
     return io_error(fmt::format(
         "process {} does not run under Sealane: it has to be started by `sealane run`, with "
         "--emulate also with a part or with something that watches (--enable, --stats)",
