@@ -174,6 +174,7 @@ void publish_on_device(Device& device) {
   CUfunction kernel = make_kernel("publish", publish, 2);
   auto* const got = static_cast<uint8_t*>(device.host);
   OK(cuMemsetD8(device.memory, 0, kData + kDataBytes));
+  OK(cuCtxSynchronize());  // no stream of ours waits for it
   publishing = true;
   OK(launch(kernel, device.other, {device.memory + kFlag, device.memory + kData}));
   for (uint32_t round = 0; round < kPublished; ++round) {
