@@ -34,10 +34,7 @@ inline RunOptions copy_run(const bench::CopySetting& setting, const bench::CopyE
 // the same files.
 inline Result<Environment> copy_environment(const RunOptions& options) {
   Environment out;
-  for (const char* name : {"SEALANE_STATS", "SEALANE_METRICS", "SEALANE_TRACE", "SEALANE_RECORD",
-                           "SEALANE_EMU_STATS"}) {
-    out.emplace_back(name, "");
-  }
+  for (const OutputVariable& one : kOutputVariables) out.emplace_back(one.name, "");
   SEALANE_LET(const auto own, environment_for(options));
   out.insert(out.end(), own.begin(), own.end());
   return out;

@@ -274,11 +274,9 @@ Status take_from_environment(RunOptions& options) {
   const std::string disabled = variable("SEALANE_DISABLE");
   options.disabled = !disabled.empty() && disabled != "0";
   SEALANE_TRY(inherit_parts(options));
-  for (const auto& [name, to] : {std::pair("SEALANE_STATS", &options.stats),
-                                 {"SEALANE_METRICS", &options.metrics},
-                                 {"SEALANE_TRACE", &options.trace},
-                                 {"SEALANE_RECORD", &options.record}}) {
-    SEALANE_TRY(inherit(name, *to, &check_program_output_name));
+  for (const OutputVariable& one : kOutputVariables) {
+    if (one.of_emulator) continue;  // below
+    SEALANE_TRY(inherit(one.name, options.*one.file, &check_program_output_name));
   }
   if (options.emulate) {
     SEALANE_TRY(inherit_emulator(options));

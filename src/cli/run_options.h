@@ -5,6 +5,7 @@
 // nothing is refused: whoever wrote it expects something.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -101,6 +102,20 @@ struct RunOptions {
   const std::string& value_of(std::string_view variable) const;
   void set(std::string_view variable, std::string value);  // of one of the switches
 };
+
+// By these each program that is run writes a file.
+struct OutputVariable {
+  const char* name;
+  std::string RunOptions::*file;
+  bool of_emulator = false;
+};
+inline constexpr std::array<OutputVariable, 5> kOutputVariables = {{
+    {"SEALANE_STATS", &RunOptions::stats},
+    {"SEALANE_METRICS", &RunOptions::metrics},
+    {"SEALANE_TRACE", &RunOptions::trace},
+    {"SEALANE_RECORD", &RunOptions::record},
+    {"SEALANE_EMU_STATS", &RunOptions::truth, true},
+}};
 
 // What no flag says, SEALANE_* of this process says: flag over environment. Afterwards the options
 // are what holds, whoever said it; a variable is refused where its flag would be.

@@ -427,13 +427,9 @@ Status check_environment(RunOptions options) {
     return usage_error(
         "SEALANE_DISABLE is set, so the runtime would do nothing in any run: unset it");
   }
-  for (const auto& [name, file] : {std::pair("SEALANE_STATS", &options.stats),
-                                   {"SEALANE_METRICS", &options.metrics},
-                                   {"SEALANE_TRACE", &options.trace},
-                                   {"SEALANE_RECORD", &options.record},
-                                   {"SEALANE_EMU_STATS", &options.truth}}) {
-    if (file->empty()) continue;
-    return usage_error(fmt::format("{} is set, so every run would write it: unset it", name));
+  for (const OutputVariable& one : kOutputVariables) {
+    if ((options.*one.file).empty()) continue;
+    return usage_error(fmt::format("{} is set, so every run would write it: unset it", one.name));
   }
   if (!inherits_runtime()) return {};
   return usage_error(
